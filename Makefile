@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export MPLBACKEND := Agg
+
+.PHONY: help setup demo test lint types soak protos clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Blindfit needs Python 3.11 or newer; name it: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) with what the tests need ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+setup: $(VENV)/.dev  ## .venv with everything a developer needs
+
+demo: $(VENV)/.demo  ## WALR between two processes on real data (two minutes at most)
+	@$(BIN)/python examples/walr/demo.py
+
+test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
+	@sh tests/install_postgresql.sh
+	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev  ## the full figures of every promise (hours)
+	@$(BIN)/python -m pytest -m soak --timeout 36000 tests
+
+lint: $(VENV)/.dev  ## ruff, import contracts, generated code
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+	@sh protos/generate.sh --check
+
+types: $(VENV)/.dev  ## mypy, strict
+	@$(BIN)/mypy
+
+protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
+	@sh protos/generate.sh
+
+clean:  ## everything that can be made again
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis runs

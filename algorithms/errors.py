@@ -1,0 +1,225 @@
+"""Every error that Blindfit raises, in one tree.
+
+Errors carry objects (names, numbers, steps), never secrets and never a peer's payload. What crosses the wire is the
+class and its public fields (parties/error_codes.py), never an exception's text.
+"""
+
+from __future__ import annotations
+
+
+class BlindfitError(Exception):
+    """The root: one line that says what was wrong, and where there is one, a hint that says what to do."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ConfigError(BlindfitError):
+    """A job, party or option is wrong: the message names the file and the field."""
+
+
+class DataError(BlindfitError):
+    """Data are wrong: the message names the source, the row and the column."""
+
+
+class RangeError(BlindfitError):
+    """A number lies outside the range in which the result would be right."""
+
+
+# --- a protocol went wrong --------------------------------------------------------------------
+
+
+class ProtocolError(BlindfitError):
+    """A protocol cannot go on; the session ends and nothing of it is kept."""
+
+    def __init__(self, message: str, *, session: str = "", step: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.session, self.step = session, step
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own mistake: a step called out of turn, a message of the wrong class."""
+
+
+class SessionUnknown(ProtocolError):
+    """A call names a session that this party has not been proposed, or in which the caller has no part."""
+
+
+class PeerError(ProtocolError):
+    """A peer broke the protocol."""
+
+    def __init__(
+        self, message: str, *, culprit: str, session: str = "", step: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, session=session, step=step, hint=hint)
+        self.culprit = culprit
+
+
+class MalformedMessage(PeerError):
+    """A message is not what its type says: wrong shape, length, range or encoding."""
+
+    def __init__(self, *, culprit: str, field: str, reason: str, session: str = "", step: str = "") -> None:
+        super().__init__(
+            f"{culprit} sent a malformed message: {field}: {reason}",
+            culprit=culprit,
+            session=session,
+            step=step,
+        )
+        self.field, self.reason = field, reason
+
+
+class UnexpectedStep(PeerError):
+    """A message arrived that the protocol does not expect now."""
+
+    def __init__(self, *, culprit: str, expected: str, got: str, session: str = "", step: str = "") -> None:
+        super().__init__(
+            f"{culprit} sent {got} where {expected} was expected", culprit=culprit, session=session, step=step
+        )
+        self.expected, self.got = expected, got
+
+
+class HandshakeMismatch(PeerError):
+    """Two parties do not agree on a public parameter."""
+
+    def __init__(self, *, culprit: str, field: str, ours: str, theirs: str, session: str = "") -> None:
+        super().__init__(
+            f"{culprit} disagrees on {field}: ours is {ours}, theirs is {theirs}",
+            culprit=culprit,
+            session=session,
+            step="handshake",
+            hint="both parties must run the same version of Blindfit on the same job file",
+        )
+        self.field, self.ours, self.theirs = field, ours, theirs
+
+
+class PeerAborted(PeerError):
+    """A peer ended the session and said why with a code."""
+
+    def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "") -> None:
+        super().__init__(
+            f"{culprit} ended the session: {code}" + (f" at step {step}" if step else ""),
+            culprit=culprit,
+            session=session,
+            step=step,
+            hint=f"the log of {culprit} has the reason",
+        )
+        self.code = code
+
+
+# --- privacy ------------------------------------------------------------------------------------
+
+
+class PrivacyError(BlindfitError):
+    """A release was refused so that a promise is kept; nothing was released."""
+
+
+class BudgetExhausted(PrivacyError):
+    """The release would pass the population's budget."""
+
+    def __init__(self, *, population: str, spent: float, budget: float, requested: float) -> None:
+        super().__init__(
+            f"the budget of {population} would be passed: epsilon {spent:.4g} of {budget:.4g} is spent, "
+            f"and a release of epsilon {requested:.4g} does not fit",
+            hint="ask for a smaller epsilon; `blindfit ledger party.toml` at that party shows what was spent",
+        )
+        self.population, self.spent, self.budget, self.requested = population, spent, budget, requested
+
+
+class UnsupportedEvent(PrivacyError):
+    """The accountant cannot bound this kind of release."""
+
+
+class RequestConflict(PrivacyError):
+    """A request id was used before with other content."""
+
+
+class LedgerBehind(PrivacyError):
+    """A client holds a receipt that this ledger does not have: it was restored from a backup, or replaced."""
+
+    def __init__(self, *, population: str, ledger_position: int, receipt_position: int) -> None:
+        super().__init__(
+            f"a signed receipt proves entry {receipt_position} of the ledger of {population}, which this ledger "
+            f"({ledger_position} entries) does not have: it was restored or replaced, so nothing is released",
+            hint="its operator must run `blindfit ledger party.toml --acknowledge`, which charges what was lost again",
+        )
+        self.population = population
+        self.ledger_position, self.receipt_position = ledger_position, receipt_position
+
+
+class LedgerUnavailable(PrivacyError):
+    """The ledger could not be written, so nothing was released and nothing was charged."""
+
+
+class TooFewRows(PrivacyError):
+    """Fewer rows than the party's policy asks for."""
+
+    def __init__(self, *, rows: int, least: int) -> None:
+        super().__init__(f"{rows} rows are fewer than the least that this party's policy asks for, {least}")
+        self.rows, self.least = rows, least
+
+
+class PolicyRefused(PrivacyError):
+    """A party's own policy does not allow this job."""
+
+    def __init__(self, *, party: str, field: str, reason: str) -> None:
+        super().__init__(
+            f"{party} refuses the job: {field}: {reason}", hint=f"the operator of {party} sets its [policy]"
+        )
+        self.party, self.field, self.reason = party, field, reason
+
+
+# --- transport ----------------------------------------------------------------------------------
+
+
+class TransportError(BlindfitError):
+    """A peer could not be reached or spoken with."""
+
+    def __init__(self, message: str, *, peer: str, step: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.peer, self.step = peer, step
+
+
+class PeerTimeout(TransportError):
+    """A peer did not do its step before the deadline."""
+
+    def __init__(self, *, peer: str, step: str, timeout_s: float) -> None:
+        super().__init__(f"waited {timeout_s:g} s for {peer} at step {step}", peer=peer, step=step)
+        self.timeout_s = timeout_s
+
+
+class PeerUnreachable(TransportError):
+    """No connection to a peer."""
+
+    def __init__(self, *, peer: str, address: str, step: str, reason: str = "") -> None:
+        super().__init__(
+            f"cannot reach {peer} at {address} at step {step}" + (f": {reason}" if reason else ""),
+            peer=peer,
+            step=step,
+            hint=f"is `blindfit party` running at {peer}, and may this machine connect to {address}?",
+        )
+        self.address = address
+
+
+class PeerUnauthenticated(TransportError):
+    """A certificate is missing, foreign, expired, revoked or another party's."""
+
+    def __init__(self, *, peer: str, reason: str, step: str = "connect") -> None:
+        super().__init__(f"the connection with {peer} is not authenticated: {reason}", peer=peer, step=step)
+        self.reason = reason
+
+
+class CallNotAllowed(TransportError):
+    """An authenticated party called something that its name may not call."""
+
+    def __init__(self, *, peer: str, method: str) -> None:
+        super().__init__(f"{peer} does not allow this party to call {method}", peer=peer, step=method)
+        self.method = method
+
+
+class LimitExceeded(TransportError):
+    """A message, stream or queue is larger than the limit."""
+
+    def __init__(self, *, peer: str, step: str, limit: str) -> None:
+        super().__init__(f"a limit was passed with {peer} at step {step}: {limit}", peer=peer, step=step)
+        self.limit = limit

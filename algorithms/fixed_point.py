@@ -1,0 +1,101 @@
+"""Fixed point: reals as integers in units of 2^-frac_bits.
+
+Rows of weights are rounded toward zero, never to nearest: rounding to nearest put half of the rows of norm R past R at
+50 columns, and the sensitivity of a sum of rows is the norm of the longest integer row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import RangeError
+
+MAX_NORM_BOUND = 2**25  # of a row, in grid steps: with MAX_COLUMNS columns, a sum of squares stays below 2^62
+MAX_COLUMNS = 2**12
+MAX_ROWS = 2**31  # a sum of rows stays below 2^56
+MIN_FRAC_BITS, MAX_FRAC_BITS = 4, 24
+
+IntegerRows = npt.NDArray[np.int32]
+RealRows = npt.NDArray[np.float64]
+
+
+def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
+    """The bound R in grid steps, rounded down so that integer rows within it have norm at most R.
+
+    Raises:
+        RangeError: the bound is not positive, or too large for exact 64-bit arithmetic.
+    """
+    if not MIN_FRAC_BITS <= frac_bits <= MAX_FRAC_BITS:
+        raise RangeError(f"frac_bits = {frac_bits} is not between {MIN_FRAC_BITS} and {MAX_FRAC_BITS}")
+    steps = int(norm_bound * 2**frac_bits) if np.isfinite(norm_bound) else 0
+    if not 1 <= steps <= MAX_NORM_BOUND:
+        raise RangeError(
+            f"norm_bound = {norm_bound:g} at {frac_bits} fraction bits is not between 1 and {MAX_NORM_BOUND} grid steps",
+            hint="standardise the features, or choose fewer fraction bits",
+        )
+    return steps
+
+
+def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRows:
+    """Clips real rows to the bound and rounds them toward zero.
+
+    Args:
+        rows: (n, k) float64, finite.
+        norm_bound: in grid steps.
+        frac_bits: of the grid.
+
+    Returns:
+        (n, k) int32 with every integer row's norm at most norm_bound.
+    """
+    scaled = rows * float(2**frac_bits)
+    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    long = norms > norm_bound
+    if long.any():
+        scaled[long] *= (norm_bound / norms[long])[:, None]
+    quantised, _ = enforce_norm_bound(scaled.astype(np.int32), norm_bound)
+    return quantised
+
+
+def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows, int]:
+    """Makes integer rows that are too long shorter: the bound then holds for the integers themselves.
+
+    Returns:
+        The rows (the same object where none was too long) and how many were made shorter.
+    """
+    long = np.flatnonzero(_too_long(rows, norm_bound))
+    if long.size == 0:
+        return rows, 0
+    rows = rows.copy()
+    rows[long] = _shorten(rows[long].astype(np.int64), norm_bound)
+    return rows, int(long.size)
+
+
+def _too_long(rows: npt.NDArray[np.integer], norm_bound: int) -> npt.NDArray[np.bool_]:
+    """Exact: entries are bounded before they are squared, so that 64 bits hold the sum of squares."""
+    low, high = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
+    huge = (low < -norm_bound) | (high > norm_bound)
+    bounded = rows if not huge.any() else np.where(huge[:, None], 0, rows)
+    # In float64 a sum of squares below 2^53 is exact; only near the bound does the integer sum have to decide.
+    real = bounded.astype(np.float64)
+    squares = np.einsum("ij,ij->i", real, real)
+    limit = float(norm_bound) ** 2
+    long = huge | (squares > limit)
+    near = np.flatnonzero(~huge & (np.abs(squares - limit) <= limit * 2.0**-40))
+    if near.size:
+        exact = bounded[near].astype(np.int64)
+        long[near] = np.einsum("ij,ij->i", exact, exact) > norm_bound**2
+    return np.asarray(long)
+
+
+def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
+    """Scales each row to the bound and truncates; a row that is still too long by float rounding shrinks again."""
+    real = rows.astype(np.float64)
+    largest = np.abs(real).max(axis=1, keepdims=True)
+    unit = real / largest
+    factor = norm_bound / np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
+    shortened = (unit * factor).astype(np.int64)
+    while (long := _too_long(shortened, norm_bound)).any():
+        factor[long] *= 1 - 2.0**-40
+        shortened = (unit * factor).astype(np.int64)
+    return shortened

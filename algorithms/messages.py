@@ -1,0 +1,63 @@
+"""What a protocol sees of the wire: message classes made of a few typed kinds, and a channel with two methods.
+
+A message is a frozen dataclass whose fields are annotated with the kinds below; parties/codec.py maps each kind to
+its protobuf message and checks everything that it reads: shapes, lengths, ranges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from typing import Annotated, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+ParameterValue = str | int | float | bool | tuple[str, ...]
+
+RealTensor = Annotated[npt.NDArray[np.float64], "real_tensor"]
+IntegerTensor = Annotated[npt.NDArray[np.int64], "integer_tensor"]
+Int32Tensor = Annotated[npt.NDArray[np.int32], "int32_tensor"]
+ShareVector = Annotated[npt.NDArray[np.uint64], "share_vector"]
+Texts = Annotated[tuple[str, ...], "texts"]
+Text = Annotated[str, "text"]
+Integer = Annotated[int, "integer"]
+Real = Annotated[float, "real"]
+Octets = Annotated[bytes, "octets"]
+Parameters = Annotated[Mapping[str, ParameterValue], "parameters"]
+
+M = TypeVar("M")
+
+
+class Channel(Protocol):
+    """One party's way to the others within one session."""
+
+    async def send(self, to: str, message: object) -> None: ...
+
+    async def receive(self, sender: str, kind: type[M]) -> M: ...
+
+
+def canonical_bytes(parameters: Mapping[str, ParameterValue]) -> bytes:
+    """One byte string for one set of parameters: sorted, typed, every part preceded by its length."""
+    return b"".join(_sized(name.encode()) + _canonical_value(parameters[name]) for name in sorted(parameters))
+
+
+def parameters_digest(parameters: Mapping[str, ParameterValue]) -> bytes:
+    return hashlib.sha256(canonical_bytes(parameters)).digest()
+
+
+def _canonical_value(value: ParameterValue) -> bytes:
+    if isinstance(value, bool):
+        return b"b" + bytes([value])
+    if isinstance(value, int):
+        return b"i" + _sized(str(value).encode())
+    if isinstance(value, float):
+        return b"f" + struct.pack("<d", value)
+    if isinstance(value, str):
+        return b"s" + _sized(value.encode())
+    return b"l" + struct.pack("<Q", len(value)) + b"".join(_sized(item.encode()) for item in value)
+
+
+def _sized(data: bytes) -> bytes:
+    return struct.pack("<Q", len(data)) + data

@@ -1,0 +1,294 @@
+"""The budget's book: one hash-chained ledger for each server, over all its populations.
+
+An entry's hash covers every field and the hash before it, so one hash fixes all that came before. A receipt
+carries such a hash to the client: a server that was restored from a backup cannot show the entry, and what it
+had charged can be charged again from the receipts.
+
+Nothing here stores or signs anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from typing import Literal, get_args
+
+from algorithms.errors import BudgetExhausted, DataError, LedgerBehind
+from algorithms.privacy.accountant import composed_epsilon, fits
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.gaussian import check_delta, check_epsilon
+
+Kind = Literal["release", "recovered"]
+"""A recovered entry charges again what a receipt proves and a lost ledger no longer shows."""
+
+NO_PREVIOUS_HASH = "0" * 64
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One charge.
+
+    `position` counts from 1 over all populations; `event` is canonical; the hashes are lower-case hex.
+    """
+
+    position: int
+    population: str
+    dataset: str
+    dataset_version: str
+    requester: str
+    request_id: str
+    content_sha256: str
+    kind: Kind
+    event: str
+    epsilon: float
+    delta: float
+    unit: str
+    answer_sha256: str
+    time: str
+    previous_hash: str
+    hash: str
+
+
+# --- the chain ----------------------------------------------------------------------------------
+
+
+def append(
+    previous: LedgerEntry | None,
+    *,
+    population: str,
+    dataset: str,
+    dataset_version: str,
+    requester: str,
+    request_id: str,
+    content_sha256: str,
+    kind: Kind,
+    event: ReleaseEvent,
+    epsilon: float,
+    delta: float,
+    unit: str,
+    answer_sha256: str,
+    time: str,
+) -> LedgerEntry:
+    """The entry that follows `previous`, which is None for the first of all."""
+    entry = LedgerEntry(
+        position=previous.position + 1 if previous else 1,
+        population=population,
+        dataset=dataset,
+        dataset_version=dataset_version,
+        requester=requester,
+        request_id=request_id,
+        content_sha256=content_sha256,
+        kind=kind,
+        event=event.canonical(),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        unit=unit,
+        answer_sha256=answer_sha256,
+        time=time,
+        previous_hash=previous.hash if previous else NO_PREVIOUS_HASH,
+        hash="",
+    )
+    return replace(entry, hash=entry_hash(entry))
+
+
+def entry_hash(entry: LedgerEntry) -> str:
+    """What the entry's hash must be: sha256 over every other field."""
+    return hashlib.sha256(_framed("blindfit ledger entry v1", *astuple(entry)[:-1])).hexdigest()
+
+
+def verify_chain(entries: Iterable[LedgerEntry]) -> None:
+    """Checks a whole ledger from its first entry on.
+
+    Raises:
+        DataError: names the first position that is wrong.
+    """
+    previous_hash = NO_PREVIOUS_HASH
+    for position, entry in enumerate(entries, start=1):
+        if entry.position != position:
+            raise DataError(f"ledger entry {position} is wrong: it calls itself entry {entry.position}")
+        if entry.previous_hash != previous_hash:
+            raise DataError(f"ledger entry {position} is wrong: it does not follow from the entry before it")
+        if entry.hash != entry_hash(entry):
+            raise DataError(f"ledger entry {position} is wrong: its hash is not that of its content")
+        previous_hash = entry.hash
+
+
+def _framed(*parts: str | float) -> bytes:
+    """The parts one after another, each behind its length: no two lists of parts share an encoding."""
+    texts = (part.hex() if isinstance(part, float) else str(part) for part in parts)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
+
+
+# --- the budget ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What all releases about one population may spend together."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+
+def spent(entries_of_population: Iterable[LedgerEntry], delta: float) -> float:
+    """The epsilon at this delta that one population's entries have spent."""
+    return composed_epsilon(
+        (ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta
+    )
+
+
+def check_budget(
+    events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str
+) -> None:
+    """Refuses a release that would carry the population past its budget.
+
+    Raises:
+        BudgetExhausted: with what is spent, what is allowed and what was asked for.
+        UnsupportedEvent: the new event cannot be composed with the others.
+    """
+    events = list(events)
+    if not fits(events, new_event, budget.epsilon, budget.delta):
+        raise BudgetExhausted(
+            population=population,
+            spent=composed_epsilon(events, budget.delta),
+            budget=budget.epsilon,
+            requested=composed_epsilon([new_event], budget.delta),
+        )
+
+
+# --- the auditor's export -----------------------------------------------------------------------
+
+_JSON_TYPES: dict[str, type] = {
+    field.name: {"int": int, "float": float}.get(str(field.type), str) for field in fields(LedgerEntry)
+}
+
+
+def to_json_line(entry: LedgerEntry) -> str:
+    """The entry as one line of JSON, without the line's end."""
+    return json.dumps(asdict(entry), allow_nan=False, separators=(",", ":"))
+
+
+def from_json_line(line: str, line_number: int) -> LedgerEntry:
+    """The entry of a line that `to_json_line` wrote; its hash is not checked here, `verify_chain` does that.
+
+    Raises:
+        DataError: names the line and what is wrong with it.
+    """
+    where = f"line {line_number} of the ledger"
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON") from error
+    if not isinstance(content, dict) or content.keys() != _JSON_TYPES.keys():
+        raise DataError(f"{where} must have exactly the fields {', '.join(_JSON_TYPES)}")
+    for name, expected in _JSON_TYPES.items():
+        if type(content[name]) is not expected:
+            raise DataError(f"{where}: {name} must be of type {expected.__name__}")
+    if content["kind"] not in get_args(Kind):
+        raise DataError(f"{where}: kind must be one of {', '.join(get_args(Kind))}")
+    entry = LedgerEntry(**content)
+    if not _is_line_of(entry, line):
+        # A repeated key or a number such as 1e999 reads differently in different readers.
+        raise DataError(f"{where} is not written as Blindfit writes it")
+    return entry
+
+
+def _is_line_of(entry: LedgerEntry, line: str) -> bool:
+    try:
+        return to_json_line(entry) == line.removesuffix("\n")
+    except ValueError:  # not a finite number
+        return False
+
+
+# --- receipts -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a client keeps of an answer: proof of the ledger's state when it was given.
+
+    Args:
+        server: who gave the answer.
+        population: about whom it was.
+        position: the ledger's entry that charged it.
+        entry_hash: that entry's hash, which fixes every entry before it.
+        charges: (canonical event, how often) of this population up to that entry, sorted; enough to charge
+            them again when the ledger is lost.
+    """
+
+    server: str
+    population: str
+    position: int
+    entry_hash: str
+    charges: tuple[tuple[str, int], ...]
+
+    def statement(self) -> bytes:
+        """Canonical JSON: what the server signs, and what travels."""
+        content = {
+            "server": self.server,
+            "population": self.population,
+            "position": self.position,
+            "entry_hash": self.entry_hash,
+            "charges": [list(charge) for charge in self.charges],
+        }
+        return json.dumps(content, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_statement(cls, statement: bytes) -> Receipt:
+        """Raises:
+        DataError: these bytes are not what `statement` writes.
+        """
+        try:
+            content = json.loads(statement)
+            charges = tuple((str(event), int(count)) for event, count in content.pop("charges"))
+            receipt = cls(**content, charges=charges)
+            whole = receipt.statement() == statement
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            whole = False
+        if not whole or not isinstance(receipt.position, int):
+            raise DataError("not a receipt")
+        return receipt
+
+    def covers(self, other: Receipt) -> bool:
+        """Whether everything that the other receipt proves to be charged is charged here too."""
+        return not Counter(dict(other.charges)) - Counter(dict(self.charges))
+
+
+def receipt_for(server: str, entry: LedgerEntry, charged: Iterable[str]) -> Receipt:
+    """The receipt of an entry; `charged` are its population's canonical events up to it, its own included."""
+    charges = tuple(sorted(Counter(charged).items()))
+    return Receipt(server, entry.population, entry.position, entry.hash, charges)
+
+
+def check_receipt(
+    receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int
+) -> None:
+    """Checks that our ledger still has the entry that a receipt proves.
+
+    Args:
+        receipt: one whose signature is known to be ours.
+        entry_at: the ledger's entry at a position, None where there is none.
+        last_position: where the ledger ends, 0 when it is empty.
+
+    Raises:
+        LedgerBehind: the ledger ends before that entry, or has another in its place.
+    """
+    entry = entry_at(receipt.position)
+    if entry is None or entry.hash != receipt.entry_hash:
+        raise LedgerBehind(
+            population=receipt.population, ledger_position=last_position, receipt_position=receipt.position
+        )
+
+
+def missing_charges(receipt: Receipt, entries: Iterable[LedgerEntry]) -> Counter[str]:
+    """The canonical events that a receipt proves and the ledger does not show, with their counts."""
+    charged = Counter(entry.event for entry in entries if entry.population == receipt.population)
+    return Counter(dict(receipt.charges)) - charged

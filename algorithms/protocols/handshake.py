@@ -1,0 +1,78 @@
+"""Handshake: the parties of a session agree on version, protocol, roles and public parameters before any data.
+
+Source: DESIGN, "The wire".
+Model: every party may lie about itself, but it then only learns that the session ends.
+
+    step  who        does                                                  sends
+    1     each P_i   its version, protocol, role, parameters, their hash   Hello to every other
+    2     each P_i   compare with every Hello; the first difference ends   --
+
+Departures: none.
+Learns: the public parameters, which every party was proposed anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from algorithms.errors import HandshakeMismatch, MalformedMessage
+from algorithms.messages import Channel, Octets, Parameters, ParameterValue, Text, parameters_digest
+
+PROTOCOL_VERSION = "1"  # of everything on the wire; two versions never mix
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    version: Text
+    protocol: Text
+    role: Text
+    parameters: Parameters
+    digest: Octets  # SHA-256 of the canonical parameters
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def step_1_hello(protocol: str, role: str, parameters: Mapping[str, ParameterValue]) -> Hello:
+    return Hello(PROTOCOL_VERSION, protocol, role, parameters, parameters_digest(parameters))
+
+
+def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> None:
+    """Raises:
+    HandshakeMismatch: names the first field that differs.
+    MalformedMessage: the hash is not that of the parameters.
+    """
+    _require_equal("protocol version", mine.version, theirs.version, peer)
+    _require_equal("protocol", mine.protocol, theirs.protocol, peer)
+    _require_equal(f"role of {peer}", peer_role, theirs.role, peer)
+    if theirs.digest != parameters_digest(theirs.parameters):
+        raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of the parameters")
+    for name in sorted({*mine.parameters, *theirs.parameters}):
+        _require_equal(name, mine.parameters.get(name), theirs.parameters.get(name), peer)
+
+
+def _require_equal(field: str, ours: object, theirs: object, peer: str) -> None:
+    if type(ours) is not type(theirs) or ours != theirs:
+        raise HandshakeMismatch(culprit=peer, field=field, ours=_brief(ours), theirs=_brief(theirs))
+
+
+def _brief(value: object) -> str:
+    return "missing" if value is None else repr(value)[:120]
+
+
+# --- role ----------------------------------------------------------------------------------------
+
+
+async def run_party(mine: Hello, peers: Sequence[tuple[str, str]], channel: Channel) -> None:
+    """Args:
+    mine: what this party says of itself.
+    peers: name and expected role of every other party.
+    """
+    for peer, _ in peers:
+        await channel.send(peer, mine)
+    for peer, role in peers:
+        step_2_compare(mine, await channel.receive(peer, Hello), peer=peer, peer_role=role)

@@ -1,0 +1,473 @@
+"""WALR: logistic regression from one noisy weighted aggregate of labels.
+
+Source: Yuan and Lazarsfeld, "Weighted Aggregate Logistic Regression".
+Model: the measurement server is trusted with the labels and sees the consumer's (the active party's) rows; the consumer
+    may do what it likes, and learns no more about a label than (epsilon, delta) label DP allows.
+
+    step  who      does                                                                  sends
+    1     active   clips rows to norm R, rounds them toward zero to a grid               AggregateOpen
+    2     server   checks ranges, policy, budget, receipt; the same request is known     Opened
+    3     active   the rows, in batches                                                  WeightRows ..., RowsEnd
+    4     server   joins by id, makes too long rows shorter, keeps at most m of a
+                   person, sum = sum of label x row (exact integers)                     --
+    5     server   sum + discrete Gaussian noise; charge and answer in one transaction   NoisySum, RowsKept ...
+    6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  --
+
+Departures: norms in place of the range [0, 1]; analytic in place of classic Gaussian, drawn on the integer grid; an
+    intercept; l2 > 0 from the noise, because without it no minimum need exist; Newton or L-BFGS beside the spec's
+    hybrid minibatch.
+Learns: the server, the rows and ids; the active party, the noisy sum, and which of its rows did not count because
+    their person had m rows before (a matter of ids and persons, not of labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms import fixed_point
+from algorithms.errors import MalformedMessage, RangeError
+from algorithms.fixed_point import IntegerRows
+from algorithms.messages import (
+    Channel,
+    Int32Tensor,
+    Integer,
+    IntegerTensor,
+    Octets,
+    ParameterValue,
+    Real,
+    Text,
+    Texts,
+    parameters_digest,
+)
+from algorithms.privacy import gaussian
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.gaussian import GaussianMechanism
+from algorithms.protocols.handshake import PROTOCOL_VERSION
+from algorithms.randomness import UniformInt
+
+BATCH_ROWS = 16384
+MAX_REQUEST_ID_CHARS = 128
+KEPT_PIECE_BYTES = 2**20
+
+Bits = npt.NDArray[np.bool_]
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOpen:
+    protocol_version: Text
+    request_id: Text
+    dataset: Text
+    dataset_version: Text
+    n_rows: Integer
+    n_columns: Integer
+    frac_bits: Integer
+    norm_bound: Integer  # grid steps
+    max_rows_per_person: Integer  # 0: the unit is a row
+    epsilon: Real
+    delta: Real
+    mechanism: Text
+    content_sha256: Octets
+    receipt: Octets  # empty: the consumer has none of this server
+    receipt_signature: Octets
+    session: Text = ""  # the job that it belongs to; a server whose operator approves each job wants one
+
+    @property
+    def sensitivity(self) -> int:
+        """L2, in grid steps: one label of the unit changes, N public."""
+        return self.norm_bound * max(1, self.max_rows_per_person)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    send_rows: Integer  # 0: answered before, the answer follows
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WeightRows:
+    ids: Texts
+    weights: Int32Tensor  # (rows, n_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsEnd:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySum:
+    sums: IntegerTensor  # (n_columns,), grid steps
+    noise_std: Real  # grid steps
+    sensitivity: Real  # grid steps
+    event: Text
+    unit: Text
+    neighbours: Text
+    rows_kept: Integer
+    rows_scaled: Integer
+    receipt: Octets
+    receipt_signature: Octets
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RowsKept:
+    bits: Octets
+
+
+# --- steps of the active party ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ConsumerRows:
+    """What the consumer sends and later trains on: the same integers."""
+
+    ids: tuple[str, ...]
+    weights: IntegerRows  # (n_rows, n_columns)
+
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[WeightRows]:
+        for start in range(0, len(self.ids), batch_rows):
+            stop = start + batch_rows
+            yield WeightRows(self.ids[start:stop], self.weights[start:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSettings:
+    """What the consumer asks for; public."""
+
+    dataset: str
+    dataset_version: str
+    epsilon: float
+    delta: float
+    mechanism: str = "analytic"
+    frac_bits: int = 16
+    max_rows_per_person: int = 0
+    release: str = ""  # a new name asks for a new draw, and is charged again
+
+
+def step_1_open(
+    rows: ConsumerRows,
+    norm_bound: int,
+    settings: ReleaseSettings,
+    receipt: tuple[bytes, bytes] = (b"", b""),
+    session: str = "",
+) -> AggregateOpen:
+    """The request; its id follows from the content, so that asking twice costs once."""
+    content = ContentDigest()
+    for batch in rows.batches():
+        content.update(batch)
+    parameters: dict[str, ParameterValue] = {
+        "dataset": settings.dataset,
+        "dataset_version": settings.dataset_version,
+        "n_rows": len(rows.ids),
+        "n_columns": int(rows.weights.shape[1]),
+        "frac_bits": settings.frac_bits,
+        "norm_bound": norm_bound,
+        "max_rows_per_person": settings.max_rows_per_person,
+        "epsilon": settings.epsilon,
+        "delta": settings.delta,
+        "mechanism": settings.mechanism,
+    }
+    digest = content.digest()
+    named = {**parameters, "release": settings.release, "content": digest.hex()}
+    return AggregateOpen(
+        protocol_version=PROTOCOL_VERSION,
+        request_id=parameters_digest(named).hex(),
+        content_sha256=digest,
+        receipt=receipt[0],
+        receipt_signature=receipt[1],
+        session=session,
+        **parameters,  # type: ignore[arg-type]
+    )
+
+
+class ContentDigest:
+    """SHA-256 over ids and weights, whatever the batches: ids, their lengths and the weights run apart."""
+
+    def __init__(self) -> None:
+        self._ids, self._lengths, self._weights = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+
+    def update(self, batch: WeightRows) -> None:
+        self._ids.update("".join(batch.ids).encode())
+        self._lengths.update(np.fromiter(map(len, batch.ids), "<u4", len(batch.ids)).tobytes())
+        self._weights.update(np.ascontiguousarray(batch.weights, "<i4").data)
+
+    def digest(self) -> bytes:
+        return hashlib.sha256(self._ids.digest() + self._lengths.digest() + self._weights.digest()).digest()
+
+
+def step_6_mean(answer: NoisySum, request: AggregateOpen) -> tuple[npt.NDArray[np.float64], float]:
+    """mu and the standard deviation of its noise, in the units of the features."""
+    if answer.rows_kept < 1:
+        raise RangeError("no row counted at the measurement server")
+    scale = 2.0**-request.frac_bits / answer.rows_kept
+    return answer.sums.astype(np.float64) * scale, answer.noise_std * scale
+
+
+# --- steps of the measurement server ---------------------------------------------------------------
+
+
+def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
+    """Every number of the request within the range in which the integer arithmetic is exact.
+
+    Raises:
+        MalformedMessage: names the field.
+    """
+
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step="AggregateOpen")
+
+    require(
+        request.protocol_version == PROTOCOL_VERSION,
+        "protocol_version",
+        f"this server speaks version {PROTOCOL_VERSION}",
+    )
+    require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
+    require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
+    require(1 <= request.n_columns <= fixed_point.MAX_COLUMNS, "n_columns", "is out of range")
+    low, high = fixed_point.MIN_FRAC_BITS, fixed_point.MAX_FRAC_BITS
+    require(low <= request.frac_bits <= high, "frac_bits", f"is not between {low} and {high}")
+    require(1 <= request.norm_bound <= fixed_point.MAX_NORM_BOUND, "norm_bound", "is out of range")
+    require(0 <= request.max_rows_per_person <= 2**16, "max_rows_per_person", "is out of range")
+    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
+    require(0 < request.epsilon <= 50, "epsilon", "is not between 0 and 50")
+    require(0 < request.delta < 0.5, "delta", "is not between 0 and .5")
+    require(request.mechanism in gaussian.NOISE_MULTIPLIERS, "mechanism", "is unknown")
+    require(request.mechanism != "classic" or request.epsilon < 1, "mechanism", "classic needs epsilon < 1")
+    try:
+        mechanism_of(request)
+    except RangeError:
+        require(
+            False, "frac_bits", "the noise would be smaller than 65,536 grid steps: take more fraction bits"
+        )
+
+
+def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
+    """Raises RangeError: the grid is too coarse for this noise."""
+    multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
+    return GaussianMechanism(multiplier, request.sensitivity**2)
+
+
+Join = Callable[[Sequence[str]], tuple[npt.NDArray[np.uint8], Bits]]
+
+
+@dataclass(repr=False)
+class Tally:
+    """The exact sum as it grows; of a size that does not depend on the number of rows."""
+
+    request: AggregateOpen
+    keep_bits: Callable[[bytes], object]  # where the bits of rows that counted go
+    sums: npt.NDArray[np.int64] = field(init=False)
+    content: ContentDigest = field(default_factory=ContentDigest)
+    rows: int = 0
+    rows_kept: int = 0
+    rows_scaled: int = 0
+    _pending_bits: list[Bits] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros(self.request.n_columns, np.int64)
+
+    def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:
+        """Step 4 for one batch."""
+        step_4_check_batch(batch, self.rows, self.request, consumer=consumer)
+        self.content.update(batch)
+        labels, kept = join(batch.ids)
+        rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)
+        self.sums += rows[(labels != 0) & kept].sum(axis=0, dtype=np.int64)
+        self.rows += len(batch.ids)
+        self.rows_kept += int(kept.sum())
+        self.rows_scaled += scaled
+        self._keep(kept)
+
+    def _keep(self, kept: Bits, *, last: bool = False) -> None:
+        bits = np.concatenate([*self._pending_bits, kept])
+        whole = len(bits) if last else len(bits) // 8 * 8
+        self.keep_bits(np.packbits(bits[:whole]).tobytes())
+        self._pending_bits = [bits[whole:]]
+
+    def finish(self, *, consumer: str) -> None:
+        if self.rows != self.request.n_rows:
+            raise MalformedMessage(
+                culprit=consumer, field="n_rows", reason="is not the number of rows that came", step="RowsEnd"
+            )
+        if self.content.digest() != self.request.content_sha256:
+            raise MalformedMessage(
+                culprit=consumer, field="content_sha256", reason="is not the hash of the rows", step="RowsEnd"
+            )
+        self._keep(np.zeros(0, np.bool_), last=True)
+
+
+def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOpen, *, consumer: str) -> None:
+    n = len(batch.ids)
+    if n == 0 or batch.weights.shape != (n, request.n_columns):
+        raise MalformedMessage(
+            culprit=consumer,
+            field="weights",
+            reason="not one row of n_columns for each id",
+            step="WeightRows",
+        )
+    if rows_before + n > request.n_rows:
+        raise MalformedMessage(
+            culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A release that is not yet charged: it must not leave before the ledger has it."""
+
+    sums: npt.NDArray[np.int64]
+    noise_std: float
+    sensitivity: float
+    event: ReleaseEvent
+    rows_kept: int
+    rows_scaled: int
+
+
+def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft:
+    """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
+    mechanism = mechanism_of(tally.request)
+    return Draft(
+        sums=np.array(mechanism.release(tally.sums.tolist(), uniform), np.int64),
+        noise_std=math.sqrt(mechanism.sigma_squared),
+        sensitivity=float(tally.request.sensitivity),
+        event=mechanism.event(neighbours),
+        rows_kept=tally.rows_kept,
+        rows_scaled=tally.rows_scaled,
+    )
+
+
+# --- roles -----------------------------------------------------------------------------------------
+
+
+async def run_active(
+    rows: ConsumerRows,
+    request: AggregateOpen,
+    server: str,
+    channel: Channel,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> tuple[NoisySum, Bits]:
+    """Returns the answer and which rows counted."""
+    await channel.send(server, request)
+    opened = await channel.receive(server, Opened)
+    if opened.send_rows:
+        for batch in rows.batches():
+            await channel.send(server, batch)
+            on_rows(len(batch.ids))
+        await channel.send(server, RowsEnd())
+    answer = await channel.receive(server, NoisySum)
+    step_6_check(answer, request, server=server)
+    if answer.rows_kept == request.n_rows:
+        return answer, np.ones(request.n_rows, np.bool_)
+    return answer, await receive_kept(answer, request, server, channel)
+
+
+def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> None:
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=server, field=name, reason=reason, step="NoisySum")
+
+    require(answer.sums.shape == (request.n_columns,), "sums", "not one for each column")
+    require(0 <= answer.rows_kept <= request.n_rows, "rows_kept", "is out of range")
+    require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
+    require(0 < answer.noise_std < 2.0**61, "noise_std", "is out of range")
+
+
+async def receive_kept(answer: NoisySum, request: AggregateOpen, server: str, channel: Channel) -> Bits:
+    packed = bytearray()
+    size = -(-request.n_rows // 8)
+    while len(packed) < size:
+        piece = (await channel.receive(server, RowsKept)).bits
+        if not 0 < len(piece) <= size - len(packed):
+            raise MalformedMessage(culprit=server, field="bits", reason="has a wrong length", step="RowsKept")
+        packed += piece
+    kept = np.unpackbits(np.frombuffer(packed, np.uint8), count=request.n_rows).astype(np.bool_)
+    if int(kept.sum()) != answer.rows_kept:
+        raise MalformedMessage(
+            culprit=server, field="bits", reason="do not add up to rows_kept", step="RowsKept"
+        )
+    return kept
+
+
+class Desk(Protocol):
+    """What the measurement server brings to its role: policy, ledger, labels, and a place for the kept bits."""
+
+    def admit(self, request: AggregateOpen) -> NoisySum | None:
+        """Raises what refuses the request; returns the stored answer of the same request."""
+
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], Bits]: ...
+
+    def keep_bits(self, bits: bytes) -> object: ...
+
+    def kept_pieces(self) -> Iterator[bytes]: ...
+
+    def release(self, tally: Tally) -> NoisySum:
+        """Draws, charges and stores in one transaction; the same request gets the stored answer."""
+
+    def in_background(self, work: Callable[[], object]) -> Awaitable[object]: ...
+
+
+async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) -> NoisySum:
+    request = await channel.receive(consumer, AggregateOpen)
+    step_2_check(request, consumer=consumer)
+    stored = desk.admit(request)
+    if stored is not None and stored.rows_kept == request.n_rows:
+        await channel.send(consumer, Opened(0))
+        await channel.send(consumer, stored)
+        return stored
+    await channel.send(consumer, Opened(1))
+    tally = Tally(request, desk.keep_bits)
+    while tally.rows < request.n_rows:
+        batch = await channel.receive(consumer, WeightRows)
+        await desk.in_background(lambda batch=batch: tally.add(batch, desk.join, consumer=consumer))  # type: ignore[misc]
+    await channel.receive(consumer, RowsEnd)
+    tally.finish(consumer=consumer)
+    answer = desk.release(tally)
+    await channel.send(consumer, answer)
+    if answer.rows_kept < request.n_rows:
+        for piece in desk.kept_pieces():
+            await channel.send(consumer, RowsKept(piece))
+    return answer
+
+
+# --- the specification: both seats in one process, no channel ---------------------------------------
+
+
+def run_locally(
+    rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str, int], uniform: UniformInt
+) -> NoisySum:
+    """One label for each row, unit = row, no ledger: what the two roles compute, on one page."""
+    step_2_check(request, consumer="active")
+    tally = Tally(request, lambda _: None)
+
+    def join(ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], Bits]:
+        return np.array([labels[i] for i in ids], np.uint8), np.ones(len(ids), np.bool_)
+
+    for batch in rows.batches():
+        tally.add(batch, join, consumer="active")
+    tally.finish(consumer="active")
+    draft = step_5_draft(tally, uniform, neighbours="row")
+    return answer_of(draft, unit="row", receipt=(b"", b""))
+
+
+def answer_of(draft: Draft, *, unit: str, receipt: tuple[bytes, bytes]) -> NoisySum:
+    return NoisySum(
+        sums=draft.sums,
+        noise_std=draft.noise_std,
+        sensitivity=draft.sensitivity,
+        event=draft.event.canonical(),
+        unit=unit,
+        neighbours=draft.event.neighbours,
+        rows_kept=draft.rows_kept,
+        rows_scaled=draft.rows_scaled,
+        receipt=receipt[0],
+        receipt_signature=receipt[1],
+    )

@@ -1,0 +1,216 @@
+"""Bringing features to one size: standardising by columns, clipping by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.errors import ConfigError, DataError, RangeError
+from algorithms.statistics.logistic import Floats
+
+ConstantColumns = Literal["error", "drop"]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and sum of squared deviations of each column; two of them merge exactly (Chan, Golub, LeVeque 1983).
+
+    Sums of squares would cancel: a column of timestamps would lose its deviation altogether.
+    """
+
+    n_rows: int
+    mean: Floats
+    squared_deviations: Floats
+
+    @classmethod
+    def of(cls, batch: ArrayLike, *, first_row: int = 0) -> Moments:
+        matrix = _matrix(batch)
+        if not len(matrix):
+            raise DataError("a batch without rows has no moments")
+        _check_finite(matrix, first_row)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = matrix.mean(axis=0)
+            deviations = matrix - mean
+            squared = np.square(deviations).sum(axis=0)
+        if not np.isfinite(squared).all():
+            column = int(np.argmin(np.isfinite(squared)))
+            raise RangeError(
+                f"column {column}: the squares of its values overflow", hint="divide it by its largest value"
+            )
+        # The mean of equal numbers can differ from them in the last digit: what rounding explains counts as nothing.
+        rounding = len(matrix) * np.square(4 * np.finfo(np.float64).eps * mean)
+        return cls(len(matrix), mean, np.where(squared <= rounding, 0.0, squared))
+
+    def merge(self, other: Moments) -> Moments:
+        if self.mean.shape != other.mean.shape:
+            raise DataError(f"a batch has {len(other.mean)} columns where {len(self.mean)} came before")
+        n_rows = self.n_rows + other.n_rows
+        shift = other.mean - self.mean
+        return Moments(
+            n_rows,
+            self.mean + shift * (other.n_rows / n_rows),
+            self.squared_deviations
+            + other.squared_deviations
+            + np.square(shift) * (self.n_rows * other.n_rows / n_rows),
+        )
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Turns each kept column into (x - mean) / std.
+
+    Args:
+        columns: names of all columns that come in, in order.
+        kept: indices of those that go out; constant columns are dropped when that was asked for.
+        mean, std: one entry for each kept column; std is the population's (divided by n), as in scikit-learn.
+    """
+
+    columns: tuple[str, ...]
+    kept: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        batches: Iterable[ArrayLike],
+        columns: Iterable[str] | None = None,
+        *,
+        constant_columns: ConstantColumns = "error",
+    ) -> Standardiser:
+        """From one or many batches of rows, read once.
+
+        Raises:
+            DataError: no rows, a value that is not finite, or a constant column that was not to be dropped.
+        """
+        if constant_columns not in ("error", "drop"):
+            raise ConfigError(f"constant_columns must be error or drop, not {constant_columns!r}")
+        moments = stream_moments(batches)
+        names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
+        if len(names) != len(moments.mean):
+            raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
+        constant = moments.squared_deviations == 0
+        if constant.any() and constant_columns == "error":
+            which = ", ".join(names[j] for j in np.flatnonzero(constant))
+            raise DataError(
+                f"the same value in every row: {which}",
+                hint='leave the column out, or set constant_columns = "drop"',
+            )
+        if constant.all():
+            raise DataError("every column is constant: nothing is left to learn from")
+        kept = np.flatnonzero(~constant)
+        std = np.sqrt(moments.squared_deviations[kept] / moments.n_rows)
+        return cls(names, tuple(kept.tolist()), tuple(moments.mean[kept].tolist()), tuple(std.tolist()))
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of the columns that were constant."""
+        return tuple(name for j, name in enumerate(self.columns) if j not in self.kept)
+
+    @property
+    def kept_columns(self) -> tuple[str, ...]:
+        return tuple(self.columns[j] for j in self.kept)
+
+    def transform(self, rows: ArrayLike) -> Floats:
+        matrix = _matrix(rows)
+        if matrix.shape[1] != len(self.columns):
+            raise DataError(f"rows have {matrix.shape[1]} columns; the model was made for {len(self.columns)}")
+        standardised: Floats = (matrix[:, list(self.kept)] - np.array(self.mean)) / np.array(self.std)
+        return standardised
+
+    def to_dict(self) -> dict[str, dict[str, float] | list[str]]:
+        """For the model file: names in order, and the mean and std of each kept column by name."""
+        return {
+            "columns": list(self.columns),
+            "mean": dict(zip(self.kept_columns, self.mean, strict=True)),
+            "std": dict(zip(self.kept_columns, self.std, strict=True)),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, object]) -> Standardiser:
+        """The inverse of `to_dict`, exactly; what is not such a dict is refused by field."""
+        columns, mean, std = stored.get("columns"), stored.get("mean"), stored.get("std")
+        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+            raise DataError("columns: must be a list of names")
+        for field, numbers in (("mean", mean), ("std", std)):
+            if not isinstance(numbers, Mapping) or not all(_is_finite(v) for v in numbers.values()):
+                raise DataError(f"{field}: must map column names to finite numbers")
+        if not isinstance(mean, Mapping) or not isinstance(std, Mapping) or set(mean) != set(std):
+            raise DataError("mean and std must name the same columns")
+        if not set(mean) <= set(columns) or len(set(columns)) != len(columns):
+            raise DataError("columns: names must be unique and hold every column of mean and std")
+        kept = tuple(j for j, name in enumerate(columns) if name in mean)
+        names = [columns[j] for j in kept]
+        if not all(std[name] > 0 for name in names):
+            raise DataError("std: must be above 0")
+        return cls(tuple(columns), kept, tuple(float(mean[n]) for n in names), tuple(float(std[n]) for n in names))
+
+
+def stream_moments(batches: Iterable[ArrayLike]) -> Moments:
+    """The moments of all batches together; memory does not grow with their number."""
+    total: Moments | None = None
+    for batch in batches:
+        if not len(matrix := _matrix(batch)):
+            continue
+        moments = Moments.of(matrix, first_row=total.n_rows if total else 0)
+        total = total.merge(moments) if total else moments
+    if total is None:
+        raise DataError("there are no rows")
+    return total
+
+
+def append_constant(rows: ArrayLike) -> Floats:
+    """The rows with a last column of ones: the intercept."""
+    matrix = _matrix(rows)
+    return np.hstack([matrix, np.ones((len(matrix), 1))])
+
+
+def row_norms(rows: ArrayLike) -> Floats:
+    """Euclidean length of each row."""
+    matrix = _matrix(rows)
+    # Scaled by the largest entry, or the squares of large entries would overflow.
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    safe = np.where(largest > 0, largest, 1.0)
+    norms: Floats = safe * np.sqrt(np.square(matrix / safe[:, None]).sum(axis=1)) * (largest > 0)
+    return norms
+
+
+def clip_rows(rows: ArrayLike, norm_bound: float) -> Floats:
+    """Every row of norm above the bound shortened to it, its direction kept; the constant feature shrinks along.
+
+    The norms of what comes back are at most the bound up to one rounding; encoding rounds toward zero after it.
+    """
+    if not 0 < norm_bound < np.inf:
+        raise ConfigError(f"norm_bound must be finite and above 0, not {norm_bound}")
+    matrix = _matrix(rows)
+    _check_finite(matrix, 0)
+    norms = row_norms(matrix)
+    factors = np.ones_like(norms)
+    np.divide(norm_bound, norms, out=factors, where=norms > norm_bound)
+    clipped: Floats = matrix * factors[:, None]
+    return clipped
+
+
+def _matrix(rows: ArrayLike) -> Floats:
+    try:
+        matrix: NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"rows must hold numbers only: {error}") from error
+    if matrix.ndim != 2 or not matrix.shape[1]:
+        raise DataError(f"rows must be a matrix with at least one column, not of shape {matrix.shape}")
+    return matrix
+
+
+def _check_finite(matrix: Floats, first_row: int) -> None:
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise DataError(f"row {first_row + row}, column {column}: {matrix[row, column]} is not a finite number")
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))

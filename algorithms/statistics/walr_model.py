@@ -1,0 +1,93 @@
+"""A fitted WALR model: standardise, append the constant, clip the row, score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.errors import DataError
+from algorithms.statistics.logistic import sigmoid
+from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+
+FORMAT = "blindfit-walr-model-1"
+
+
+@dataclass(frozen=True)
+class WALRModel:
+    """Args:
+    standardiser: of the raw features; its kept columns have a weight each.
+    weights: one for each kept column, then the intercept where there is one.
+    norm_bound: rows to be scored are clipped to it, as the rows that were trained on were.
+    """
+
+    standardiser: Standardiser
+    weights: NDArray[np.float64]
+    intercept: bool
+    norm_bound: float
+
+    def rows(self, features: ArrayLike) -> NDArray[np.float64]:
+        """Raw features (n, columns) -> standardised rows, with the constant, clipped."""
+        return clip_rows(self.unclipped_rows(features), self.norm_bound)
+
+    def unclipped_rows(self, features: ArrayLike) -> NDArray[np.float64]:
+        standardised = self.standardiser.transform(features)
+        return append_constant(standardised) if self.intercept else standardised
+
+    def scores(self, features: ArrayLike) -> NDArray[np.float64]:
+        return self.rows(features) @ self.weights
+
+    def probabilities(self, features: ArrayLike) -> NDArray[np.float64]:
+        return sigmoid(self.scores(features))
+
+    @property
+    def feature_weights(self) -> dict[str, float]:
+        """By name, for standardised features."""
+        return dict(zip(self.standardiser.kept_columns, map(float, self.weights), strict=False))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "standardiser": self.standardiser.to_dict(),
+            "norm_bound": self.norm_bound,
+            "weights": self.feature_weights,
+            "intercept": float(self.weights[-1]) if self.intercept else None,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> WALRModel:
+        """Raises:
+        DataError: names the field that is missing or not what it must be.
+        """
+        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+            raise DataError(f"format: not {FORMAT}")
+        standardiser = Standardiser.from_dict(_table(stored, "standardiser"))
+        weights = _table(stored, "weights")
+        if tuple(weights) != standardiser.kept_columns:
+            raise DataError("weights: not one for each kept column, in their order")
+        numbers = [_number(weights, name) for name in weights]
+        intercept = stored.get("intercept") is not None
+        if intercept:
+            numbers.append(_number(stored, "intercept"))
+        norm_bound = _number(stored, "norm_bound")
+        if norm_bound <= 0:
+            raise DataError("norm_bound: not above 0")
+        return cls(standardiser, np.array(numbers), intercept, norm_bound)
+
+
+def _table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = stored.get(name)
+    if not isinstance(value, Mapping):
+        raise DataError(f"{name}: missing or not a table")
+    return value
+
+
+def _number(stored: Mapping[str, Any], name: str) -> float:
+    value = stored.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DataError(f"{name}: missing or not a finite number")
+    return float(value)

@@ -1,0 +1,6 @@
+"""The command `blindfit`."""
+
+from coordinator.cli import main
+
+if __name__ == "__main__":
+    main()

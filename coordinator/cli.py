@@ -1,0 +1,147 @@
+"""The command line. An error is one line and a hint, never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from algorithms.errors import BlindfitError, ConfigError
+from coordinator import certs, jobs, ledger_view, operator, preflight
+from coordinator.job import load_job, shown
+from parties.node import VERSION, serve, set_up_logs
+from parties.settings import PartySettings, load_settings
+
+app = typer.Typer(
+    name="blindfit",
+    help="Fits one model to several organisations' data without any of them seeing another's.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(certs.app, name="certs")
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Overrides an option; may be given again."),
+]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
+PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
+
+console = Console(stderr=False)
+
+
+@app.command()
+def run(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
+    """Run a job here: one process for each party, then a report."""
+    written = jobs.run_here(load_job(job, overrides or []), job.parent, out, console)
+    written.show(console)
+
+
+@app.command()
+def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
+    """Run a job on parties that are already up."""
+    written = jobs.submit(load_job(job, overrides or []), job.parent, out, console)
+    written.show(console)
+
+
+@app.command()
+def check(job: JobFile, overrides: SetOption = None) -> None:
+    """Say what would leak, fail or take long, before any byte leaves."""
+    findings = preflight.check(load_job(job, overrides or []), job.parent)
+    preflight.show(findings, console)
+    if any(finding.refuses for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(job: JobFile, overrides: SetOption = None) -> None:
+    """Print the whole job with every default."""
+    sys.stdout.write(shown(load_job(job, overrides or [])))
+
+
+@app.command()
+def party(
+    settings: PartyFile,
+    overrides: SetOption = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Written with the port when the party is up.")
+    ] = None,
+) -> None:
+    """Run one party until it is told to stop."""
+    loaded = load_settings(settings, overrides or [], PartySettings)
+    set_up_logs(loaded.log_level, loaded.log_format)
+
+    def on_ready(port: int) -> None:
+        if ready_file is not None:
+            ready_file.write_text(f"{port}\n")
+
+    asyncio.run(serve(loaded, settings.parent, on_ready))
+
+
+@app.command()
+def approve(
+    settings: PartyFile,
+    session: Annotated[str | None, typer.Argument(help="Which; without it, what waits is listed.")] = None,
+    refuse: Annotated[bool, typer.Option(help="Say no instead.")] = False,
+    overrides: SetOption = None,
+) -> None:
+    """Say yes (or no) to a job that waits for this party's operator."""
+    loaded = load_settings(settings, overrides or [], PartySettings)
+    operator.approve(loaded, settings.parent, session, refuse=refuse, console=console)
+
+
+@app.command()
+def ledger(
+    settings: Annotated[
+        Path, typer.Argument(metavar="PARTY.TOML", help="The party file, or with --verify an exported chain.")
+    ],
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")
+    ] = None,
+    verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
+    acknowledge: Annotated[
+        bool, typer.Option(help="The ledger was restored: charge again what was lost.")
+    ] = False,
+    overrides: SetOption = None,
+) -> None:
+    """What was spent, on what, by whom, and what is left."""
+    if verify:
+        ledger_view.verify(settings, console)
+        return
+    loaded = load_settings(settings, overrides or [], PartySettings)
+    if acknowledge:
+        ledger_view.acknowledge(loaded, settings.parent, console)
+    if export is not None:
+        ledger_view.export(loaded, settings.parent, export, console)
+    else:
+        ledger_view.show(loaded, settings.parent, console)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(VERSION)
+
+
+def main() -> None:
+    errors = Console(stderr=True)
+    try:
+        app()
+    except BlindfitError as error:
+        errors.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        if error.hint:
+            errors.print(f"[dim]hint:[/] {_escaped(error.hint)}", highlight=False, soft_wrap=True)
+        raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+    except KeyboardInterrupt:
+        errors.print("[bold red]stopped[/]: the parties were told", highlight=False)
+        raise SystemExit(130) from None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")

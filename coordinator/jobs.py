@@ -1,0 +1,83 @@
+"""Running a job from its file to its report: what `blindfit run` and `blindfit submit` share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from algorithms.errors import ConfigError
+from coordinator import report
+from coordinator.job import Job
+from coordinator.launcher import Launched, launch
+from coordinator.progress import JobProgress
+from coordinator.session import JobSession
+from parties.identity import Identity
+from parties.node import open_identity
+from parties.settings import IdentitySettings
+
+
+def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
+    """Every party as a process on this machine; all of them report into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with launch(job, base_dir, out) as launched:
+        set_up_s = time.monotonic() - started
+        session = _run(job, launched, console)
+    session.seconds["launch"] = set_up_s
+    return report.write(session, out, parties_here=list(job.parties))
+
+
+def submit(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
+    """On parties that are already up; each keeps its own model and report."""
+    session = _run(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
+    out.mkdir(parents=True, exist_ok=True)
+    return report.write(session, out, parties_here=[])
+
+
+def addresses_of(job: Job) -> dict[str, str]:
+    addresses = {}
+    for name, party in job.parties.items():
+        if party.address is None:
+            raise ConfigError(
+                f"parties.{name}.address is missing: `blindfit submit` needs to know where every party is up",
+                hint='such as address = "party.example.org:7100"',
+            )
+        addresses[name] = party.address
+    return addresses
+
+
+def coordinator_identity(job: Job, base_dir: Path) -> Identity:
+    if job.coordinator is None:
+        raise ConfigError(
+            "[coordinator] is missing: parties that are up ask who proposes the job",
+            hint="name its certificate, key and authority (`blindfit certs issue DIR coordinator` makes them)",
+        )
+    return open_identity(IdentitySettings(**job.coordinator.model_dump()), base_dir)
+
+
+def _run(job: Job, launched: Launched, console: Console) -> JobSession:
+    with JobProgress(list(job.parties), console) as progress:
+        session = JobSession(job, launched.addresses, launched.identity, progress.show)
+        with _terminable():
+            asyncio.run(session.run())
+    return session
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends a job as Ctrl-C does: parties are told, processes stopped."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,142 @@
+"""`blindfit run`: certificates made for the occasion, one process for each party on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from algorithms.errors import ConfigError, TransportError
+from coordinator.job import Job
+from parties import authority
+from parties.identity import Identity, load_identity
+from parties.settings import PartySettings, load_settings
+
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 5.0
+CERTIFICATE_DAYS = 2
+COORDINATOR = "coordinator"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Parties that are up, and the coordinator's own identity."""
+
+    addresses: dict[str, str]
+    identity: Identity
+
+
+@contextlib.contextmanager
+def launch(job: Job, base_dir: Path, out: Path) -> Iterator[Launched]:
+    """Starts every party of the job and stops them at the end.
+
+    Raises:
+        ConfigError: a party has no config, or ended at once; its last line is in the message.
+    """
+    coordinator = _coordinator_name(job, base_dir)
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    with tempfile.TemporaryDirectory(prefix="blindfit-run-") as temporary:
+        certificates = Path(temporary) / "authority"
+        _make_certificates(certificates, [*job.parties, coordinator])
+        try:
+            for name in job.parties:
+                processes[name] = _start(job, name, base_dir, certificates, out)
+            addresses = {n: f"localhost:{_port(n, process, out)}" for n, process in processes.items()}
+            yield Launched(addresses, identity_of(certificates, coordinator))
+        finally:
+            _stop(list(processes.values()))
+
+
+def _make_certificates(directory: Path, names: list[str]) -> None:
+    """Of an authority that lives as long as the run; no key of it stays on the disk."""
+    authority.create_authority(directory, f"blindfit-run-{secrets.token_hex(4)}", days=CERTIFICATE_DAYS)
+    for name in names:
+        authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS)
+
+
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_TIMEOUT_S)
+        process.kill()
+        process.wait()
+
+
+def identity_of(certificates: Path, name: str) -> Identity:
+    files = authority.PartyFiles.in_folder(certificates / name)
+    return load_identity(files.certificate, files.key, files.authority)
+
+
+def party_settings(job: Job, name: str, base_dir: Path) -> tuple[Path, PartySettings]:
+    config = job.parties[name].config
+    if config is None:
+        raise ConfigError(
+            f"parties.{name}.config is missing: `blindfit run` starts every party here",
+            hint="name its party.toml, or use `blindfit submit` where the parties are up",
+        )
+    path = base_dir / config
+    unread = ["identity.certificate=made by the launcher", "identity.key=", "identity.authority="]
+    settings = load_settings(path, unread, PartySettings)
+    if settings.name != name:
+        raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
+    return path, settings
+
+
+def _coordinator_name(job: Job, base_dir: Path) -> str:
+    """The one coordinator that every party knows."""
+    known = [
+        {peer for peer, p in party_settings(job, name, base_dir)[1].peers.items() if p.role == COORDINATOR}
+        for name in job.parties
+    ]
+    common = sorted(set.intersection(*known))
+    if not common:
+        raise ConfigError(
+            "the parties know no common coordinator",
+            hint='give each [peers.coordinator] role = "coordinator"',
+        )
+    return common[0]
+
+
+def _start(job: Job, name: str, base_dir: Path, certificates: Path, out: Path) -> subprocess.Popen[bytes]:
+    path, _ = party_settings(job, name, base_dir)
+    files = authority.PartyFiles.in_folder(certificates / name)
+    directory = out / name
+    directory.mkdir(parents=True, exist_ok=True)
+    overrides = {
+        "listen": "localhost:0",
+        "identity.certificate": str(files.certificate.resolve()),
+        "identity.key": str(files.key.resolve()),
+        "identity.authority": str(files.authority.resolve()),
+        "output_dir": str(directory.resolve()),
+    }
+    command = [sys.executable, "-m", "blindfit", "party", str(path), "--ready-file", str(directory / "port")]
+    for key, value in overrides.items():
+        command += ["--set", f"{key}={value}"]
+    (directory / "port").unlink(missing_ok=True)
+    with (directory / "party.log").open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
+    ready = out / name / "port"
+    give_up = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < give_up:
+        if ready.exists() and (text := ready.read_text().strip()):
+            return int(text)
+        if process.poll() is not None:
+            raise ConfigError(f"{name} did not start: {_last_line(out / name / 'party.log')}")
+        time.sleep(0.02)
+    raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
+
+
+def _last_line(path: Path) -> str:
+    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"

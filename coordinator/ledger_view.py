@@ -1,0 +1,95 @@
+"""`blindfit ledger`: what was spent, on what, by whom, what is left; and the chain for an auditor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.privacy import ledger as book
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.accountant import composed_epsilon
+from algorithms.privacy.ledger import LedgerEntry
+from coordinator.operator import open_store
+from parties.measurement import acknowledge_rollbacks
+from parties.models import write_file
+from parties.settings import PartySettings
+
+
+def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    if not settings.populations:
+        raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
+    store = open_store(settings, base_dir)
+    entries = store.reader().ledger()
+    book.verify_chain(entries)
+    console.print(_budgets(settings, entries))
+    if entries:
+        console.print(_entries(entries))
+    if store.reader().rollbacks():
+        console.print(
+            "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
+            "until `--acknowledge` charges them again"
+        )
+
+
+def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
+    table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget (epsilon)")
+    for name, population in settings.populations.items():
+        own = [entry for entry in entries if entry.population == name]
+        spent = book.spent(own, population.delta)
+        table.add_row(
+            name,
+            str(len(own)),
+            f"{spent:.4g}",
+            f"{population.epsilon:g}",
+            f"{max(0.0, population.epsilon - spent):.4g}",
+            f"{population.delta:g}",
+        )
+    return table
+
+
+def _entries(entries: list[LedgerEntry]) -> Table:
+    table = Table("#", "when (UTC)", "by whom", "on what", "unit", "epsilon", "delta", "hash", title="Ledger")
+    for entry in entries:
+        recovered = entry.kind == "recovered"
+        event = ReleaseEvent.from_canonical(entry.event)
+        epsilon = f"{entry.epsilon:.4g}" if not recovered else f"{composed_epsilon([event], 1e-5):.4g}"
+        table.add_row(
+            str(entry.position),
+            entry.time[:19].replace("T", " "),
+            entry.requester or "(recovered)",
+            f"{entry.population}/{entry.dataset or '?'}",
+            entry.unit,
+            epsilon,
+            f"{entry.delta:g}" if not recovered else "1e-05",
+            entry.hash[:12],
+        )
+    return table
+
+
+def export(settings: PartySettings, base_dir: Path, path: Path, console: Console) -> None:
+    entries = open_store(settings, base_dir).reader().ledger()
+    book.verify_chain(entries)
+    write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
+    console.print(f"{path}: {len(entries)} entries; check them with `blindfit ledger --verify {path}`")
+
+
+def verify(path: Path, console: Console) -> None:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    try:
+        entries = [book.from_json_line(line, number) for number, line in enumerate(lines, 1)]
+        book.verify_chain(entries)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    last = f"; its last hash is {entries[-1].hash}" if entries else ""
+    console.print(f"{path}: the chain of {len(entries)} entries is whole{last}", soft_wrap=True)
+
+
+def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    recovered = acknowledge_rollbacks(open_store(settings, base_dir))
+    console.print(f"acknowledged: {recovered} lost charges were charged again")

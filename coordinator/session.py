@@ -1,0 +1,204 @@
+"""The life of a job, seen by the coordinator.
+
+state       event      next
+NEW         propose    PROPOSED    every party is asked
+PROPOSED    accept     READY       every party has said yes; one that is held waits for its operator
+PROPOSED    fail       FAILED
+READY       start      RUNNING
+READY       fail       FAILED
+RUNNING     finish     DONE        every party is done
+RUNNING     fail       FAILED      the first party's reason counts; the others are cancelled
+any but an end: cancel -> CANCELLED
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from algorithms.errors import BlindfitError, HandshakeMismatch, LocalProtocolError, PeerAborted, PeerTimeout
+from algorithms.messages import ParameterValue
+from algorithms.protocols.handshake import PROTOCOL_VERSION
+from coordinator.job import Job
+from parties import codec, error_codes, identity
+from parties.identity import Identity
+from protos import control_pb2 as pb
+from protos import control_pb2_grpc, errors_pb2
+
+TRANSITIONS = {
+    ("NEW", "propose"): "PROPOSED",
+    ("PROPOSED", "accept"): "READY",
+    ("PROPOSED", "fail"): "FAILED",
+    ("READY", "start"): "RUNNING",
+    ("READY", "fail"): "FAILED",
+    ("RUNNING", "finish"): "DONE",
+    ("RUNNING", "fail"): "FAILED",
+    ("NEW", "fail"): "FAILED",
+    ("NEW", "cancel"): "CANCELLED",
+    ("PROPOSED", "cancel"): "CANCELLED",
+    ("READY", "cancel"): "CANCELLED",
+    ("RUNNING", "cancel"): "CANCELLED",
+}
+CALL_TIMEOUT_S = 30.0
+OnEvent = Callable[[str, pb.Event], None]
+
+
+@dataclass
+class JobSession:
+    """Brings one job through its states."""
+
+    job: Job
+    addresses: dict[str, str]
+    own: Identity
+    on_event: OnEvent = lambda _party, _event: None
+    id: str = ""
+    state: str = "NEW"
+    summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    _stubs: dict[str, control_pb2_grpc.ControlStub] = field(default_factory=dict)
+    _proposed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
+
+    async def run(self) -> None:
+        """Raises the typed error of the party that ended the job."""
+        started = time.monotonic()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                for name, address in self.addresses.items():
+                    channel = await identity.open_channel(self.own, name, address)
+                    stack.push_async_callback(channel.close)
+                    self._stubs[name] = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
+                await self._describe()
+                await self._propose()
+                self._change("start")
+                await self._all(self._start)
+                self.seconds["set_up"] = time.monotonic() - started
+                await self._watch_all()
+                self._change("finish")
+                self.seconds["job"] = time.monotonic() - started
+            except BaseException as error:
+                self._change("fail" if isinstance(error, Exception) else "cancel")
+                await self._cancel_all()
+                raise
+
+    def _change(self, event: str) -> None:
+        try:
+            self.state = TRANSITIONS[self.state, event]
+        except KeyError:
+            raise LocalProtocolError(f"a job that is {self.state} cannot {event}", session=self.id) from None
+
+    # --- steps
+
+    async def _describe(self) -> None:
+        for name in self.addresses:
+            description = await self._call(name, "Describe", pb.DescribePartyRequest())
+            if description.protocol_version != PROTOCOL_VERSION:
+                raise HandshakeMismatch(
+                    culprit=name,
+                    field="protocol version",
+                    ours=PROTOCOL_VERSION,
+                    theirs=description.protocol_version[:32],
+                )
+
+    async def _propose(self) -> None:
+        self._change("propose")
+        members = [
+            pb.Member(name=name, role=party.role, address=self.addresses[name], dataset=party.dataset)
+            for name, party in self.job.parties.items()
+        ]
+        parameters = codec.parameters_to_pb(self.job.parameters().to_parameters())
+        for name in self.addresses:
+            answer = await self._call(
+                name,
+                "Propose",
+                pb.Proposal(
+                    session=self.id, protocol=self.job.protocol, members=members, parameters=parameters
+                ),
+            )
+            self._proposed.append(name)
+            if answer.state == pb.HELD:
+                await self._wait_for_approval(name)
+        self._change("accept")
+
+    async def _wait_for_approval(self, name: str) -> None:
+        async for event in self._events(name, self.job.timeouts.approval_s + 5):
+            waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
+            self.on_event(name, pb.Event(state=event.state, progress=waiting))
+            if event.state == pb.ACCEPTED:
+                return
+            if event.state != pb.HELD:
+                raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
+
+    async def _start(self, name: str) -> None:
+        await self._call(name, "Start", pb.SessionRequest(session=self.id))
+
+    async def _watch_all(self) -> None:
+        watches = {asyncio.create_task(self._watch(name)): name for name in self.addresses}
+        try:
+            for done in asyncio.as_completed(watches):
+                await done
+        except BlindfitError as error:
+            raise await self._root_cause(error, list(watches)) from None
+        finally:
+            for watch in watches:
+                watch.cancel()
+
+    async def _root_cause(self, first: BlindfitError, watches: list[asyncio.Task[None]]) -> BlindfitError:
+        """When one party fails, the others abort: the party that has a reason of its own counts."""
+        if not isinstance(first, PeerAborted):
+            return first
+        await asyncio.wait(watches, timeout=3)
+        errors = [w.exception() for w in watches if w.done() and not w.cancelled()]
+        own = [e for e in errors if isinstance(e, BlindfitError) and not isinstance(e, PeerAborted)]
+        return own[0] if own else first
+
+    async def _watch(self, name: str) -> None:
+        async for event in self._events(name, None):
+            self.on_event(name, event)
+            if event.state == pb.DONE:
+                self.summaries[name] = codec.parameters_from_pb(event.summary, culprit=name, step="Watch")
+                return
+            if event.WhichOneof("body") == "error":
+                raise error_codes.error_of(event.error, peer=name)
+        raise error_codes.error_of(errors_pb2.ErrorDetail(code=errors_pb2.CANCELLED), peer=name)
+
+    # --- calls
+
+    async def _call(self, name: str, method: str, request: object) -> Any:
+        try:
+            answer = await getattr(self._stubs[name], method)(request, timeout=CALL_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._typed(error, name, method) from None
+        return answer
+
+    async def _events(self, name: str, timeout_s: float | None):  # type: ignore[no-untyped-def]
+        call = self._stubs[name].Watch(pb.SessionRequest(session=self.id), timeout=timeout_s)
+        try:
+            async for event in call:
+                yield event
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise PeerTimeout(peer=name, step="Watch", timeout_s=timeout_s or 0) from None
+            raise self._typed(error, name, "Watch") from None
+        finally:
+            call.cancel()
+
+    def _typed(self, error: grpc.aio.AioRpcError, name: str, step: str) -> BlindfitError:
+        return error_codes.error_of_call(error, peer=name, address=self.addresses[name], step=step)
+
+    async def _all(self, step: Callable[[str], object]) -> None:
+        await asyncio.gather(*(step(name) for name in self.addresses))  # type: ignore[call-overload]
+
+    async def _cancel_all(self) -> None:
+        for name in self._proposed:
+            with contextlib.suppress(BlindfitError, asyncio.CancelledError):
+                await self._call(name, "Cancel", pb.SessionRequest(session=self.id))

@@ -1,0 +1,73 @@
+"""Makes the two files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
+
+    python examples/walr/prepare.py [--out DIR]
+
+An insurer knows nine features of each of 20,190 person-years; a measurement server knows whether a doctor was seen.
+The files name the rows by the same made-up ids, each in an order of its own:
+
+    features.parquet    id, lncoins, idp, lpi, fmde, physlm, disea, hlthg, hlthf, hlthp
+    visits.csv          id, saw_doctor
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+SEED = 20190  # public: it only decides ids and orders
+OUTCOME = "mdvis"  # how often a doctor was seen in the year
+
+
+def rand_table() -> pa.Table:
+    """id, the nine features and saw_doctor, one row a person-year."""
+    try:
+        from statsmodels.datasets import randhie
+    except ImportError:
+        sys.exit("statsmodels, which holds the RAND data, is not installed: pip install blindfit[demo]")
+    data = randhie.load_pandas().data
+    numbers = np.random.default_rng(SEED).permutation(len(data))
+    columns = {"id": [f"py{number:05}" for number in numbers]}
+    columns |= {name: data[name].to_numpy() for name in data.columns if name != OUTCOME}
+    columns["saw_doctor"] = (data[OUTCOME] > 0).to_numpy().astype(np.int8)
+    return pa.table(columns)
+
+
+def shuffled(table: pa.Table, seed: int) -> pa.Table:
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+def write(path: Path, write_to: Callable[[Path], None]) -> None:
+    """The whole file or none."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        write_to(unfinished)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Makes the files of the WALR example from the RAND data.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
+    out: Path = parser.parse_args().out
+    table = rand_table()
+    features = shuffled(table.drop_columns(["saw_doctor"]), SEED + 1)
+    visits = shuffled(table.select(["id", "saw_doctor"]), SEED + 2)
+    out.mkdir(parents=True, exist_ok=True)
+    write(out / "features.parquet", lambda path: pq.write_table(features, path))
+    write(out / "visits.csv", lambda path: pyarrow.csv.write_csv(visits, path))
+    share = np.mean(visits["saw_doctor"].to_numpy())
+    print(f"{out / 'features.parquet'}: {len(features):,} rows, {features.num_columns - 1} features")
+    print(f"{out / 'visits.csv'}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
+
+
+if __name__ == "__main__":
+    main()

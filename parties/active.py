@@ -1,0 +1,391 @@
+"""The active party: what its role adds to a party. It holds features, asks for an aggregate, fits, keeps the model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from algorithms import fixed_point
+from algorithms.errors import ConfigError, DataError, MalformedMessage
+from algorithms.fixed_point import IntegerRows
+from algorithms.messages import ParameterValue
+from algorithms.privacy.ledger import Receipt
+from algorithms.protocols import walr
+from algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from algorithms.randomness import public_generator
+from algorithms.statistics import solvers, walr_defaults
+from algorithms.statistics.logistic import QuantisedRows
+from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from algorithms.statistics.walr_model import WALRModel
+from parties import models, signing
+from parties.identity import Identity
+from parties.jobs import JobParameters, WalrSettings
+from parties.limits import Limits
+from parties.measurement_client import Aggregate, MeasurementClient, check_description
+from parties.sessions import Member, Session
+from parties.settings import PartySettings
+from parties.sources import Source, open_source, refuse_duplicate_ids
+from parties.store import Store
+from protos import measurement_pb2
+
+Floats = NDArray[np.float64]
+Report = Callable[[str, int, int, str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedRows:
+    """Training rows as they are sent and trained on; held-out rows as they were read."""
+
+    train: ConsumerRows
+    standardiser: Standardiser
+    norm_bound: int  # grid steps
+    rows_clipped: int
+    test_ids: Any  # pyarrow StringArray
+    test_features: Floats
+
+
+@dataclass(frozen=True, repr=False)
+class WalrFit:
+    model: WALRModel
+    result: solvers.FitResult
+    l2: float
+    noise_std: float  # of each coordinate of mu
+    feasible: bool | None
+    feasibility: str
+
+
+class ActiveParty:
+    def __init__(
+        self, settings: PartySettings, base_dir: Path, identity: Identity, store: Store, limits: Limits
+    ) -> None:
+        self._settings, self._base_dir, self._identity = settings, base_dir, identity
+        self._store, self._limits = store, limits
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """What can be refused before a session starts: the dataset must open and have features."""
+        self._source(me)
+        if job.walr.norm_bound != "auto":
+            fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
+
+    def _source(self, me: Member) -> Source:
+        source = open_source(self._settings.datasets[me.dataset], self._base_dir, me.dataset)
+        if not source.feature_names:
+            raise ConfigError(
+                f"datasets.{me.dataset}: an active party's dataset needs features",
+                hint='such as features = "rest"',
+            )
+        return source
+
+    # --- WALR
+
+    async def run_walr(self, session: Session) -> dict[str, ParameterValue]:
+        job, server = session.job, session.with_role("measurement")
+        clock = Clock()
+        source = self._source(session.me)
+        session.report("read rows", unit="rows")
+        prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
+        clock.lap("prepare_s")
+        client = MeasurementClient(
+            self._identity,
+            server.name,
+            session.channel.peers[server.name],
+            limits=self._limits,
+            step_timeout_s=job.timeouts.step_s,
+            reconnect_s=job.timeouts.reconnect_s,
+        )
+        description = await client.describe(server.dataset)
+        check_description(description, server=server.name)
+        session.report("hash rows")
+        request = await asyncio.to_thread(self._request, prepared, session, server, description)
+        aggregate = await self._aggregate(client, prepared, request, session, description)
+        clock.lap("aggregate_s")
+        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, session)
+        clock.lap("fit_s")
+        budget = await client.budget(server.dataset)
+        report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
+        self._write(session, prepared, fit, report)
+        return _summary(report)
+
+    def _request(
+        self,
+        prepared: PreparedRows,
+        session: Session,
+        server: Member,
+        description: measurement_pb2.DatasetDescription,
+    ) -> AggregateOpen:
+        job = session.job
+        settings = ReleaseSettings(
+            dataset=server.dataset,
+            dataset_version=description.version,
+            epsilon=job.privacy.epsilon,
+            delta=job.privacy.delta,
+            mechanism=job.privacy.mechanism,
+            frac_bits=job.walr.frac_bits,
+            max_rows_per_person=job.privacy.max_rows_per_person or description.max_rows_per_person,
+            release=job.privacy.release,
+        )
+        receipt = self._store.reader().receipt_held(server.name, description.population)
+        return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
+
+    async def _aggregate(
+        self,
+        client: MeasurementClient,
+        prepared: PreparedRows,
+        request: AggregateOpen,
+        session: Session,
+        description: measurement_pb2.DatasetDescription,
+    ) -> Aggregate:
+        sent = 0
+
+        def on_rows(rows: int) -> None:
+            nonlocal sent
+            sent = 0 if rows < 0 else sent + rows
+            session.report("send rows", sent, request.n_rows, "rows")
+
+        aggregate = await client.aggregate(prepared.train, request, on_rows)
+        self._hold_receipt(session.with_role("measurement").name, aggregate, description)
+        return aggregate
+
+    def _hold_receipt(
+        self, server: str, aggregate: Aggregate, description: measurement_pb2.DatasetDescription
+    ) -> None:
+        """Kept for the next request: with it a restored ledger is noticed."""
+        answer = aggregate.answer
+        if not signing.verify(description.receipt_key, answer.receipt, answer.receipt_signature):
+            raise MalformedMessage(
+                culprit=server, field="receipt", reason="is not signed by the server's key"
+            )
+        receipt = Receipt.from_statement(answer.receipt)
+        if (receipt.server, receipt.population) != (server, description.population):
+            raise MalformedMessage(culprit=server, field="receipt", reason="is about something else")
+        with self._store.transaction() as transaction:
+            held, _ = transaction.receipt_held(server, receipt.population)
+            # The answer to an old request comes with its old receipt: the held one proves more.
+            if not held or receipt.covers(Receipt.from_statement(held)):
+                transaction.hold_receipt(
+                    server, receipt.population, (answer.receipt, answer.receipt_signature)
+                )
+
+    def _write(self, session: Session, prepared: PreparedRows, fit: WalrFit, report: dict[str, Any]) -> None:
+        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
+        directory = self._base_dir / directory
+        models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
+        models.write_json(directory / "report.json", report)
+        if len(prepared.test_ids):
+            table = pa.table(
+                {"id": prepared.test_ids, "probability": fit.model.probabilities(prepared.test_features)}
+            )
+            encoded = pa.BufferOutputStream()
+            pyarrow.csv.write_csv(table, encoded)
+            models.write_file(directory / "held_out_scores.csv", encoded.getvalue().to_pybytes())
+
+
+class Clock:
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self.laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.laps[name], self._last = round(now - self._last, 4), now
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def prepare_rows(source: Source, job: JobParameters, report: Report) -> PreparedRows:
+    """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
+    refuse_duplicate_ids(source)
+    batches = list(source.batches(persons=False, labels=False))
+    n_rows = sum(map(len, batches))
+    report("prepare rows", 0, n_rows, "rows")
+    held_out = public_generator(job.seed, "split").random(n_rows) < job.split.test_fraction
+    if held_out.all():
+        raise DataError(
+            f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction"
+        )
+    masks = _split_like(held_out, [len(batch) for batch in batches])
+    train = [batch.features[~mask] for batch, mask in zip(batches, masks, strict=True)]
+    test = [batch.features[mask] for batch, mask in zip(batches, masks, strict=True)]
+    ids = pa.concat_arrays([batch.ids for batch in batches])
+    del batches
+    standardiser = Standardiser.fit(
+        (block for block in train if len(block)), source.feature_names, constant_columns=job.walr.constant_columns
+    )
+    blocks = list(_standardised(train, standardiser, intercept=job.walr.intercept))
+    norms = np.concatenate([row_norms(block) for block in blocks])
+    bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
+    return PreparedRows(
+        train=ConsumerRows(
+            tuple(ids.filter(pa.array(~held_out)).to_pylist()), _quantised(blocks, bound, job.walr.frac_bits)
+        ),
+        standardiser=standardiser,
+        norm_bound=bound,
+        rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
+        test_ids=ids.filter(pa.array(held_out)),
+        test_features=np.concatenate(test),
+    )
+
+
+def _split_like(values: NDArray[np.bool_], sizes: list[int]) -> list[NDArray[np.bool_]]:
+    return np.split(values, np.cumsum(sizes)[:-1])
+
+
+def _standardised(blocks: list[Floats], standardiser: Standardiser, *, intercept: bool) -> Iterator[Floats]:
+    """Each raw block is let go as soon as its standardised one is made."""
+    for i, block in enumerate(blocks):
+        blocks[i] = block[:0]
+        if len(block):
+            standardised = standardiser.transform(block)
+            yield append_constant(standardised) if intercept else standardised
+
+
+def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
+    if settings.norm_bound == "auto":
+        return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
+    return settings.norm_bound
+
+
+def _quantised(blocks: list[Floats], bound: int, frac_bits: int) -> IntegerRows:
+    rows = np.empty((sum(map(len, blocks)), blocks[0].shape[1]), np.int32)
+    start = 0
+    for i, block in enumerate(blocks):
+        rows[start : start + len(block)] = fixed_point.quantise_rows(block, bound, frac_bits)
+        start += len(block)
+        blocks[i] = block[:0]
+    return rows
+
+
+# --- fit ---------------------------------------------------------------------------------------------
+
+
+def fit_walr(
+    prepared: PreparedRows, aggregate: Aggregate, request: AggregateOpen, session: Session
+) -> WalrFit:
+    """On exactly the integer rows that counted."""
+    settings = session.job.walr
+    if aggregate.answer.rows_scaled:
+        raise MalformedMessage(
+            culprit=session.with_role("measurement").name,
+            field="rows_scaled",
+            reason="says that rows within the bound were too long",
+            step="NoisySum",
+        )
+    values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
+    rows = QuantisedRows(values, request.frac_bits)
+    mu, noise_std = walr.step_6_mean(aggregate.answer, request)
+    session.report("check feasibility")
+    feasibility = walr_defaults.feasibility(rows, mu)
+    if settings.mu == "clip":
+        mu = walr_defaults.clip_mu(rows, mu)
+    elif settings.mu == "project":
+        mu = walr_defaults.project_mu(rows, mu)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    l2 = settings.l2
+    if l2 == "auto":
+        l2 = walr_defaults.default_l2(noise_std, norm_bound, rows.n_features, request.epsilon)
+    most = settings.max_iterations or 0
+    result = solvers.fit(
+        rows,
+        mu,
+        settings.solver_settings(l2),
+        generator=public_generator(session.job.seed, "batches"),
+        on_progress=lambda iteration, _norm: session.report("fit", iteration, most, "iterations"),
+    )
+    model = WALRModel(prepared.standardiser, result.weights, settings.intercept, norm_bound)
+    feasible = None if feasibility.feasible is None else bool(feasibility.feasible)
+    return WalrFit(model, result, l2, noise_std, feasible, feasibility.reason)
+
+
+# --- what is told ---------------------------------------------------------------------------------------
+
+
+def _report(
+    session: Session,
+    prepared: PreparedRows,
+    request: AggregateOpen,
+    aggregate: Aggregate,
+    description: measurement_pb2.DatasetDescription,
+    budget: measurement_pb2.BudgetDescription,
+    fit: WalrFit,
+    laps: dict[str, float],
+) -> dict[str, Any]:
+    answer = aggregate.answer
+    scale = 2.0**-request.frac_bits
+    return {
+        "session": session.id,
+        "party": session.me.name,
+        "role": session.me.role,
+        "job": dict(session.parameters),
+        "rows": {
+            "trained": int(answer.rows_kept),
+            "held_out": len(prepared.test_ids),
+            "clipped": prepared.rows_clipped,
+            "not_counted": int(request.n_rows - answer.rows_kept),
+            "features": len(prepared.standardiser.kept_columns),
+            "dropped_columns": list(prepared.standardiser.dropped),
+        },
+        "privacy": {
+            "unit": answer.unit,
+            "neighbours": answer.neighbours,
+            "max_rows_per_person": request.max_rows_per_person,
+            "epsilon": request.epsilon,
+            "delta": request.delta,
+            "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian on a grid of 2^-{request.frac_bits}",
+            "sensitivity": answer.sensitivity * scale,
+            "noise_std_of_sum": answer.noise_std * scale,
+            "noise_std_of_mean": fit.noise_std,
+            "norm_bound": request.norm_bound * scale,
+            "population": budget.population,
+            "budget_epsilon": budget.epsilon,
+            "budget_delta": budget.delta,
+            "spent_epsilon": budget.spent_epsilon,
+            "releases": int(budget.releases),
+            "dataset_version": description.version,
+            "request_id": request.request_id,
+            "receipt": answer.receipt.decode("ascii", "replace"),
+        },
+        "fit": {
+            "solver": fit.result.solver,
+            "iterations": fit.result.iterations,
+            "converged": bool(fit.result.converged),
+            "reason": fit.result.reason,
+            "gradient_norm": fit.result.gradient_norm,
+            "objective_history": list(fit.result.objective_history),
+            "l2": fit.l2,
+            "mu": session.job.walr.mu,
+            "feasible": fit.feasible,
+            "feasibility": fit.feasibility,
+            "mean_prediction": _mean_prediction(prepared, fit),
+        },
+        "bytes_sent": aggregate.bytes_sent,
+        "timing": laps,
+    }
+
+
+def _mean_prediction(prepared: PreparedRows, fit: WalrFit) -> float | None:
+    """On the held-out rows, beside the base rate that the model was calibrated to."""
+    if not len(prepared.test_ids):
+        return None
+    return float(fit.model.probabilities(prepared.test_features).mean())
+
+
+def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
+    """What the coordinator may see: no weight, no score, no sum."""
+    parts = ("rows", "privacy", "fit", "timing")
+    summary: dict[str, ParameterValue] = {
+        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
+        for part in parts
+        for name, value in report[part].items()
+        if name not in ("objective_history", "receipt", "mean_prediction") and value is not None
+    }
+    return {**summary, "bytes_sent": report["bytes_sent"]}

@@ -1,0 +1,113 @@
+"""Every limit of a connection, and what each is in gRPC's own words.
+
+Each limit is what one peer can make another hold or wait for; several are unlimited in gRPC by default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from algorithms.errors import ConfigError
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one process; every one is a positive number.
+
+    Attributes:
+        max_message_bytes: one gRPC message. A chunk and its envelope must fit.
+        chunk_bytes: the payload of one frame.
+        max_typed_message_bytes: one protocol message, put together from its chunks.
+        window_bytes: what a stream may hold unacknowledged or unread before it waits.
+        max_ids: identifiers that a peer may send to be aligned.
+        max_metadata_bytes: the headers of one call.
+        concurrent_streams: calls at once on one connection.
+        concurrent_calls: calls at once in one process; for `grpc.aio.server(maximum_concurrent_rpcs=...)`.
+        sessions: sessions at once in one process.
+        connect_timeout_s: from the first packet to an authenticated peer.
+        keepalive_time_s: a silent connection is pinged after this.
+        keepalive_timeout_s: and given up after this without an answer.
+        min_ping_interval_s: a peer that pings more often is cut off.
+        reconnect_first_s: the wait before the second attempt to connect; it doubles up to `reconnect_most_s`.
+    """
+
+    max_message_bytes: int = 4 * MIB
+    chunk_bytes: int = MIB
+    max_typed_message_bytes: int = 1024 * MIB
+    window_bytes: int = 8 * MIB
+    max_ids: int = 50_000_000
+    max_metadata_bytes: int = 16 * 1024
+    concurrent_streams: int = 64
+    concurrent_calls: int = 128
+    sessions: int = 32
+    connect_timeout_s: float = 10.0
+    keepalive_time_s: float = 30.0
+    keepalive_timeout_s: float = 10.0
+    min_ping_interval_s: float = 15.0
+    reconnect_first_s: float = 0.5
+    reconnect_most_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ConfigError(f"limits.{field.name} is {getattr(self, field.name)}: it must be positive")
+        self._must_fit("chunk_bytes", "max_message_bytes")
+        self._must_fit("chunk_bytes", "window_bytes")
+        self._must_fit("max_message_bytes", "max_typed_message_bytes")
+        self._must_fit("min_ping_interval_s", "keepalive_time_s")
+        self._must_fit("reconnect_first_s", "reconnect_most_s")
+
+    def _must_fit(self, smaller: str, larger: str) -> None:
+        if getattr(self, smaller) >= getattr(self, larger):
+            raise ConfigError(
+                f"limits.{smaller} is {getattr(self, smaller)}: "
+                f"it must be less than limits.{larger}, {getattr(self, larger)}"
+            )
+
+
+Options = list[tuple[str, int]]
+
+
+def server_options(limits: Limits) -> Options:
+    return [
+        *_common_options(limits),
+        ("grpc.max_concurrent_streams", limits.concurrent_streams),
+        ("grpc.server_handshake_timeout_ms", _ms(limits.connect_timeout_s)),
+        ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
+        # Two processes must not share a port by accident: each would get half of the calls.
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def channel_options(limits: Limits) -> Options:
+    return [
+        *_common_options(limits),
+        ("grpc.initial_reconnect_backoff_ms", _ms(limits.reconnect_first_s)),
+        ("grpc.min_reconnect_backoff_ms", _ms(limits.connect_timeout_s)),
+        ("grpc.max_reconnect_backoff_ms", _ms(limits.reconnect_most_s)),
+        ("grpc.http2.max_pings_without_data", 0),  # 0: no limit, or a silent stream would lose its keepalive
+        # The exchange and the measurement server's request ids decide what is sent again, not gRPC.
+        ("grpc.enable_retries", 0),
+        # Nothing outside the party's own settings may say where a connection goes or how it behaves.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.service_config_disable_resolution", 1),
+    ]
+
+
+def _common_options(limits: Limits) -> Options:
+    return [
+        ("grpc.max_send_message_length", limits.max_message_bytes),
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
+        # Between the first of these and the second, gRPC refuses at random; equal, the limit is exact.
+        ("grpc.max_metadata_size", limits.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", limits.max_metadata_bytes),
+        ("grpc.keepalive_time_ms", _ms(limits.keepalive_time_s)),
+        ("grpc.keepalive_timeout_ms", _ms(limits.keepalive_timeout_s)),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))

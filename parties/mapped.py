@@ -1,0 +1,46 @@
+"""Arrays that live in files: the process holds only the pages that it is using now."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+class MappedArray:
+    """A one-dimensional array mapped from a file."""
+
+    def __init__(self, descriptor: int, dtype: DTypeLike, *, writable: bool) -> None:
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._map = mmap.mmap(descriptor, 0, access=access)
+        self.array: NDArray[Any] = np.frombuffer(self._map, dtype)
+
+    @classmethod
+    def open(cls, path: Path, dtype: DTypeLike) -> MappedArray:
+        """An existing file, not empty, to read."""
+        with path.open("rb") as file:
+            return cls(file.fileno(), dtype, writable=False)
+
+    @classmethod
+    def temporary(cls, length: int, dtype: DTypeLike, directory: Path) -> MappedArray:
+        """Zeros on disk under no name: nothing remains of them, however the process ends."""
+        with tempfile.TemporaryFile(dir=directory) as file:
+            os.truncate(file.fileno(), length * np.dtype(dtype).itemsize)
+            return cls(file.fileno(), dtype, writable=True)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.array.nbytes
+
+    def release(self) -> None:
+        """Gives the pages back to the system; the file keeps what they hold."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+    def close(self) -> None:
+        self.array = self.array[:0].copy()  # the map cannot close under an array
+        self._map.close()

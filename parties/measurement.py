@@ -1,0 +1,418 @@
+"""The measurement server: what its role adds to a party. It holds labels and releases only noisy aggregates."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import (
+    LedgerBehind,
+    PolicyRefused,
+    RequestConflict,
+    TooFewRows,
+)
+from algorithms.privacy import ledger as book
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.gaussian import NOISE_MULTIPLIERS
+from algorithms.privacy.ledger import Budget, Receipt
+from algorithms.protocols import walr
+from algorithms.protocols.walr import AggregateOpen, Draft, NoisySum, Tally
+from algorithms.randomness import UniformInt, system_uniform
+from parties import measurement_codec, signing
+from parties.label_index import JoinState, LabelIndex
+from parties.settings import PartyDatasetSettings, PolicySettings
+from parties.signing import SigningKey
+from parties.store import Store, StoredAnswer, Transaction
+from protos import measurement_pb2 as pb
+from protos import measurement_pb2_grpc
+
+SPOOL_BYTES = 2**20
+STEP_TIMEOUT_S = 120.0
+
+UNITS = {
+    "row": ("the label of one row", "one row's label changes, number and weights of the rows public"),
+    "person": (
+        "the labels of one person",
+        "one person's labels change, number and weights of the rows public",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LabelDataset:
+    """A dataset that is ready to be asked about."""
+
+    name: str
+    settings: PartyDatasetSettings
+    index: LabelIndex
+
+    @property
+    def kind(self) -> str:
+        return "person" if self.settings.person else "row"
+
+    @property
+    def population(self) -> str:
+        return str(self.settings.population)
+
+    @property
+    def max_rows_per_person(self) -> int:
+        return self.settings.max_rows_per_person if self.settings.person else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedJob:
+    """What the operator said yes to."""
+
+    dataset: str
+    epsilon: float
+    delta: float
+
+
+class MeasurementService:
+    """Datasets, budgets, ledger. Everything that is released passes `release`."""
+
+    def __init__(
+        self,
+        name: str,
+        datasets: dict[str, LabelDataset],
+        budgets: dict[str, Budget],
+        policy: PolicySettings,
+        store: Store,
+        key: SigningKey,
+        approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
+        uniform: UniformInt = system_uniform,
+    ) -> None:
+        self.approved_job = approved_job
+        self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
+        self.store, self.key, self.uniform = store, key, uniform
+
+    def dataset(self, name: str, consumer: str) -> LabelDataset:
+        """One answer for both: who may not use a dataset does not learn that it exists."""
+        dataset = self.datasets.get(name)
+        if dataset is None or consumer not in dataset.settings.consumers:
+            raise PolicyRefused(
+                party=self.name, field="dataset", reason="it has none of this name for this party"
+            )
+        return dataset
+
+    # --- before any row
+
+    def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
+        """Policy, receipt, budget; the stored answer when the same request was answered before."""
+        self._check_receipt(request)
+        stored = self.store.reader().answer(consumer, request.request_id)
+        if stored is not None:
+            return _stored_answer(stored, request)
+        self._check_policy(request, dataset)
+        self._check_approval(request, dataset, consumer)
+        book.check_budget(
+            _events(self.store.reader(), dataset.population),
+            _event(request, dataset),
+            self.budgets[dataset.population],
+            dataset.population,
+        )
+        return None
+
+    def _check_policy(self, request: AggregateOpen, dataset: LabelDataset) -> None:
+        if request.n_rows < self.policy.least_rows:
+            raise TooFewRows(rows=request.n_rows, least=self.policy.least_rows)
+        if request.epsilon > self.policy.most_epsilon:
+            self._refuse(
+                "privacy.epsilon",
+                f"{request.epsilon:g} is more than most_epsilon = {self.policy.most_epsilon:g}",
+            )
+        if request.dataset_version != dataset.index.version:
+            self._refuse(
+                "dataset_version", "the dataset has changed since it was described: describe it again"
+            )
+        most = dataset.max_rows_per_person
+        if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
+            wanted = f"from 1 to {most}" if most else "0, as its unit is a row"
+            self._refuse("privacy.max_rows_per_person", f"it must be {wanted}")
+
+    def _check_approval(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> None:
+        """Where the operator says yes to each job, a request outside an approved job would go past him."""
+        if self.policy.approve == "auto":
+            return
+        job = self.approved_job(request.session, consumer)
+        if job is None:
+            self._refuse(
+                "session", "its operator approves each job, and this request belongs to no approved one"
+            )
+        elif request.epsilon > job.epsilon or request.delta > job.delta or job.dataset != dataset.name:
+            self._refuse("privacy", "the request asks for more than the approved job")
+
+    def _refuse(self, field: str, reason: str) -> None:
+        raise PolicyRefused(party=self.name, field=field, reason=reason)
+
+    def _check_receipt(self, request: AggregateOpen) -> None:
+        """A restored backup refunds no budget: what a client can prove must still be in the ledger."""
+        if request.receipt and not signing.verify(
+            self.key.public_bytes, request.receipt, request.receipt_signature
+        ):
+            self._refuse("receipt", "it is not signed by this server's key")
+        if request.receipt:
+            self._compare(Receipt.from_statement(request.receipt))
+        noticed = self.store.reader().rollbacks()
+        if noticed:
+            raise _behind(Receipt.from_statement(noticed[-1]), self.store.reader())
+
+    def _compare(self, receipt: Receipt) -> None:
+        reader = self.store.reader()
+        try:
+            book.check_receipt(receipt, reader.entry_at, last_position=_last_position(reader))
+        except LedgerBehind:
+            # What was lost and acknowledged was charged again, under other hashes.
+            if reader.is_acknowledged(receipt.statement()) and not book.missing_charges(
+                receipt, reader.ledger()
+            ):
+                return
+            with self.store.transaction() as transaction:
+                transaction.notice_rollback(receipt.statement(), _now())
+            raise
+
+    # --- the release
+
+    def release(self, tally: Tally, dataset: LabelDataset, consumer: str) -> NoisySum:
+        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw."""
+        request = tally.request
+        with self.store.transaction() as transaction:
+            stored = transaction.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            if transaction.rollbacks():
+                raise _behind(Receipt.from_statement(transaction.rollbacks()[-1]), transaction)
+            events = _events(transaction, dataset.population)
+            book.check_budget(
+                events, _event(request, dataset), self.budgets[dataset.population], dataset.population
+            )
+            draft = walr.step_5_draft(tally, self.uniform, neighbours=UNITS[dataset.kind][1])
+            return self._charge(transaction, request, draft, dataset, consumer)
+
+    def _charge(
+        self,
+        transaction: Transaction,
+        request: AggregateOpen,
+        draft: Draft,
+        dataset: LabelDataset,
+        consumer: str,
+    ) -> NoisySum:
+        unit = UNITS[dataset.kind][0]
+        entry = book.append(
+            transaction.last_entry(),
+            population=dataset.population,
+            dataset=dataset.name,
+            dataset_version=request.dataset_version,
+            requester=consumer,
+            request_id=request.request_id,
+            content_sha256=request.content_sha256.hex(),
+            kind="release",
+            event=draft.event,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            unit=unit,
+            answer_sha256=hashlib.sha256(np.ascontiguousarray(draft.sums, "<i8").tobytes()).hexdigest(),
+            time=_now(),
+        )
+        transaction.add_entry(entry)
+        charged = [e.event for e in transaction.ledger(dataset.population)]
+        statement = book.receipt_for(self.name, entry, charged).statement()
+        answer = walr.answer_of(draft, unit=unit, receipt=(statement, self.key.sign(statement)))
+        encoded = measurement_codec.answer_to_pb(answer).SerializeToString()
+        transaction.add_answer(
+            consumer, request.request_id, StoredAnswer(request.content_sha256.hex(), encoded, entry.position)
+        )
+        return answer
+
+    # --- describing
+
+    def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
+        return pb.DatasetDescription(
+            dataset=dataset.name,
+            version=dataset.index.version,
+            population=dataset.population,
+            unit=dataset.kind,
+            max_rows_per_person=dataset.max_rows_per_person,
+            unknown_rows=dataset.settings.unknown_rows,
+            least_rows=self.policy.least_rows,
+            most_epsilon=self.policy.most_epsilon,
+            receipt_key=self.key.public_bytes,
+            mechanisms=sorted(NOISE_MULTIPLIERS),
+        )
+
+    def describe_budget(self, population: str) -> pb.BudgetDescription:
+        budget = self.budgets[population]
+        entries = self.store.reader().ledger(population)
+        return pb.BudgetDescription(
+            population=population,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            spent_epsilon=book.spent(entries, budget.delta),
+            releases=len(entries),
+        )
+
+
+def acknowledge_rollbacks(store: Store) -> int:
+    """The operator's word that the ledger was restored: charges again what the noticed receipts prove.
+
+    Returns:
+        How many charges were recovered.
+    """
+    recovered = 0
+    with store.transaction() as transaction:
+        for statement in transaction.rollbacks():
+            receipt = Receipt.from_statement(statement)
+            for event, count in sorted(book.missing_charges(receipt, transaction.ledger()).items()):
+                for _ in range(count):
+                    transaction.add_entry(_recovered_entry(transaction, receipt, event))
+                    recovered += 1
+        transaction.acknowledge_rollbacks(_now())
+    return recovered
+
+
+def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> book.LedgerEntry:
+    return book.append(
+        transaction.last_entry(),
+        population=receipt.population,
+        dataset="",
+        dataset_version="",
+        requester="",
+        request_id="",
+        content_sha256="",
+        kind="recovered",
+        event=ReleaseEvent.from_canonical(event),
+        epsilon=0.0,
+        delta=0.0,
+        unit="",
+        answer_sha256="",
+        time=_now(),
+    )
+
+
+def _event(request: AggregateOpen, dataset: LabelDataset) -> ReleaseEvent:
+    return walr.mechanism_of(request).event(UNITS[dataset.kind][1])
+
+
+def _events(transaction: Transaction, population: str) -> list[ReleaseEvent]:
+    return [ReleaseEvent.from_canonical(entry.event) for entry in transaction.ledger(population)]
+
+
+def _stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
+    if stored.content_sha256 != request.content_sha256.hex():
+        raise RequestConflict(
+            "this request id was answered for other content", hint="take another request id"
+        )
+    return measurement_codec.answer_from_pb(pb.NoisySum.FromString(stored.answer), "the store")
+
+
+def _behind(receipt: Receipt, reader: Transaction) -> LedgerBehind:
+    return LedgerBehind(
+        population=receipt.population,
+        ledger_position=_last_position(reader),
+        receipt_position=receipt.position,
+    )
+
+
+def _last_position(reader: Transaction) -> int:
+    last = reader.last_entry()
+    return last.position if last else 0
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# --- one request --------------------------------------------------------------------------------------
+
+
+class AggregateDesk:
+    """walr.Desk for one call."""
+
+    def __init__(self, service: MeasurementService, consumer: str) -> None:
+        self._service, self._consumer = service, consumer
+        self._join: JoinState | None = None
+        self.request: AggregateOpen
+        self._dataset: LabelDataset
+        self._kept = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed in close()
+
+    def admit(self, request: AggregateOpen) -> NoisySum | None:
+        self._dataset = self._service.dataset(request.dataset, self._consumer)
+        self.request = request
+        return self._service.admit(request, self._dataset, self._consumer)
+
+    def _joined(self) -> JoinState:
+        if self._join is None:
+            # The request's bound, at most the dataset's: the noise is for this one.
+            self._join = self._dataset.index.new_request(
+                self.request.max_rows_per_person or None, self._dataset.settings.unknown_rows
+            )
+        return self._join
+
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        batch = self._joined().join(list(ids))
+        return batch.labels, batch.kept
+
+    def keep_bits(self, bits: bytes) -> None:
+        self._kept.write(bits)
+
+    def kept_pieces(self) -> Iterator[bytes]:
+        self._kept.seek(0)
+        while piece := self._kept.read(walr.KEPT_PIECE_BYTES):
+            yield piece
+
+    def release(self, tally: Tally) -> NoisySum:
+        return self._service.release(tally, self._dataset, self._consumer)
+
+    def in_background(self, work: Callable[[], object]) -> Awaitable[object]:
+        return asyncio.to_thread(work)
+
+    def close(self) -> None:
+        self._kept.close()
+        if self._join is not None:
+            self._join.close()
+
+
+class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
+    """Args:
+    on_answered: told the session and the request of every answer that left.
+    """
+
+    def __init__(
+        self,
+        service: MeasurementService,
+        caller_of: Callable[[], str],
+        on_answered: Callable[[AggregateOpen], None] = lambda _: None,
+    ) -> None:
+        self._service, self._caller_of, self._on_answered = service, caller_of, on_answered
+
+    async def Describe(self, request: pb.DescribeDatasetRequest, context: Any) -> pb.DatasetDescription:  # noqa: N802, ARG002
+        return self._service.describe(self._service.dataset(request.dataset, self._caller_of()))
+
+    async def Budget(self, request: pb.BudgetRequest, context: Any) -> pb.BudgetDescription:  # noqa: N802, ARG002
+        return self._service.describe_budget(
+            self._service.dataset(request.dataset, self._caller_of()).population
+        )
+
+    async def Aggregate(  # noqa: N802
+        self,
+        request_iterator: AsyncIterator[pb.AggregateRequest],
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> None:
+        consumer = self._caller_of()
+        desk = AggregateDesk(self._service, consumer)
+        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S)
+        try:
+            await walr.run_measurement_server(consumer, channel, desk)
+        finally:
+            desk.close()
+            if channel.answered:  # even if the consumer hung up after it
+                self._on_answered(desk.request)

@@ -1,0 +1,137 @@
+"""The measurement server's client: describe, aggregate, budget. Usable alone, from a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import grpc
+
+from algorithms.errors import LocalProtocolError, MalformedMessage, PeerUnreachable
+from algorithms.protocols import walr
+from algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
+from parties import error_codes, identity, measurement_codec
+from parties.identity import Identity
+from parties.limits import Limits
+from protos import measurement_pb2 as pb
+from protos import measurement_pb2_grpc
+
+MAX_CUTS = 10  # of one call
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An answer, which rows counted in it, and what it took to bring them."""
+
+    answer: NoisySum
+    kept: Bits
+    bytes_sent: int
+
+
+class MeasurementClient:
+    """Calls one measurement server over mutual TLS.
+
+    Args:
+        own: the consumer's identity, `load_identity(...)`.
+        server: the name in the server's certificate.
+        address: host:port.
+        step_timeout_s: the longest the server may take for one step.
+        reconnect_s: how long it may be away before a request is given up; after a cut, a request starts again
+            with the same id, which costs nothing twice.
+    """
+
+    def __init__(
+        self,
+        own: Identity,
+        server: str,
+        address: str,
+        *,
+        limits: Limits | None = None,
+        step_timeout_s: float = 120.0,
+        reconnect_s: float = 30.0,
+    ) -> None:
+        self._identity, self._server, self._address = own, server, address
+        self._limits = limits or Limits()
+        self._step_timeout_s, self._reconnect_s = step_timeout_s, reconnect_s
+
+    async def describe(self, dataset: str) -> pb.DatasetDescription:
+        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.DatasetDescription:
+            answer = await stub.Describe(
+                pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s
+            )
+            return answer  # type: ignore[no-any-return]
+
+        return await self._with_stub("Describe", call)
+
+    async def budget(self, dataset: str) -> pb.BudgetDescription:
+        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.BudgetDescription:
+            answer = await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)
+            return answer  # type: ignore[no-any-return]
+
+        return await self._with_stub("Budget", call)
+
+    async def aggregate(
+        self, rows: ConsumerRows, request: AggregateOpen, on_rows: Callable[[int], None] = lambda _: None
+    ) -> Aggregate:
+        """Raises:
+        BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any row is sent.
+        DataError: an id that came twice or that the server does not know.
+        TransportError: names the server and the step.
+        """
+
+        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Aggregate:
+            on_rows(-1)  # from the start again
+            stream = stub.Aggregate()
+            channel = measurement_codec.ClientSide(
+                self._server, self._address, stream, self._step_timeout_s, self._limits.max_message_bytes
+            )
+            try:
+                answer, kept = await walr.run_active(rows, request, self._server, channel, on_rows)
+                await channel.finish()
+            finally:
+                stream.cancel()
+            return Aggregate(answer, kept, channel.bytes_sent)
+
+        return await self._with_stub("Aggregate", call)
+
+    async def _with_stub(
+        self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]
+    ) -> R:
+        """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
+        for cuts_left in reversed(range(MAX_CUTS)):
+            channel = await self._connect()
+            try:
+                return await call(measurement_pb2_grpc.MeasurementStub(channel))  # type: ignore[no-untyped-call]
+            except grpc.aio.AioRpcError as call_error:
+                error = error_codes.error_of_call(
+                    call_error, peer=self._server, address=self._address, step=step
+                )
+                if not isinstance(error, PeerUnreachable) or not cuts_left:
+                    raise error from None
+            except PeerUnreachable:
+                if not cuts_left:
+                    raise
+            finally:
+                await channel.close()
+        raise LocalProtocolError("unreachable: the last cut raises")
+
+    async def _connect(self) -> grpc.aio.Channel:
+        loop = asyncio.get_running_loop()
+        give_up, wait_s = loop.time() + self._reconnect_s, 0.1
+        while True:
+            try:
+                return await identity.open_channel(self._identity, self._server, self._address, self._limits)
+            except PeerUnreachable:
+                if loop.time() + wait_s > give_up:
+                    raise
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, 2.0)
+
+
+def check_description(description: pb.DatasetDescription, *, server: str) -> None:
+    if description.unit not in ("row", "person") or len(description.receipt_key) != 32:
+        raise MalformedMessage(culprit=server, field="unit or receipt_key", reason="is not what it must be")

@@ -1,0 +1,303 @@
+"""A party process: identity, policy, sessions, health; one gRPC server, mutual TLS, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from algorithms.errors import ConfigError, SessionUnknown
+from algorithms.messages import ParameterValue
+from algorithms.privacy.ledger import Budget
+from algorithms.protocols.handshake import PROTOCOL_VERSION
+from algorithms.protocols.walr import AggregateOpen
+from parties import identity as tls
+from parties.active import ActiveParty
+from parties.exchange import ExchangeServicer
+from parties.guard import Guard, current_caller
+from parties.identity import Identity
+from parties.jobs import JobParameters
+from parties.label_index import open_or_build
+from parties.limits import Limits, server_options
+from parties.measurement import (
+    ApprovedJob,
+    LabelDataset,
+    MeasurementService,
+    MeasurementServicer,
+)
+from parties.sessions import Member, Run, Session, Sessions, state_to_pb
+from parties.settings import IdentitySettings, PartySettings
+from parties.signing import SigningKey
+from parties.sources import open_source
+from parties.store import Store
+from protos import (
+    control_pb2,
+    control_pb2_grpc,
+    exchange_pb2,
+    exchange_pb2_grpc,
+    measurement_pb2,
+    measurement_pb2_grpc,
+)
+
+log = structlog.get_logger(__name__)
+
+SHUTDOWN_GRACE_S = 3.0
+VERSION = "0.1.0"
+
+
+class PartyNode:
+    """Everything of one party. `start` binds the address; `wait` returns when the process is told to stop."""
+
+    def __init__(self, settings: PartySettings, base_dir: Path, limits: Limits | None = None) -> None:
+        self.settings, self.base_dir, self.limits = settings, base_dir, limits or Limits()
+        self.identity = open_identity(settings.identity, base_dir)
+        if self.identity.name != settings.name:
+            raise ConfigError(
+                f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {self.identity.name}"
+            )
+        self.data_dir = base_dir / settings.data_dir
+        self.store = Store(self.data_dir / "party.sqlite")
+        self.measurement = self._open_measurement() if settings.role == "measurement" else None
+        self.active = (
+            ActiveParty(settings, base_dir, self.identity, self.store, self.limits)
+            if settings.role == "active"
+            else None
+        )
+        self.sessions: Sessions
+        self.server: grpc.aio.Server
+        self.port = 0
+
+    # --- measurement role
+
+    def _open_measurement(self) -> MeasurementService:
+        datasets = {}
+        for name, dataset in self.settings.datasets.items():
+            source = open_source(dataset, self.base_dir, name)
+            index = open_or_build(source, self.data_dir / "index" / name)
+            datasets[name] = LabelDataset(name, dataset, index)
+            log.info("dataset is ready", dataset=name, rows=index.n_rows, version=index.version)
+        budgets = {n: Budget(p.epsilon, p.delta) for n, p in self.settings.populations.items()}
+        key = SigningKey.load_or_create(self.data_dir / "receipt_key.pem")
+        return MeasurementService(
+            self.settings.name, datasets, budgets, self.settings.policy, self.store, key, self._approved_job
+        )
+
+    def _approved_job(self, session_id: str, consumer: str) -> ApprovedJob | None:
+        try:
+            session = self.sessions.get(session_id)
+        except SessionUnknown:
+            return None
+        if session.state not in ("RUNNING", "DONE") or consumer not in session.members:
+            return None
+        return ApprovedJob(session.me.dataset, session.job.privacy.epsilon, session.job.privacy.delta)
+
+    def _on_answered(self, request: AggregateOpen) -> None:
+        with contextlib.suppress(SessionUnknown):
+            self.sessions.get(request.session).aggregate_answered.set()
+
+    async def _run_walr_measurement(self, session: Session) -> dict[str, ParameterValue]:
+        """The work is done in Aggregate calls; the session lasts until its own has been answered."""
+        assert self.measurement is not None  # noqa: S101 - for the type checker
+        active = session.with_role("active")
+        session.report("answer", waiting_for=active.name)
+        await session.channel.wait_for(
+            session.aggregate_answered.wait(), active.name, "AggregateOpen", session.job.timeouts.session_s
+        )
+        dataset = self.measurement.datasets[session.me.dataset]
+        budget = self.measurement.describe_budget(dataset.population)
+        return {
+            "dataset": dataset.name,
+            "dataset_rows": dataset.index.n_rows,
+            "population": budget.population,
+            "budget_epsilon": budget.epsilon,
+            "spent_epsilon": budget.spent_epsilon,
+            "releases": int(budget.releases),
+            "peak_memory_mib": peak_memory_mib(),
+        }
+
+    async def _run_walr_active(self, session: Session) -> dict[str, ParameterValue]:
+        assert self.active is not None  # noqa: S101 - for the type checker
+        return {**await self.active.run_walr(session), "peak_memory_mib": peak_memory_mib()}
+
+    # --- the process
+
+    def _runs(self) -> dict[str, Run]:
+        by_role: dict[str, dict[str, Run]] = {
+            "active": {"walr": self._run_walr_active},
+            "measurement": {"walr": self._run_walr_measurement},
+        }
+        return by_role.get(self.settings.role, {})
+
+    def _check_role(self, job: JobParameters, me: Member) -> None:
+        if self.active is not None:
+            self.active.check(job, me)
+
+    async def start(self) -> None:
+        self.sessions = Sessions(
+            self.settings,
+            self.store,
+            self.limits,
+            lambda peer, address: tls.open_channel(self.identity, peer, address, self.limits),
+            self._runs(),
+            self._check_role,
+        )
+        roles = {name: peer.role for name, peer in self.settings.peers.items()}
+        guard = Guard(self.settings.name, lambda context: tls.caller(context, self.identity), roles)
+        self.server = grpc.aio.server(
+            interceptors=(guard,),
+            options=server_options(self.limits),
+            maximum_concurrent_rpcs=self.limits.concurrent_calls,
+        )
+        await self._add_services()
+        self.port = self._bind()
+        await self.server.start()
+        log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
+
+    def _bind(self) -> int:
+        try:
+            return self.server.add_secure_port(self.settings.listen, tls.server_credentials(self.identity))
+        except RuntimeError:
+            raise ConfigError(
+                f"listen = {self.settings.listen}: the address cannot be bound",
+                hint="is another process using the port?",
+            ) from None
+
+    async def _add_services(self) -> None:
+        health = HealthServicer()
+        names = ["grpc.health.v1.Health", reflection.SERVICE_NAME]
+        control_pb2_grpc.add_ControlServicer_to_server(  # type: ignore[no-untyped-call]
+            ControlServicer(self), self.server
+        )
+        exchange_pb2_grpc.add_ExchangeServicer_to_server(  # type: ignore[no-untyped-call]
+            ExchangeServicer(self.sessions.channel_of, current_caller), self.server
+        )
+        names += [d.services_by_name[n].full_name for d, n in _SERVICES]
+        if self.measurement is not None:
+            measurement_pb2_grpc.add_MeasurementServicer_to_server(  # type: ignore[no-untyped-call]
+                MeasurementServicer(self.measurement, current_caller, self._on_answered), self.server
+            )
+            names.append("blindfit.v1.Measurement")
+        health_pb2_grpc.add_HealthServicer_to_server(health, self.server)
+        for name in ["", *names]:
+            await health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection(names, self.server)
+
+    async def stop(self) -> None:
+        await self.sessions.close()
+        await self.server.stop(SHUTDOWN_GRACE_S)
+        self.store.close()
+
+
+_SERVICES = ((control_pb2.DESCRIPTOR, "Control"), (exchange_pb2.DESCRIPTOR, "Exchange"))
+
+
+class ControlServicer(control_pb2_grpc.ControlServicer):
+    """A coordinator sees and changes the sessions that it proposed, and no others."""
+
+    def __init__(self, node: PartyNode) -> None:
+        self._node = node
+
+    async def Describe(self, request: Any, context: Any) -> control_pb2.PartyDescription:  # noqa: N802, ARG002
+        settings = self._node.settings
+        return control_pb2.PartyDescription(
+            name=settings.name,
+            role=settings.role,
+            version=VERSION,
+            protocol_version=PROTOCOL_VERSION,
+            protocols=settings.policy.protocols,
+            datasets=sorted(settings.datasets),
+        )
+
+    async def Propose(self, request: control_pb2.Proposal, context: Any) -> control_pb2.ProposalAnswer:  # noqa: N802, ARG002
+        session = await self._node.sessions.propose(request, current_caller())
+        return control_pb2.ProposalAnswer(state=state_to_pb(session.state))
+
+    async def Start(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
+        self._own(request.session)
+        session = await self._node.sessions.start(request.session)
+        return control_pb2.SessionAnswer(state=state_to_pb(session.state))
+
+    async def Watch(
+        self, request: control_pb2.SessionRequest, context: Any
+    ) -> AsyncIterator[control_pb2.Event]:  # noqa: N802, ARG002
+        self._own(request.session)
+        async for event in self._node.sessions.watch(request.session):
+            yield event
+
+    async def Cancel(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
+        self._own(request.session)
+        session = await self._node.sessions.cancel(request.session)
+        return control_pb2.SessionAnswer(state=state_to_pb(session.state))
+
+    def _own(self, session: str) -> None:
+        if self._node.sessions.get(session).proposed_by != current_caller():
+            raise SessionUnknown("no such session")
+
+
+# --- running ---------------------------------------------------------------------------------------------
+
+
+def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
+    passphrase = None
+    if settings.passphrase_file is not None:
+        try:
+            passphrase = (base_dir / settings.passphrase_file).read_bytes().rstrip(b"\r\n")
+        except OSError as error:
+            raise ConfigError(f"{settings.passphrase_file} cannot be read: {error.strerror}") from None
+    return tls.load_identity(
+        base_dir / settings.certificate,
+        base_dir / settings.key,
+        base_dir / settings.authority,
+        base_dir / settings.revoked if settings.revoked else None,
+        passphrase,
+    )
+
+
+async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:
+    """Runs one party until SIGTERM or SIGINT; `on_ready` is told the port."""
+    node = PartyNode(settings, base_dir)
+    await node.start()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    on_ready(node.port)
+    await stop.wait()
+    log.info("party stops", party=settings.name)
+    await node.stop()
+
+
+def peak_memory_mib() -> float:
+    """Of this process, the operating system's own figure."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def set_up_logs(level: str, log_format: str) -> None:
+    """To standard error: what happened, never data, keys or shares."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

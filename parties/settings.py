@@ -1,0 +1,203 @@
+"""TOML files -> validated settings: one line for each mistake, naming the file and the field."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from algorithms.errors import ConfigError
+from parties.sources import DatasetSettings
+
+PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
+
+
+class Settings(BaseModel):
+    """Unknown keys are refused: an option that is parsed and never used is worse than none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class IdentitySettings(Settings):
+    certificate: Path
+    key: Path
+    authority: Path
+    revoked: Path | None = None
+    passphrase_file: Path | None = None
+
+
+class PeerSettings(Settings):
+    role: Role
+    address: str | None = None  # where it is; without it, where the job says
+
+
+class PolicySettings(Settings):
+    protocols: list[str] = ["walr"]
+    least_rows: int = Field(100, ge=1)
+    most_epsilon: float = Field(1.0, gt=0)  # of one job
+    approve: Literal["auto", "ask"] = "auto"
+    approve_timeout_s: float = Field(3600.0, gt=0)
+
+
+class PopulationSettings(Settings):
+    """One budget for all datasets about the same people."""
+
+    epsilon: float = Field(gt=0, le=100)
+    delta: float = Field(gt=0, lt=0.5)
+
+
+class PartyDatasetSettings(DatasetSettings):
+    population: str | None = None
+    unknown_rows: Literal["refuse", "zero"] = "refuse"
+    max_rows_per_person: int = Field(1, ge=1, le=2**16)
+    consumers: list[str] = []
+
+
+class PartySettings(Settings):
+    name: str = Field(pattern=PARTY_NAME)
+    role: Literal["active", "passive", "measurement", "key-node"]
+    listen: str = "127.0.0.1:0"
+    data_dir: Path = Path("state")
+    output_dir: Path | None = None  # models and reports; default: data_dir/models
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    identity: IdentitySettings
+    peers: dict[str, PeerSettings]
+    policy: PolicySettings = PolicySettings()
+    datasets: dict[str, PartyDatasetSettings] = {}
+    populations: dict[str, PopulationSettings] = {}
+
+    @field_validator("peers")
+    @classmethod
+    def _has_a_coordinator(cls, peers: dict[str, PeerSettings]) -> dict[str, PeerSettings]:
+        if not any(peer.role == "coordinator" for peer in peers.values()):
+            raise ValueError('names no peer with role = "coordinator": nobody could propose a job')
+        return peers
+
+    @model_validator(mode="after")
+    def _datasets_are_whole(self) -> PartySettings:
+        if self.role == "measurement":
+            for name, dataset in self.datasets.items():
+                self._check_label_dataset(name, dataset)
+            self._check_units()
+        return self
+
+    def _check_label_dataset(self, name: str, dataset: PartyDatasetSettings) -> None:
+        if dataset.label is None:
+            raise ValueError(f"datasets.{name}.label: a measurement server's dataset needs a label column")
+        if dataset.population not in self.populations:
+            raise ValueError(
+                f"datasets.{name}.population: {dataset.population!r} is not one of [populations] "
+                f"({', '.join(self.populations) or 'none'}); a population has the budget"
+            )
+        if dataset.person and dataset.unknown_rows == "zero":
+            raise ValueError(
+                f'datasets.{name}.unknown_rows = "zero" cannot go with a person column: rows that the table does not '
+                "have belong to no person, so what of a person is kept could depend on her labels"
+            )
+        strangers = [
+            c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"
+        ]
+        if strangers or not dataset.consumers:
+            raise ValueError(
+                f"datasets.{name}.consumers: {', '.join(strangers) or 'nobody'} is not an active party of [peers]"
+            )
+
+    def _check_units(self) -> None:
+        units: dict[str, set[str]] = {}
+        for dataset in self.datasets.values():
+            units.setdefault(str(dataset.population), set()).add("person" if dataset.person else "row")
+        for population, kinds in units.items():
+            if len(kinds) > 1:
+                raise ValueError(
+                    f"populations.{population}: some of its datasets have a person column and some do not; "
+                    "one budget cannot count persons and rows"
+                )
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def load_settings(path: Path, overrides: Sequence[str], model: type[S]) -> S:
+    """Reads a TOML file, applies `key.path=value` overrides, validates.
+
+    Raises:
+        ConfigError: one line that names the file and the field.
+    """
+    values = read_toml(path)
+    for override in overrides:
+        apply_override(values, override)
+    return validate(values, model, source=str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    names = key.strip().split(".")
+    if not separator or not all(names):
+        raise ConfigError(
+            f"--set {override}: not of the form key.path=value", hint="such as privacy.epsilon=0.5"
+        )
+    for name in names[:-1]:
+        values = values.setdefault(name, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {override}: {name} is a value, not a table")
+    values[names[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        lines = [_line(e, model) for e in error.errors(include_url=False, include_input=False)]  # type: ignore[arg-type]
+        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
+
+
+def _line(error: Mapping[str, Any], model: type[BaseModel]) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(error["loc"][-1]), _known_names(model), 1)
+        return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
+    if error["type"] == "missing":
+        return f"{where} is missing"
+    return f"{where}: {message}" if where else message
+
+
+def _known_names(model: type[BaseModel]) -> Iterable[str]:
+    for name, info in model.model_fields.items():
+        yield name
+        for inner in _models_in(info.annotation):
+            yield from _known_names(inner)
+
+
+def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _models_in(argument)

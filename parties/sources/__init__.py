@@ -1,0 +1,24 @@
+"""Rows from a URL, streamed in batches: csv, parquet, SQLite and PostgreSQL.
+
+    settings = DatasetSettings(url="csv:visits.csv", id="id", label="saw_doctor")
+    for batch in open_source(settings, Path("."), "visits").batches():
+        ...
+
+Memory holds a batch or two, never the table. Whatever is wrong with the data is a `DataError` of one line
+that names the dataset, the file or table, the row and the column. It never shows a password, nor a value,
+which could be a label.
+"""
+
+from parties.sources.origin import Column
+from parties.sources.settings import DatasetSettings
+from parties.sources.source import RowBatch, Source, duplicate_ids, open_source, refuse_duplicate_ids
+
+__all__ = [
+    "Column",
+    "DatasetSettings",
+    "RowBatch",
+    "Source",
+    "duplicate_ids",
+    "open_source",
+    "refuse_duplicate_ids",
+]

@@ -1,0 +1,76 @@
+"""What every kind of source offers, and how an error names its place in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from algorithms.errors import DataError
+
+NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the file or table declares it; csv declares nothing, so its first rows decide."""
+
+    name: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A dataset and its file or table, as errors name them."""
+
+    dataset: str
+    where: str
+    locate: Callable[[int], str] = "row {}".format  # the 1-based data row in words; csv adds the physical line
+
+    def error(self, problem: str, *, row: int | None = None, column: str | None = None, hint: str = "") -> DataError:
+        """`visits: data/visits.csv, row 5 (line 6), column age: no number`."""
+        place = [self.where]
+        if row is not None:
+            place.append(self.locate(row))
+        if column is not None:
+            place.append(f"column {column}")
+        return DataError(f"{self.dataset}: {', '.join(place)}: {problem}", hint=hint)
+
+
+class Reader(Protocol):
+    """One file or table, read forward in Arrow batches of any size."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def columns(self) -> tuple[Column, ...]: ...
+
+    def fingerprint(self) -> str | None:
+        """Changes whenever the content may have; None where nothing cheap can tell."""
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        """`pyarrow.RecordBatch`es with these columns, in this order; a name must exist."""
+
+
+def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise origin.error(f"two columns are called {twice[0] or '(nothing)'}", hint="rename one of them")
+
+
+def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: Origin) -> None:
+    for name in wanted:
+        if name not in present:
+            raise origin.error(f"there is no column {name}", hint=near_names(name, present, "columns"))
+
+
+def near_names(name: str, present: Sequence[str], kind: str) -> str:
+    """`did you mean age, wage? The columns are ...`."""
+    near = difflib.get_close_matches(name, present, n=3, cutoff=0.5)
+    listed = ", ".join(present[:NAMES_SHOWN]) + (", ..." if len(present) > NAMES_SHOWN else "")
+    return (f"did you mean {', '.join(near)}? " if near else "") + f"the {kind} are {listed or '(none)'}"

@@ -1,0 +1,207 @@
+"""A party's one database: sessions, ledger, stored answers, receipts. SQLite, durable before anything leaves.
+
+Several processes may open it at once (the party, `blindfit approve`, `blindfit ledger`): every change is one
+IMMEDIATE transaction, so the last unit of a budget has one winner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from algorithms.errors import ConfigError, LedgerUnavailable
+from algorithms.privacy.ledger import LedgerEntry, from_json_line, to_json_line
+
+BUSY_TIMEOUT_S = 30.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS sessions (
+    session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
+    description TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ledger (
+    position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
+CREATE TABLE IF NOT EXISTS answers (
+    requester TEXT, request_id TEXT, content_sha256 TEXT NOT NULL, answer BLOB NOT NULL,
+    position INTEGER NOT NULL REFERENCES ledger, PRIMARY KEY (requester, request_id));
+CREATE TABLE IF NOT EXISTS receipts_held (
+    server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
+    PRIMARY KEY (server, population));
+CREATE TABLE IF NOT EXISTS rollbacks (
+    statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    session: str
+    protocol: str
+    proposed_by: str
+    description: str  # for the operator who approves
+    state: str
+    changed: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoredAnswer:
+    content_sha256: str
+    answer: bytes
+    position: int
+
+
+class Store:
+    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            self._db = sqlite3.connect(
+                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(
+                "PRAGMA synchronous = FULL"
+            )  # an answer leaves only after its charge is on the disk
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise ConfigError(
+                f"{path} cannot be used as the party's database: {error}",
+                hint="is it a file that Blindfit made, on a disk with room, and may this user write it?",
+            ) from None
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """All or nothing, and on the disk when it returns.
+
+        Raises:
+            LedgerUnavailable: the database could not be written; nothing was changed.
+        """
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield Transaction(self._db)
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):
+                        self._db.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise LedgerUnavailable(
+                    f"{self.path} could not be written ({error}): nothing was released and nothing was charged",
+                    hint="make room on its disk, or mend its permissions, and ask again",
+                ) from None
+
+    def reader(self) -> Transaction:
+        return Transaction(self._db, self._lock)
+
+
+class Transaction:
+    """Reads and writes within one transaction (or reads alone, from `Store.reader`)."""
+
+    def __init__(self, db: sqlite3.Connection, lock: threading.RLock | None = None) -> None:
+        self._db = db
+        self._lock = lock or contextlib.nullcontext()
+
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
+
+    # --- sessions
+
+    def put_session(self, row: SessionRow) -> None:
+        values = (row.session, row.protocol, row.proposed_by, row.description, row.state, row.changed)
+        self._all("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def sessions(self, state: str | None = None) -> list[SessionRow]:
+        rows = self._all("SELECT * FROM sessions WHERE ?1 IS NULL OR state = ?1 ORDER BY changed", (state,))
+        return [SessionRow(*row) for row in rows]  # type: ignore[arg-type]
+
+    def session(self, session: str) -> SessionRow | None:
+        rows = self._all("SELECT * FROM sessions WHERE session = ?", (session,))
+        return SessionRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+    def change_session(self, session: str, *, expected: str, state: str, changed: str) -> bool:
+        """Whether the session was in the expected state, and now is in the new one."""
+        rows = self._all(
+            "UPDATE sessions SET state = ?, changed = ? WHERE session = ? AND state = ? RETURNING session",
+            (state, changed, session, expected),
+        )
+        return bool(rows)
+
+    # --- ledger and answers
+
+    def ledger(self, population: str | None = None) -> list[LedgerEntry]:
+        rows = self._all(
+            "SELECT position, line FROM ledger WHERE ?1 IS NULL OR population = ?1 ORDER BY position",
+            (population,),
+        )
+        return [from_json_line(str(line), int(str(position))) for position, line in rows]
+
+    def entry_at(self, position: int) -> LedgerEntry | None:
+        rows = self._all("SELECT line FROM ledger WHERE position = ?", (position,))
+        return from_json_line(str(rows[0][0]), position) if rows else None
+
+    def last_entry(self) -> LedgerEntry | None:
+        rows = self._all("SELECT position, line FROM ledger ORDER BY position DESC LIMIT 1")
+        return from_json_line(str(rows[0][1]), int(str(rows[0][0]))) if rows else None
+
+    def add_entry(self, entry: LedgerEntry) -> None:
+        self._all(
+            "INSERT INTO ledger VALUES (?, ?, ?)", (entry.position, entry.population, to_json_line(entry))
+        )
+
+    def answer(self, requester: str, request_id: str) -> StoredAnswer | None:
+        rows = self._all(
+            "SELECT content_sha256, answer, position FROM answers WHERE requester = ? AND request_id = ?",
+            (requester, request_id),
+        )
+        return StoredAnswer(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+    def add_answer(self, requester: str, request_id: str, answer: StoredAnswer) -> None:
+        self._all(
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+            (requester, request_id, answer.content_sha256, answer.answer, answer.position),
+        )
+
+    # --- receipts
+
+    def receipt_held(self, server: str, population: str) -> tuple[bytes, bytes]:
+        rows = self._all(
+            "SELECT statement, signature FROM receipts_held WHERE server = ? AND population = ?",
+            (server, population),
+        )
+        return rows[0] if rows else (b"", b"")  # type: ignore[return-value]
+
+    def hold_receipt(self, server: str, population: str, receipt: tuple[bytes, bytes]) -> None:
+        self._all("INSERT OR REPLACE INTO receipts_held VALUES (?, ?, ?, ?)", (server, population, *receipt))
+
+    def notice_rollback(self, statement: bytes, noticed: str) -> None:
+        self._all("INSERT OR IGNORE INTO rollbacks VALUES (?, ?, NULL)", (statement, noticed))
+
+    def rollbacks(self) -> list[bytes]:
+        """Receipts that prove what this ledger does not have, and that nobody has acknowledged."""
+        rows = self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NULL ORDER BY noticed")
+        return [row[0] for row in rows]  # type: ignore[misc]
+
+    def is_acknowledged(self, statement: bytes) -> bool:
+        rows = self._all(
+            "SELECT 1 FROM rollbacks WHERE statement = ? AND acknowledged IS NOT NULL", (statement,)
+        )
+        return bool(rows)
+
+    def acknowledge_rollbacks(self, acknowledged: str) -> None:
+        self._all("UPDATE rollbacks SET acknowledged = ? WHERE acknowledged IS NULL", (acknowledged,))

@@ -1,0 +1,117 @@
+from protos import errors_pb2 as _errors_pb2
+from protos import payload_pb2 as _payload_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SessionState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SESSION_STATE_UNSPECIFIED: _ClassVar[SessionState]
+    HELD: _ClassVar[SessionState]
+    ACCEPTED: _ClassVar[SessionState]
+    RUNNING: _ClassVar[SessionState]
+    DONE: _ClassVar[SessionState]
+    FAILED: _ClassVar[SessionState]
+    REFUSED: _ClassVar[SessionState]
+    ENDED: _ClassVar[SessionState]
+SESSION_STATE_UNSPECIFIED: SessionState
+HELD: SessionState
+ACCEPTED: SessionState
+RUNNING: SessionState
+DONE: SessionState
+FAILED: SessionState
+REFUSED: SessionState
+ENDED: SessionState
+
+class DescribePartyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PartyDescription(_message.Message):
+    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    DATASETS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    version: str
+    protocol_version: str
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    datasets: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("name", "role", "address", "dataset")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    address: str
+    dataset: str
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., address: _Optional[str] = ..., dataset: _Optional[str] = ...) -> None: ...
+
+class Proposal(_message.Message):
+    __slots__ = ("session", "protocol", "members", "parameters")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    protocol: str
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    parameters: _payload_pb2.Parameters
+    def __init__(self, session: _Optional[str] = ..., protocol: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., parameters: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ...) -> None: ...
+
+class ProposalAnswer(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: SessionState
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
+
+class SessionRequest(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    def __init__(self, session: _Optional[str] = ...) -> None: ...
+
+class SessionAnswer(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: SessionState
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("step", "unit", "done", "total", "waiting_for")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
+    step: str
+    unit: str
+    done: int
+    total: int
+    waiting_for: str
+    def __init__(self, step: _Optional[str] = ..., unit: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., waiting_for: _Optional[str] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("state", "progress", "error", "summary")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    state: SessionState
+    progress: Progress
+    error: _errors_pb2.ErrorDetail
+    summary: _payload_pb2.Parameters
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ...) -> None: ...

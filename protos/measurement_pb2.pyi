@@ -1,0 +1,165 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DescribeDatasetRequest(_message.Message):
+    __slots__ = ("dataset",)
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    def __init__(self, dataset: _Optional[str] = ...) -> None: ...
+
+class DatasetDescription(_message.Message):
+    __slots__ = ("dataset", "version", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    LEAST_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MOST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
+    MECHANISMS_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    version: str
+    population: str
+    unit: str
+    max_rows_per_person: int
+    unknown_rows: str
+    least_rows: int
+    most_epsilon: float
+    receipt_key: bytes
+    mechanisms: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class BudgetRequest(_message.Message):
+    __slots__ = ("dataset",)
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    def __init__(self, dataset: _Optional[str] = ...) -> None: ...
+
+class BudgetDescription(_message.Message):
+    __slots__ = ("population", "epsilon", "delta", "spent_epsilon", "releases")
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    SPENT_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    population: str
+    epsilon: float
+    delta: float
+    spent_epsilon: float
+    releases: int
+    def __init__(self, population: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., spent_epsilon: _Optional[float] = ..., releases: _Optional[int] = ...) -> None: ...
+
+class AggregateRequest(_message.Message):
+    __slots__ = ("open", "rows", "end")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    open: AggregateOpen
+    rows: WeightRows
+    end: RowsEnd
+    def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ...) -> None: ...
+
+class AggregateOpen(_message.Message):
+    __slots__ = ("protocol_version", "request_id", "dataset", "dataset_version", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    N_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    FRAC_BITS_FIELD_NUMBER: _ClassVar[int]
+    NORM_BOUND_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_SHA256_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: str
+    request_id: str
+    dataset: str
+    dataset_version: str
+    n_rows: int
+    n_columns: int
+    frac_bits: int
+    norm_bound: int
+    max_rows_per_person: int
+    epsilon: float
+    delta: float
+    mechanism: str
+    content_sha256: bytes
+    receipt: SignedReceipt
+    session: str
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., dataset_version: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
+
+class WeightRows(_message.Message):
+    __slots__ = ("ids", "weights")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    weights: bytes
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., weights: _Optional[bytes] = ...) -> None: ...
+
+class RowsEnd(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AggregateResponse(_message.Message):
+    __slots__ = ("opened", "answer", "kept")
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    opened: Opened
+    answer: NoisySum
+    kept: RowsKept
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., answer: _Optional[_Union[NoisySum, _Mapping]] = ..., kept: _Optional[_Union[RowsKept, _Mapping]] = ...) -> None: ...
+
+class Opened(_message.Message):
+    __slots__ = ("send_rows",)
+    SEND_ROWS_FIELD_NUMBER: _ClassVar[int]
+    send_rows: bool
+    def __init__(self, send_rows: _Optional[bool] = ...) -> None: ...
+
+class RowsKept(_message.Message):
+    __slots__ = ("bits",)
+    BITS_FIELD_NUMBER: _ClassVar[int]
+    bits: bytes
+    def __init__(self, bits: _Optional[bytes] = ...) -> None: ...
+
+class NoisySum(_message.Message):
+    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt")
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_STD_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_KEPT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_SCALED_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    sums: _containers.RepeatedScalarFieldContainer[int]
+    noise_std: float
+    sensitivity: float
+    event: str
+    unit: str
+    neighbours: str
+    rows_kept: int
+    rows_scaled: int
+    receipt: SignedReceipt
+    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ...) -> None: ...
+
+class SignedReceipt(_message.Message):
+    __slots__ = ("statement", "signature")
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    statement: bytes
+    signature: bytes
+    def __init__(self, statement: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,27 @@
+"""A certificate authority and identities for tests: real ones, made the way the command makes them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from parties.authority import PartyFiles, create_authority, issue
+from parties.identity import Identity, load_identity
+
+
+def demo_authority(directory: Path) -> Path:
+    """The folder of an authority below `directory`, made on the first call."""
+    folder = directory / "certs"
+    if not (folder / "authority.pem").exists():
+        create_authority(folder, "Test authority", days=2)
+    return folder
+
+
+@cache
+def make_identity(authority_dir: Path, name: str) -> Identity:
+    """The identity of a party under that authority, the same for the whole test session."""
+    return load(issue(authority_dir, name, days=1))
+
+
+def load(files: PartyFiles) -> Identity:
+    return load_identity(files.certificate, files.key, files.authority, files.revoked)

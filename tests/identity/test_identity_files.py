@@ -1,0 +1,193 @@
+"""`load_identity`: every file that is wrong is named, with what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from algorithms.errors import ConfigError
+from parties import authority
+from parties.authority import PartyFiles, issue, read_certificate, renew, renew_crl, revoke
+from parties.identity import RevocationList, current, load_identity, split_address
+from tests.certificates import demo_authority, load
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return demo_authority(tmp_path)
+
+
+@pytest.fixture
+def files(folder: Path) -> PartyFiles:
+    return issue(folder, "alice")
+
+
+def short_crl(folder: Path, ends: datetime) -> None:
+    """Signs the folder's revocation list anew, with another end."""
+    signer = authority._open(folder, None)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(signer.root.subject)
+    crl = builder.last_update(ends - timedelta(days=1)).next_update(ends).sign(signer.key, hashes.SHA256())
+    (folder / "crl.pem").write_bytes(crl.public_bytes(serialization.Encoding.PEM))
+
+
+def test_a_good_identity_knows_its_name_and_shows_no_secret(files: PartyFiles) -> None:
+    identity = load(files)
+    assert identity.name == "alice"
+    assert b"PRIVATE" in identity.key_pem
+    assert "PRIVATE" not in repr(identity)
+    assert "CERTIFICATE" not in repr(identity)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        identity.name = "bob"
+
+
+def test_the_passphrase_opens_the_key_and_is_not_shown(folder: Path) -> None:
+    secret = b"correct horse battery staple"
+    files = issue(folder, "bob", key_passphrase=secret)
+    identity = load_identity(files.certificate, files.key, files.authority, passphrase=secret)
+    assert b"ENCRYPTED" not in identity.key_pem
+    assert "horse" not in repr(identity)
+
+
+@pytest.mark.parametrize("which", ["certificate", "key", "authority", "revoked"])
+def test_a_missing_file_is_named(files: PartyFiles, which: str) -> None:
+    path = getattr(files, which)
+    path.unlink()
+    with pytest.raises(ConfigError, match=f"^{path} cannot be read: No such file or directory$") as caught:
+        load(files)
+    assert caught.value.hint == "check the path and the file's owner"
+
+
+@pytest.mark.parametrize(
+    ("which", "text"),
+    [
+        ("certificate", "is not a certificate in PEM"),
+        ("key", "is not a private key in PEM"),
+        ("authority", "is not a certificate in PEM"),
+        ("revoked", "is not a revocation list in PEM"),
+    ],
+)
+def test_a_damaged_file_is_named(files: PartyFiles, which: str, text: str) -> None:
+    path = getattr(files, which)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ConfigError, match=f"^{path} {text}$"):
+        load(files)
+
+
+def test_another_partys_key(folder: Path, files: PartyFiles) -> None:
+    other = issue(folder, "bob")
+    with pytest.raises(ConfigError, match=f"^{other.key} is not the key of {files.certificate}$"):
+        load(dataclasses.replace(files, key=other.key))
+
+
+def test_another_authority(tmp_path: Path, files: PartyFiles) -> None:
+    other = demo_authority(tmp_path / "other")
+    with pytest.raises(ConfigError, match=f"^{files.certificate} was not issued by {other}/authority.pem$"):
+        load(dataclasses.replace(files, authority=other / "authority.pem"))
+    with pytest.raises(ConfigError, match=f"^{other}/crl.pem is not signed by our authority$"):
+        load(dataclasses.replace(files, revoked=other / "crl.pem"))
+
+
+def test_a_partys_certificate_is_no_authority(files: PartyFiles) -> None:
+    with pytest.raises(ConfigError, match=r"certificate\.pem is not an authority's certificate$") as caught:
+        load(dataclasses.replace(files, authority=files.certificate))
+    assert caught.value.hint == "give authority.pem"
+
+
+def test_dates(folder: Path) -> None:
+    now = datetime.now(UTC)
+    with pytest.raises(ConfigError, match=r"old/certificate\.pem expired on 20") as caught:
+        load(issue(folder, "old", starts=now - timedelta(days=10), days=5))
+    assert "certs renew" in caught.value.hint
+    with pytest.raises(ConfigError, match=r"new/certificate\.pem is not valid before 20.* UTC$") as caught:
+        load(issue(folder, "new", starts=now + timedelta(hours=2), days=5))
+    assert caught.value.hint == "is this machine's clock right?"
+
+
+def test_our_own_revoked_certificate(folder: Path, files: PartyFiles) -> None:
+    revoke(folder, "alice")
+    with pytest.raises(ConfigError, match=f"^{files.certificate} was revoked$"):
+        load(files)
+
+
+def test_a_certificate_that_may_only_serve(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    with monkeypatch.context() as patch:
+        patch.setattr(authority.x509, "ExtendedKeyUsage", lambda _: usage)
+        files = issue(folder, "alice")
+    with pytest.raises(ConfigError, match=r"must allow both server and client authentication$"):
+        load(files)
+
+
+def test_a_certificate_without_a_party(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        authority, "_alternative_names", lambda *_: x509.SubjectAlternativeName([x509.DNSName("bob")])
+    )
+    with pytest.raises(
+        ConfigError, match=r"names no party: its common name must be its first alternative name$"
+    ):
+        load(issue(folder, "alice"))
+
+
+def test_an_expired_revocation_list(folder: Path, files: PartyFiles) -> None:
+    short_crl(folder, datetime.now(UTC) - timedelta(days=1))
+    stale = dataclasses.replace(files, revoked=folder / "crl.pem")
+    with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d$") as caught:
+        load(stale)
+    assert caught.value.hint.startswith("`blindfit certs crl DIR`")
+    renew_crl(folder)
+    load(stale)
+
+
+def test_a_revocation_list_ages_and_changes_while_it_is_in_use(folder: Path, files: PartyFiles) -> None:
+    certificate = read_certificate(files.certificate)
+    short_crl(folder, datetime.now(UTC) + timedelta(seconds=2))
+    revocations = RevocationList(folder / "crl.pem", read_certificate(files.authority))
+    assert not revocations.has(certificate)
+    time.sleep(2.1)
+    with pytest.raises(ConfigError, match="expired on"):
+        revocations.has(certificate)
+    revoke(folder, "alice")
+    assert revocations.has(certificate)
+    (folder / "crl.pem").unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        revocations.has(certificate)
+
+
+def test_a_renewed_certificate_is_taken_and_a_bad_one_is_not(folder: Path, files: PartyFiles) -> None:
+    identity = load(files)
+    assert current(identity) is identity
+    renew(folder, "alice")
+    renewed = current(identity)
+    assert renewed.certificate_pem == files.certificate.read_bytes() != identity.certificate_pem
+    bob = issue(folder, "bob")
+    files.certificate.write_bytes(bob.certificate.read_bytes())
+    assert current(renewed) is renewed  # half a copy: the key is still alice's
+    files.key.write_bytes(bob.key.read_bytes())
+    assert current(renewed) is renewed  # a whole identity, but another's
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("a.example:443", ("a.example", 443)),
+        ("127.0.0.1:1", ("127.0.0.1", 1)),
+        ("[::1]:65535", ("::1", 65535)),
+    ],
+)
+def test_addresses(address: str, parts: tuple[str, int]) -> None:
+    assert split_address(address) == parts
+
+
+@pytest.mark.parametrize(
+    "address", ["a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"]
+)
+def test_bad_addresses(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not an address$"):
+        split_address(address)

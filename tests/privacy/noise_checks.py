@@ -1,0 +1,54 @@
+"""Statistical verdicts on samples, each with a false alarm once in a million."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+FALSE_ALARM = 1e-6
+
+Draw = Callable[[int], "np.ndarray"]
+
+
+def faults_of_normal(samples: np.ndarray, noise_std: float) -> list[str]:
+    """What speaks against N(0, noise_std^2): none, or some of mean, variance, tails, shape."""
+    n, scaled = len(samples), np.asarray(samples, dtype=np.float64) / noise_std
+    limit = stats.norm.isf(FALSE_ALARM / 2)
+    z_scores = {
+        "mean": scaled.mean() * math.sqrt(n),
+        "variance": (np.mean(scaled**2) - 1) * math.sqrt(n / 2),
+        "tails": stats.kurtosis(scaled) * math.sqrt(n / 24),
+    }
+    faults = [name for name, z in z_scores.items() if abs(z) > limit]
+    return faults + (["shape"] if stats.kstest(scaled, "norm").pvalue < FALSE_ALARM else [])
+
+
+def rejected_by_majority(draw: Draw, noise_std: float, n: int, votes: int) -> bool:
+    rejections = sum(bool(faults_of_normal(draw(n), noise_std)) for _ in range(votes))
+    return rejections > votes // 2
+
+
+def chi_square_p_value(samples: list[int], pmf: Callable[[int], float]) -> float:
+    """How well integers agree with a law; cells with less than five expected are pooled."""
+    n, reach = len(samples), 0
+    while n * pmf(reach + 1) >= 5:
+        reach += 1
+    cells = range(-reach, reach + 1)
+    observed = [sum(1 for x in samples if x == k) for k in cells]
+    expected = [n * pmf(k) for k in cells]
+    pooled = n - sum(expected)
+    return float(
+        stats.chisquare([*observed, n - sum(observed)], [*expected, pooled]).pvalue
+        if pooled > 1
+        else stats.chisquare(observed, np.array(expected) * sum(observed) / sum(expected)).pvalue
+    )
+
+
+def empirical_epsilon(hits: int, neighbour_hits: int, n: int, delta: float) -> float:
+    """A lower bound on epsilon at this delta from one event's counts in n releases of each neighbour."""
+    likely = stats.beta.ppf(FALSE_ALARM, hits, n - hits + 1) if hits else 0.0
+    unlikely = stats.beta.isf(FALSE_ALARM, neighbour_hits + 1, n - neighbour_hits)
+    return math.log((likely - delta) / unlikely) if likely > delta else 0.0

@@ -1,0 +1,356 @@
+"""The ledger: what was charged stays charged, and whoever changes or forgets an entry is caught."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.errors import BudgetExhausted, ConfigError, DataError, LedgerBehind, UnsupportedEvent
+from algorithms.privacy.accountant import composed_epsilon
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.gaussian import analytic_noise_multiplier
+from algorithms.privacy.ledger import (
+    NO_PREVIOUS_HASH,
+    Budget,
+    LedgerEntry,
+    Receipt,
+    append,
+    check_budget,
+    check_receipt,
+    entry_hash,
+    from_json_line,
+    missing_charges,
+    receipt_for,
+    spent,
+    to_json_line,
+    verify_chain,
+)
+
+NEIGHBOURS = "one label changes, N public"
+HALF = ReleaseEvent("gaussian", analytic_noise_multiplier(0.5, 1e-6), NEIGHBOURS)
+ONE = ReleaseEvent("gaussian", analytic_noise_multiplier(1.0, 1e-6), NEIGHBOURS)
+
+
+def charge(
+    previous: LedgerEntry | None, population: str = "users", event: ReleaseEvent = HALF
+) -> LedgerEntry:
+    number = previous.position if previous else 0
+    return append(
+        previous,
+        population=population,
+        dataset=f"{population}-clicks",
+        dataset_version="2024-01",
+        requester="shop",
+        request_id=f"request-{number}",
+        content_sha256="ab" * 32,
+        kind="release",
+        event=event,
+        epsilon=0.5,
+        delta=1e-6,
+        unit="a label of one row",
+        answer_sha256="cd" * 32,
+        time="2024-01-01T00:00:00+00:00",
+    )
+
+
+def ledger(populations: list[str]) -> list[LedgerEntry]:
+    entries: list[LedgerEntry] = []
+    for number, population in enumerate(populations):
+        event = (HALF, ONE)[number % 2]
+        entries.append(charge(entries[-1] if entries else None, population, event))
+    return entries
+
+
+def receipt_at(entries: list[LedgerEntry], position: int) -> Receipt:
+    entry = entries[position - 1]
+    charged = [e.event for e in entries[:position] if e.population == entry.population]
+    return receipt_for("server", entry, charged)
+
+
+def check(receipt: Receipt, entries: list[LedgerEntry]) -> None:
+    at = {entry.position: entry for entry in entries}
+    check_receipt(receipt, at.get, last_position=len(entries))
+
+
+POPULATIONS = st.lists(st.sampled_from(["users", "shops"]), min_size=1, max_size=8)
+ENTRIES = ledger(["users", "shops", "users", "users", "shops"])
+
+
+# --- the chain ----------------------------------------------------------------------------------
+
+
+def test_positions_count_from_one_over_all_populations() -> None:
+    assert [entry.position for entry in ENTRIES] == [1, 2, 3, 4, 5]
+    assert ENTRIES[0].previous_hash == NO_PREVIOUS_HASH
+    verify_chain(ENTRIES)
+    verify_chain([])
+
+
+def other(value: object) -> object:
+    return f"{value}x" if isinstance(value, str) else value * 2  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("position", range(1, 6))
+@pytest.mark.parametrize("field", [field.name for field in fields(LedgerEntry)])
+def test_a_changed_field_is_noticed_at_its_position(field: str, position: int) -> None:
+    entry = ENTRIES[position - 1]
+    changed = replace(entry, **{field: other(getattr(entry, field))})
+    with pytest.raises(DataError, match=f"entry {position} "):
+        verify_chain([*ENTRIES[: position - 1], changed, *ENTRIES[position:]])
+
+
+@pytest.mark.parametrize("position", range(1, 5))
+def test_an_entry_written_anew_breaks_the_next_one(position: int) -> None:
+    entry = replace(ENTRIES[position - 1], epsilon=0.1)
+    entry = replace(entry, hash=entry_hash(entry))
+    with pytest.raises(DataError, match=f"entry {position + 1} "):
+        verify_chain([*ENTRIES[: position - 1], entry, *ENTRIES[position:]])
+
+
+@pytest.mark.parametrize("position", range(1, 5))
+def test_a_removed_or_swapped_entry_is_noticed(position: int) -> None:
+    before, entry, after, rest = (
+        ENTRIES[: position - 1],
+        *ENTRIES[position - 1 : position + 1],
+        ENTRIES[position + 1 :],
+    )
+    for wrong in (
+        [*before, after, *rest],
+        [*before, after, entry, *rest],
+        [*before, entry, entry, after, *rest],
+    ):
+        with pytest.raises(DataError, match=f"entry ({position}|{position + 1}) "):
+            verify_chain(wrong)
+
+
+@given(st.text(), st.text(), st.text(), st.text())
+def test_no_two_contents_share_a_hash(
+    dataset: str, version: str, other_dataset: str, other_version: str
+) -> None:
+    one = replace(ENTRIES[0], dataset=dataset, dataset_version=version)
+    two = replace(ENTRIES[0], dataset=other_dataset, dataset_version=other_version)
+    assert (entry_hash(one) == entry_hash(two)) == (one == two)
+
+
+def test_moving_a_letter_between_fields_changes_the_hash() -> None:
+    one = replace(ENTRIES[0], dataset="ab", dataset_version="c")
+    assert entry_hash(one) != entry_hash(replace(one, dataset="a", dataset_version="bc"))
+
+
+def test_the_encoding_is_fixed() -> None:
+    """A ledger outlives the version that wrote it: a change needs a new domain string and a migration."""
+    assert entry_hash(replace(ENTRIES[0], event="gaussian/0x1p+2/x")) == FIXED_HASH
+
+
+FIXED_HASH = "3e6955d25018cce57084c3382df4f994dd4b9495ec7655ad03398e0b97bcefc3"
+
+
+# --- the budget ---------------------------------------------------------------------------------
+
+
+def test_spent_composes_the_entries() -> None:
+    of_users = [entry for entry in ENTRIES if entry.population == "users"]
+    assert spent(of_users, 1e-6) == composed_epsilon([HALF, HALF, ONE], 1e-6)
+    assert spent([], 1e-6) == 0
+
+
+def test_a_budget_of_one_admits_one_release_of_one() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    check_budget([], ONE, budget, "users")
+    with pytest.raises(BudgetExhausted) as refused:
+        check_budget([ONE], HALF, budget, "users")
+    assert refused.value.population == "users"
+    assert refused.value.budget == 1.0
+    assert refused.value.spent == pytest.approx(1.0)
+    assert refused.value.requested == pytest.approx(0.5)
+
+
+def test_two_datasets_of_one_population_share_its_budget() -> None:
+    first = charge(None)
+    second = replace(charge(first), dataset="users-purchases")
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in (first, second)]
+    with pytest.raises(BudgetExhausted):
+        check_budget(events, ONE, Budget(1.0, 1e-6), "users")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([HALF, ONE]), max_size=12), st.floats(0.5, 5))
+def test_whatever_is_admitted_stays_within_the_budget(requests: list[ReleaseEvent], epsilon: float) -> None:
+    admitted: list[ReleaseEvent] = []
+    for event in requests:
+        try:
+            check_budget(admitted, event, Budget(epsilon, 1e-6), "users")
+        except BudgetExhausted:
+            continue
+        admitted.append(event)
+    assert composed_epsilon(admitted, 1e-6) <= epsilon * (1 + 1e-9)
+
+
+def test_a_release_with_other_neighbours_is_refused() -> None:
+    with pytest.raises(UnsupportedEvent):
+        check_budget([ONE], replace(HALF, neighbours="one row changes"), Budget(100.0, 1e-6), "users")
+
+
+def test_a_budget_is_checked() -> None:
+    with pytest.raises(ConfigError, match="epsilon"):
+        Budget(0.0, 1e-6)
+    with pytest.raises(ConfigError, match="delta"):
+        Budget(1.0, 0.0)
+
+
+# --- the auditor's export -----------------------------------------------------------------------
+
+
+@given(
+    text=st.text(st.characters()),
+    number=st.floats(allow_nan=False, allow_infinity=False),
+    position=st.integers(),
+    kind=st.sampled_from(["release", "recovered"]),
+)
+def test_a_line_is_its_entry(text: str, number: float, position: int, kind: str) -> None:
+    entry = replace(ENTRIES[0], position=position, dataset=text, epsilon=number, kind=kind)  # type: ignore[arg-type]
+    line = to_json_line(entry)
+    assert "\n" not in line
+    assert from_json_line(line + "\n", 1) == from_json_line(line, 1) == entry
+
+
+def test_an_exported_ledger_verifies() -> None:
+    exported = [to_json_line(entry) for entry in ENTRIES]
+    verify_chain(from_json_line(line, number) for number, line in enumerate(exported, start=1))
+
+
+LINE = to_json_line(ENTRIES[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[]",
+        "null",
+        "[" * 100_000,
+        LINE[:-1],
+        LINE[:-1] + ',"more":1}',
+        LINE.replace('"position":1', '"position":1,"position":1'),
+        LINE.replace('"position":1', '"position":true'),
+        LINE.replace('"position":1', '"position":1.0'),
+        LINE.replace('"position":1', f'"position":{"1" * 5000}'),
+        LINE.replace('"epsilon":0.5', '"epsilon":5e-1'),
+        LINE.replace('"epsilon":0.5', '"epsilon":1'),
+        LINE.replace('"epsilon":0.5', '"epsilon":NaN'),
+        LINE.replace('"epsilon":0.5', '"epsilon":1e999'),
+        LINE.replace('"kind":"release"', '"kind":"refund"'),
+        LINE.replace('"unit":"a label of one row"', '"unit":null'),
+        LINE.replace(",", ", "),
+    ],
+)
+def test_a_wrong_line_is_named(line: str) -> None:
+    assert line != LINE
+    with pytest.raises(DataError, match="line 17 "):
+        from_json_line(line, 17)
+
+
+@given(st.sampled_from([field.name for field in fields(LedgerEntry)]), st.data())
+def test_any_value_of_another_type_is_refused(field: str, data: st.DataObject) -> None:
+    content = json.loads(LINE)
+    wrong = st.one_of(
+        st.none(), st.booleans(), st.lists(st.integers()), st.dictionaries(st.text(), st.text())
+    )
+    content[field] = data.draw(wrong)
+    with pytest.raises(DataError, match="line 3 "):
+        from_json_line(json.dumps(content, separators=(",", ":")), 3)
+
+
+# --- receipts -----------------------------------------------------------------------------------
+
+
+def test_a_receipt_counts_its_population_up_to_its_position() -> None:
+    receipt = receipt_at(ENTRIES, 4)
+    assert receipt.population == "users"
+    assert dict(receipt.charges) == {HALF.canonical(): 2, ONE.canonical(): 1}
+    assert receipt.charges == tuple(sorted(receipt.charges))
+
+
+@given(POPULATIONS)
+def test_an_honest_ledger_honours_every_receipt(populations: list[str]) -> None:
+    entries = ledger(populations)
+    for position in range(1, len(entries) + 1):
+        receipt = receipt_at(entries, position)
+        check(receipt, entries)
+        assert missing_charges(receipt, entries) == Counter()
+
+
+@given(POPULATIONS)
+def test_every_rollback_is_noticed(populations: list[str]) -> None:
+    entries = ledger(populations)
+    receipt = receipt_at(entries, len(entries))
+    for kept in range(len(entries)):
+        with pytest.raises(LedgerBehind) as noticed:
+            check(receipt, entries[:kept])
+        assert noticed.value.ledger_position == kept
+        assert noticed.value.receipt_position == len(entries)
+        assert noticed.value.population == receipt.population
+
+
+@given(populations=POPULATIONS, kept=st.integers(0, 7))
+def test_a_ledger_that_went_on_after_a_rollback_is_noticed(populations: list[str], kept: int) -> None:
+    entries = ledger(populations)
+    receipt = receipt_at(entries, len(entries))
+    continued = entries[: min(kept, len(entries) - 1)]
+    while len(continued) < len(entries) + 2:
+        continued.append(charge(continued[-1] if continued else None, "elsewhere"))
+    verify_chain(continued)
+    with pytest.raises(LedgerBehind):
+        check(receipt, continued)
+
+
+@given(populations=POPULATIONS, kept=st.integers(0, 7))
+def test_a_receipt_recovers_what_was_lost(populations: list[str], kept: int) -> None:
+    entries = ledger(populations)
+    receipt = receipt_at(entries, len(entries))
+    recovered = entries[: min(kept, len(entries) - 1)]
+    for event in missing_charges(receipt, recovered).elements():
+        previous = recovered[-1] if recovered else None
+        recovered.append(charge(previous, receipt.population, ReleaseEvent.from_canonical(event)))
+    assert missing_charges(receipt, recovered) == Counter()
+    of_population = [[e for e in book if e.population == receipt.population] for book in (entries, recovered)]
+    assert spent(of_population[1], 1e-6) == pytest.approx(spent(of_population[0], 1e-6), rel=1e-9)
+
+
+def test_charges_of_another_population_do_not_stand_in() -> None:
+    receipt = receipt_at(ENTRIES, 4)
+    elsewhere = [replace(entry, population="shops") for entry in ENTRIES]
+    assert missing_charges(receipt, elsewhere) == Counter(dict(receipt.charges))
+
+
+RECEIPTS = st.builds(
+    Receipt,
+    st.text(max_size=3),
+    st.text(max_size=3),
+    st.integers(1, 20),
+    st.text("01", max_size=3),
+    st.lists(st.tuples(st.text("ab1", max_size=2), st.integers(1, 12)), max_size=3).map(tuple),
+)
+
+
+@given(RECEIPTS, RECEIPTS)
+def test_different_receipts_are_signed_differently(one: Receipt, two: Receipt) -> None:
+    assert (one.statement() == two.statement()) == (one == two)
+
+
+def test_a_receipt_signs_every_field() -> None:
+    receipt = receipt_at(ENTRIES, 5)
+    changes: list[Receipt] = [
+        replace(receipt, server="another"),
+        replace(receipt, population="users"),
+        replace(receipt, position=4),
+        replace(receipt, entry_hash="0" * 64),
+        replace(receipt, charges=receipt.charges[:-1]),
+        replace(receipt, charges=tuple((event, count + 1) for event, count in receipt.charges)),
+    ]
+    assert len({r.statement() for r in [receipt, *changes]}) == 7

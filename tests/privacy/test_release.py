@@ -1,0 +1,129 @@
+"""What a release gives away: neighbours look alike, broken mechanisms are caught, and no low bit tells."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
+
+from .noise_checks import empirical_epsilon
+
+FRAC_BITS = 16
+SENSITIVITY = 2**FRAC_BITS  # one, in grid steps: the norm to which rows are clipped
+MECHANISM = GaussianMechanism(noise_multiplier=1.0, sensitivity_squared=SENSITIVITY**2)
+EPSILON = 1.0
+DELTA = gaussian_delta(MECHANISM.noise_multiplier, EPSILON)
+
+ROWS = np.array([SENSITIVITY // 3, -SENSITIVITY // 2, 2 * SENSITIVITY])  # the last one is too long
+LABELS = np.array([1, 1, 0])
+NEIGHBOUR = np.array([1, 1, 1])  # differs in the label of the longest row
+
+Release = Callable[[np.ndarray, int, int], np.ndarray]
+"""Labels, how many releases, seed -> released sums in units of the sensitivity."""
+
+
+def clipped(rows: np.ndarray) -> np.ndarray:
+    return np.clip(rows, -SENSITIVITY, SENSITIVITY)
+
+
+def release(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
+    exact = int(clipped(ROWS) @ labels)
+    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+
+
+def without_clipping(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
+    exact = int(ROWS @ labels)
+    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+
+
+def for_a_smaller_sensitivity(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """The true sensitivity is 1.175 times what the noise was made for."""
+    exact = round(1.175 * int(clipped(ROWS) @ labels))
+    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+
+
+def with_float_noise(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """The right law, added as one float to another."""
+    # Sums of zero and one show it best.
+    return float(labels[2]) + np.random.default_rng(seed).normal(size=n)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An event that should be likelier under one data set than under its neighbour."""
+
+    event: Callable[[np.ndarray], np.ndarray]
+    expected_under: np.ndarray
+    compared_with: np.ndarray
+
+    def empirical_epsilon(self, mechanism: Release, n: int, seed: int) -> float:
+        hits = self.event(mechanism(self.expected_under, n, 2 * seed)).sum()
+        neighbour_hits = self.event(mechanism(self.compared_with, n, 2 * seed + 1)).sum()
+        return empirical_epsilon(int(hits), int(neighbour_hits), n, DELTA)
+
+
+def centre_of(mechanism: Release) -> float:
+    """Where the releases of LABELS lie; the noise is symmetric, so an attacker knows it."""
+    return 0.0 if mechanism is with_float_noise else float(clipped(ROWS) @ LABELS / SENSITIVITY)
+
+
+def attacks_on(mechanism: Release) -> list[Attack]:
+    # The best event against Gaussian noise: where the privacy loss passes epsilon.
+    threshold = centre_of(mechanism) + EPSILON * MECHANISM.noise_multiplier**2 + 0.5
+    return [
+        Attack(lambda out: out > threshold, NEIGHBOUR, LABELS),
+        Attack(betrays_a_zero, LABELS, NEIGHBOUR),
+    ]
+
+
+def betrays_a_zero(out: np.ndarray) -> np.ndarray:
+    """Small floats with bits below 2^-53: they cannot come from adding something to one."""
+    return (np.abs(out) < 0.5) & (out * 2.0**53 % 1 != 0)
+
+
+def worst_epsilon(mechanism: Release, n: int, seed: int) -> float:
+    return max(attack.empirical_epsilon(mechanism, n, seed) for attack in attacks_on(mechanism))
+
+
+BATCHES = [
+    pytest.param(5, id="short"),
+    pytest.param(50, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+]
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+def test_the_claimed_epsilon_holds(batches: int) -> None:
+    assert all(worst_epsilon(release, 10_000, seed) <= EPSILON for seed in range(batches))
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("mutant", [without_clipping, for_a_smaller_sensitivity, with_float_noise])
+def test_a_broken_mechanism_is_caught(mutant: Release, batches: int) -> None:
+    caught = [worst_epsilon(mutant, 10_000, seed) > EPSILON for seed in range(batches)]
+    assert sum(caught) > batches // 2
+
+
+def test_every_output_lies_on_the_public_grid() -> None:
+    out = release(NEIGHBOUR, 100_000, seed=1)
+    assert np.array_equal(out * 2**FRAC_BITS % 1, np.zeros(len(out)))
+    assert not betrays_a_zero(out).any()
+
+
+def test_float_laplace_noise_would_betray_its_neighbour() -> None:
+    noise = np.random.default_rng(1).laplace(size=100_000)
+    assert betrays_a_zero(noise).mean() > 0.2
+    assert not betrays_a_zero(1 + noise).any()
+
+
+def test_the_order_of_the_rows_leaves_no_trace() -> None:
+    rng = np.random.default_rng(2)
+    real = rng.normal(size=(500, 4))
+    on_grid = np.trunc(real * 2**FRAC_BITS).astype(np.int64)
+    orders = [rng.permutation(500) for _ in range(1000)]
+    assert len({on_grid[order].sum(axis=0).tobytes() for order in orders}) == 1
+    assert len({real[order].sum(axis=0).tobytes() for order in orders}) > 1

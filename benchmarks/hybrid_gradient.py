@@ -6,7 +6,7 @@ one release of mu cannot give, so it exists here only. What to expect of the squ
     hybrid    tr Cov(p x)           about E p^2 |x|^2
     ordinary  tr Cov((p - y) x)     about E p (1 - p) |x|^2 at the optimum
 
-so the claim holds where labels are rare, and fails where half of them or more are positive. Centring the hybrid gradient
+so the claim holds where labels are rare, and fails where half of them or more are positive. Centring the hybrid one
 (p - c in place of p, c the rate of labels) mends that.
 
     python -m benchmarks.hybrid_gradient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from algorithms.privacy.ledger import Receipt
 from algorithms.protocols import walr
 from algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
 from algorithms.randomness import public_generator
-from algorithms.statistics import solvers, walr_defaults
+from algorithms.statistics import walr_defaults
 from algorithms.statistics.logistic import QuantisedRows
 from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from algorithms.statistics.walr_fit import WalrFit, fit_released
 from algorithms.statistics.walr_model import WALRModel
 from parties import models, signing
 from parties.identity import Identity
@@ -33,7 +34,7 @@ from parties.limits import Limits
 from parties.measurement_client import Aggregate, MeasurementClient, check_description
 from parties.sessions import Member, Session
 from parties.settings import PartySettings
-from parties.sources import Source, open_source, refuse_duplicate_ids
+from parties.sources import DuplicateSearch, RowBatch, Source, open_source
 from parties.store import Store
 from protos import measurement_pb2
 
@@ -54,13 +55,10 @@ class PreparedRows:
 
 
 @dataclass(frozen=True, repr=False)
-class WalrFit:
+class FittedModel:
     model: WALRModel
-    result: solvers.FitResult
-    l2: float
+    fit: WalrFit
     noise_std: float  # of each coordinate of mu
-    feasible: bool | None
-    feasibility: str
 
 
 class ActiveParty:
@@ -108,7 +106,7 @@ class ActiveParty:
         request = await asyncio.to_thread(self._request, prepared, session, server, description)
         aggregate = await self._aggregate(client, prepared, request, session, description)
         clock.lap("aggregate_s")
-        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, session)
+        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, session.report)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
         report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
@@ -152,7 +150,11 @@ class ActiveParty:
             session.report("send rows", sent, request.n_rows, "rows")
 
         aggregate = await client.aggregate(prepared.train, request, on_rows)
-        self._hold_receipt(session.with_role("measurement").name, aggregate, description)
+        server = session.with_role("measurement").name
+        self._hold_receipt(server, aggregate, description)
+        if aggregate.answer.rows_scaled:
+            reason = "says that rows within the bound were too long"
+            raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
         return aggregate
 
     def _hold_receipt(
@@ -175,7 +177,7 @@ class ActiveParty:
                     server, receipt.population, (answer.receipt, answer.receipt_signature)
                 )
 
-    def _write(self, session: Session, prepared: PreparedRows, fit: WalrFit, report: dict[str, Any]) -> None:
+    def _write(self, session: Session, prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]) -> None:
         directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
         directory = self._base_dir / directory
         models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
@@ -204,49 +206,64 @@ class Clock:
 
 def prepare_rows(source: Source, job: JobParameters, report: Report) -> PreparedRows:
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
-    refuse_duplicate_ids(source)
-    batches = list(source.batches(persons=False, labels=False))
-    n_rows = sum(map(len, batches))
-    report("prepare rows", 0, n_rows, "rows")
-    held_out = public_generator(job.seed, "split").random(n_rows) < job.split.test_fraction
-    if held_out.all():
-        raise DataError(
-            f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction"
-        )
-    masks = _split_like(held_out, [len(batch) for batch in batches])
-    train = [batch.features[~mask] for batch, mask in zip(batches, masks, strict=True)]
-    test = [batch.features[mask] for batch, mask in zip(batches, masks, strict=True)]
-    ids = pa.concat_arrays([batch.ids for batch in batches])
-    del batches
+    train, test = _read(source, job, report)
+    report("prepare rows", 0, sum(map(len, train.features)), "rows")
     standardiser = Standardiser.fit(
-        (block for block in train if len(block)), source.feature_names, constant_columns=job.walr.constant_columns
+        train.features, source.feature_names, constant_columns=job.walr.constant_columns
     )
-    blocks = list(_standardised(train, standardiser, intercept=job.walr.intercept))
+    blocks = list(_standardised(train.features, standardiser, intercept=job.walr.intercept))
     norms = np.concatenate([row_norms(block) for block in blocks])
     bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
     return PreparedRows(
-        train=ConsumerRows(
-            tuple(ids.filter(pa.array(~held_out)).to_pylist()), _quantised(blocks, bound, job.walr.frac_bits)
-        ),
+        train=ConsumerRows(tuple(train.all_ids().to_pylist()), _quantised(blocks, bound, job.walr.frac_bits)),
         standardiser=standardiser,
         norm_bound=bound,
         rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
-        test_ids=ids.filter(pa.array(held_out)),
-        test_features=np.concatenate(test),
+        test_ids=test.all_ids(),
+        test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
     )
 
 
-def _split_like(values: NDArray[np.bool_], sizes: list[int]) -> list[NDArray[np.bool_]]:
-    return np.split(values, np.cumsum(sizes)[:-1])
+@dataclass(frozen=True, repr=False)
+class _Part:
+    """The training or the held-out rows, as the batches that they came in."""
+
+    ids: list[Any] = field(default_factory=list)
+    features: list[Floats] = field(default_factory=list)
+
+    def add(self, batch: RowBatch, chosen: NDArray[np.bool_]) -> None:
+        if chosen.any():
+            self.ids.append(batch.ids.filter(pa.array(chosen)))
+            self.features.append(batch.features[chosen])
+
+    def all_ids(self) -> Any:
+        return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
+
+
+def _read(source: Source, job: JobParameters, report: Report) -> tuple[_Part, _Part]:
+    """One pass: every row goes to one part, by a public draw that depends on the seed and its place alone."""
+    train, test, seen = _Part(), _Part(), DuplicateSearch()
+    generator = public_generator(job.seed, "split")
+    n_read = 0
+    for batch in source.batches(persons=False, labels=False):
+        seen.add(batch)
+        held_out = generator.random(len(batch)) < job.split.test_fraction
+        train.add(batch, ~held_out)
+        test.add(batch, held_out)
+        n_read += len(batch)
+        report("read rows", n_read, 0, "rows")
+    seen.refuse_duplicates(source)
+    if not train.ids:
+        raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")
+    return train, test
 
 
 def _standardised(blocks: list[Floats], standardiser: Standardiser, *, intercept: bool) -> Iterator[Floats]:
     """Each raw block is let go as soon as its standardised one is made."""
     for i, block in enumerate(blocks):
         blocks[i] = block[:0]
-        if len(block):
-            standardised = standardiser.transform(block)
-            yield append_constant(standardised) if intercept else standardised
+        standardised = standardiser.transform(block)
+        yield append_constant(standardised) if intercept else standardised
 
 
 def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
@@ -269,41 +286,29 @@ def _quantised(blocks: list[Floats], bound: int, frac_bits: int) -> IntegerRows:
 
 
 def fit_walr(
-    prepared: PreparedRows, aggregate: Aggregate, request: AggregateOpen, session: Session
-) -> WalrFit:
+    prepared: PreparedRows, aggregate: Aggregate, request: AggregateOpen, job: JobParameters, report: Report
+) -> FittedModel:
     """On exactly the integer rows that counted."""
-    settings = session.job.walr
-    if aggregate.answer.rows_scaled:
-        raise MalformedMessage(
-            culprit=session.with_role("measurement").name,
-            field="rows_scaled",
-            reason="says that rows within the bound were too long",
-            step="NoisySum",
-        )
+    settings = job.walr
     values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
-    rows = QuantisedRows(values, request.frac_bits)
     mu, noise_std = walr.step_6_mean(aggregate.answer, request)
-    session.report("check feasibility")
-    feasibility = walr_defaults.feasibility(rows, mu)
-    if settings.mu == "clip":
-        mu = walr_defaults.clip_mu(rows, mu)
-    elif settings.mu == "project":
-        mu = walr_defaults.project_mu(rows, mu)
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
-    l2 = settings.l2
-    if l2 == "auto":
-        l2 = walr_defaults.default_l2(noise_std, norm_bound, rows.n_features, request.epsilon)
-    most = settings.max_iterations or 0
-    result = solvers.fit(
-        rows,
+    report("check feasibility", 0, 0, "")
+    fit = fit_released(
+        QuantisedRows(values, request.frac_bits),
         mu,
-        settings.solver_settings(l2),
-        generator=public_generator(session.job.seed, "batches"),
-        on_progress=lambda iteration, _norm: session.report("fit", iteration, most, "iterations"),
+        noise_std=noise_std,
+        norm_bound=norm_bound,
+        epsilon=request.epsilon,
+        settings=settings.solver_settings(0.0),
+        l2=settings.l2,
+        treatment=settings.mu,
+        generator=public_generator(job.seed, "batches"),
+        on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
-    model = WALRModel(prepared.standardiser, result.weights, settings.intercept, norm_bound)
-    feasible = None if feasibility.feasible is None else bool(feasibility.feasible)
-    return WalrFit(model, result, l2, noise_std, feasible, feasibility.reason)
+    return FittedModel(
+        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
+    )
 
 
 # --- what is told ---------------------------------------------------------------------------------------
@@ -316,7 +321,7 @@ def _report(
     aggregate: Aggregate,
     description: measurement_pb2.DatasetDescription,
     budget: measurement_pb2.BudgetDescription,
-    fit: WalrFit,
+    fitted: FittedModel,
     laps: dict[str, float],
 ) -> dict[str, Any]:
     answer = aggregate.answer
@@ -343,7 +348,7 @@ def _report(
             "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian on a grid of 2^-{request.frac_bits}",
             "sensitivity": answer.sensitivity * scale,
             "noise_std_of_sum": answer.noise_std * scale,
-            "noise_std_of_mean": fit.noise_std,
+            "noise_std_of_mean": fitted.noise_std,
             "norm_bound": request.norm_bound * scale,
             "population": budget.population,
             "budget_epsilon": budget.epsilon,
@@ -355,28 +360,28 @@ def _report(
             "receipt": answer.receipt.decode("ascii", "replace"),
         },
         "fit": {
-            "solver": fit.result.solver,
-            "iterations": fit.result.iterations,
-            "converged": bool(fit.result.converged),
-            "reason": fit.result.reason,
-            "gradient_norm": fit.result.gradient_norm,
-            "objective_history": list(fit.result.objective_history),
-            "l2": fit.l2,
+            "solver": fitted.fit.result.solver,
+            "iterations": fitted.fit.result.iterations,
+            "converged": bool(fitted.fit.result.converged),
+            "reason": fitted.fit.result.reason,
+            "gradient_norm": fitted.fit.result.gradient_norm,
+            "objective_history": list(fitted.fit.result.objective_history),
+            "l2": fitted.fit.l2,
             "mu": session.job.walr.mu,
-            "feasible": fit.feasible,
-            "feasibility": fit.feasibility,
-            "mean_prediction": _mean_prediction(prepared, fit),
+            "feasible": fitted.fit.feasibility.feasible,
+            "feasibility": fitted.fit.feasibility.reason,
+            "mean_prediction": _mean_prediction(prepared, fitted),
         },
         "bytes_sent": aggregate.bytes_sent,
         "timing": laps,
     }
 
 
-def _mean_prediction(prepared: PreparedRows, fit: WalrFit) -> float | None:
+def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | None:
     """On the held-out rows, beside the base rate that the model was calibrated to."""
     if not len(prepared.test_ids):
         return None
-    return float(fit.model.probabilities(prepared.test_features).mean())
+    return float(fitted.model.probabilities(prepared.test_features).mean())
 
 
 def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:

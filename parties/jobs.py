@@ -49,6 +49,7 @@ class WalrSettings(Settings):
     decay: float | None = None
     batch_rows: int | None = None
     averaging: bool | None = None
+    centred: bool | None = None
 
     def solver_settings(self, l2: float) -> SolverSettings:
         return SolverSettings(
@@ -63,6 +64,7 @@ class WalrSettings(Settings):
             decay=self.decay,
             batch_rows=self.batch_rows,
             averaging=self.averaging,
+            centred=self.centred,
         )
 
     @model_validator(mode="after")

@@ -17,14 +17,19 @@ ConstantColumns = Literal["error", "drop"]
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and sum of squared deviations of each column; two of them merge exactly (Chan, Golub, LeVeque 1983).
+    """Count, mean, sum of squared deviations, least and largest value of each column, of which two merge.
 
-    Sums of squares would cancel: a column of timestamps would lose its deviation altogether.
+    Sums of squares would cancel: a column of timestamps would lose its deviation altogether. The mean of equal numbers
+    can differ from them in the last digit, so it takes the least and the largest to tell that a column is constant.
+
+    Source: Chan, Golub and LeVeque 1983.
     """
 
     n_rows: int
     mean: Floats
     squared_deviations: Floats
+    lowest: Floats
+    highest: Floats
 
     @classmethod
     def of(cls, batch: ArrayLike, *, first_row: int = 0) -> Moments:
@@ -41,9 +46,13 @@ class Moments:
             raise RangeError(
                 f"column {column}: the squares of its values overflow", hint="divide it by its largest value"
             )
-        # The mean of equal numbers can differ from them in the last digit: what rounding explains counts as nothing.
-        rounding = len(matrix) * np.square(4 * np.finfo(np.float64).eps * mean)
-        return cls(len(matrix), mean, np.where(squared <= rounding, 0.0, squared))
+        return cls(len(matrix), mean, squared, matrix.min(axis=0), matrix.max(axis=0))
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns whose values are all equal, or too near for float64 to tell their deviation from 0."""
+        constant: NDArray[np.bool_] = (self.lowest == self.highest) | (self.squared_deviations == 0)
+        return constant
 
     def merge(self, other: Moments) -> Moments:
         if self.mean.shape != other.mean.shape:
@@ -56,6 +65,8 @@ class Moments:
             self.squared_deviations
             + other.squared_deviations
             + np.square(shift) * (self.n_rows * other.n_rows / n_rows),
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
         )
 
 
@@ -93,7 +104,7 @@ class Standardiser:
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
             raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
-        constant = moments.squared_deviations == 0
+        constant = moments.constant
         if constant.any() and constant_columns == "error":
             which = ", ".join(names[j] for j in np.flatnonzero(constant))
             raise DataError(

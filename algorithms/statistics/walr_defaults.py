@@ -19,8 +19,10 @@ from algorithms.statistics.solvers import FitResult, SolverSettings, backtrack, 
 
 
 def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: float) -> float:
-    """l2 = c noise_std norm_bound / sqrt(n_features), with c = 1 at epsilon 1, 3 at .1 and below, 1/3 at 10 and above.
+    """l2 = c noise_std norm_bound / sqrt(n_features), with c = 3/4 at epsilon 1, three times that at .1, a third at 10.
 
+    For standard normal features norm_bound / sqrt(n_features) is about 4/3, and l2 = noise_std at epsilon 1. The best c
+    is flat: half or twice as much costs little at epsilon 1, and below .5 too little costs more than too much.
     noise_std has the unit of x and l2 that of x squared: norm_bound / sqrt(n_features), the largest typical feature,
     makes up the difference, so rescaling the features scales the weights and changes no score.
 
@@ -35,11 +37,11 @@ def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: fl
             raise ConfigError(f"{name} must be finite and above 0, not {number}")
     if n_features < 1:
         raise ConfigError(f"n_features must be at least 1, not {n_features}")
-    factor = 3.0 ** -np.clip(np.log10(epsilon), -1, 1)
+    factor = 0.75 * 3.0 ** -np.clip(np.log10(epsilon), -1, 1)
     return float(factor * noise_std * norm_bound / np.sqrt(n_features))
 
 
-def default_norm_bound(row_norms: ArrayLike) -> float:
+def default_norm_bound(row_norms: ArrayLike, quantile: float = 0.99) -> float:
     """The 99 % quantile of the row norms: one row in a hundred is shortened, and the noise is not made for the longest.
 
     The norms are those of standardised rows with the constant feature.
@@ -49,9 +51,9 @@ def default_norm_bound(row_norms: ArrayLike) -> float:
         raise DataError(f"row norms must be a list of numbers, not of shape {norms.shape}")
     if not (np.isfinite(norms).all() and (norms >= 0).all()):
         raise DataError(f"row {int(np.argmin(np.isfinite(norms) & (norms >= 0)))}: its norm is not a finite number")
-    bound = float(np.quantile(norms, 0.99))
+    bound = float(np.quantile(norms, quantile))
     if bound == 0:
-        raise DataError("99 % of the rows are zero: there is nothing to clip to", hint="append the constant feature")
+        raise DataError(f"{quantile:.0%} of the rows are zero: there is nothing to clip to", hint="append the constant feature")
     return bound
 
 

@@ -162,7 +162,7 @@ def _answering(origin: Origin) -> Iterator[None]:
 
 
 def _is_number(kind: Any) -> bool:
-    return isinstance(kind, sa.Numeric | sa.Integer | sa.Boolean)
+    return isinstance(kind, sa.Numeric | sa.Float | sa.Integer | sa.Boolean)
 
 
 def _to_arrow(values: Sequence[Any]) -> Any:

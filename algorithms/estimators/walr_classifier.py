@@ -1,0 +1,144 @@
+"""WALR in a notebook, where one machine holds features and labels: the same release, the same fit, no peer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from algorithms import fixed_point
+from algorithms.fixed_point import quantise_rows
+from algorithms.privacy import gaussian
+from algorithms.privacy.gaussian import GaussianMechanism
+from algorithms.randomness import public_generator, system_uniform
+from algorithms.statistics import walr_defaults
+from algorithms.statistics.logistic import QuantisedRows
+from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from algorithms.statistics.solvers import SolverSettings
+from algorithms.statistics.walr_fit import MuTreatment, fit_released
+from algorithms.statistics.walr_model import WALRModel
+
+
+class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression with (epsilon, delta) label differential privacy, from one noisy weighted aggregate.
+
+    The unit is the label of one row; features and their number are public. Every call of `fit` draws fresh noise from
+    the operating system's generator and is a release of its own: two fits on the same labels spend twice.
+
+    Args:
+        epsilon, delta: of the release.
+        mechanism: "analytic" or, for epsilon < 1, "classic".
+        norm_bound: to which standardised rows (with the constant) are clipped; "auto": their 99 % quantile.
+        frac_bits: of the grid on which rows and noise lie.
+        l2: regulariser; "auto": from the noise.
+        intercept: whether a constant feature is appended.
+        mu: "as-released", "clip" or "project".
+        solver, tolerance, max_iterations: see `algorithms.statistics.solvers`.
+        seed: of public randomness alone (batches); never of the noise.
+
+    Attributes:
+        model_: standardises, clips and scores.
+        noise_std_: of each coordinate of the mean.
+        l2_, norm_bound_, feasible_, n_iter_, converged_, classes_, n_features_in_.
+
+    Source: Yuan and Lazarsfeld, "Weighted Aggregate Logistic Regression".
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        mechanism: Literal["analytic", "classic"] = "analytic",
+        norm_bound: float | Literal["auto"] = "auto",
+        frac_bits: int = 16,
+        l2: float | Literal["auto"] = "auto",
+        intercept: bool = True,
+        mu: MuTreatment = "as-released",
+        solver: str = "auto",
+        tolerance: float | None = None,
+        max_iterations: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.mechanism = epsilon, delta, mechanism
+        self.norm_bound, self.frac_bits, self.l2, self.intercept = norm_bound, frac_bits, l2, intercept
+        self.mu, self.solver, self.tolerance, self.max_iterations = mu, solver, tolerance, max_iterations
+        self.seed = seed
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
+        """Raises ConfigError, DataError, RangeError: what is wrong with an option, a row or a column."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        labels = self._encode(y)
+        standardiser = Standardiser.fit([X], constant_columns="drop")
+        standardised = standardiser.transform(X)
+        columns = append_constant(standardised) if self.intercept else standardised
+        bound = walr_defaults.default_norm_bound(row_norms(columns)) if self.norm_bound == "auto" else self.norm_bound
+        steps = fixed_point.norm_bound_steps(bound, self.frac_bits)
+        values = quantise_rows(columns, steps, self.frac_bits)
+        multiplier = gaussian.noise_multiplier(self.mechanism, self.epsilon, self.delta)
+        mechanism = GaussianMechanism(multiplier, steps**2)
+        sums = mechanism.release(values[labels].sum(axis=0, dtype=np.int64).tolist(), system_uniform)
+        scale = 2.0**-self.frac_bits / len(values)
+        self.noise_std_ = float(mechanism.sigma_squared) ** 0.5 * scale
+        self.norm_bound_ = steps * 2.0**-self.frac_bits
+        found = fit_released(
+            QuantisedRows(values, self.frac_bits),
+            np.array(sums, np.float64) * scale,
+            noise_std=self.noise_std_,
+            norm_bound=self.norm_bound_,
+            epsilon=self.epsilon,
+            settings=self._solver_settings(),
+            l2=self.l2,
+            treatment=self.mu,
+            generator=public_generator(self.seed, "batches"),
+        )
+        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, self.norm_bound_)
+        self.l2_, self.feasible_ = found.l2, found.feasibility.feasible
+        self.n_iter_, self.converged_ = found.result.iterations, found.result.converged
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self.model_.scores(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        positive = self.model_.probabilities(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return chosen
+
+    def _encode(self, y: NDArray[Any]) -> NDArray[np.bool_]:
+        check_classification_targets(y)
+        if type_of_target(y, input_name="y", raise_unknown=True) != "binary":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y, input_name='y')}."
+            )
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError("Classifier can't train when only one class is present.")
+        return np.asarray(y == self.classes_[1])
+
+    def _solver_settings(self) -> SolverSettings:
+        return SolverSettings(
+            l2=0.0,
+            solver=self.solver,  # type: ignore[arg-type]
+            unpenalised=-1 if self.intercept else None,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # the noise has no seed
+        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,57 @@
+"""From a released mu to weights: l2 from the noise, the feasibility warning, the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from algorithms.statistics import solvers, walr_defaults
+from algorithms.statistics.logistic import Floats, QuantisedRows
+from algorithms.statistics.solvers import FitResult, SolverSettings
+from algorithms.statistics.walr_defaults import Feasibility
+
+MuTreatment = Literal["as-released", "clip", "project"]
+EXACT_FEASIBILITY_CELLS = 10_000_000  # beyond, the exact check would cost as much as the fit
+
+
+@dataclass(frozen=True)
+class WalrFit:
+    result: FitResult
+    l2: float
+    feasibility: Feasibility  # of mu as it was released
+
+
+def fit_released(
+    rows: QuantisedRows,
+    mu: Floats,
+    *,
+    noise_std: float,
+    norm_bound: float,
+    epsilon: float,
+    settings: SolverSettings,
+    l2: float | Literal["auto"] = "auto",
+    treatment: MuTreatment = "as-released",
+    generator: np.random.Generator | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
+) -> WalrFit:
+    """Fits exactly the rows that were summed.
+
+    Args:
+        mu: the noisy sum over the number of rows that counted.
+        noise_std: of each coordinate of mu.
+        settings: of the solver; its l2 is replaced.
+        treatment: of a mu that noise may have carried out of the feasible set, see MATH section 1.
+    """
+    exact = rows.n_rows * rows.n_features <= EXACT_FEASIBILITY_CELLS
+    feasibility = walr_defaults.feasibility(rows, mu, max_iterations=100 if exact else 0)
+    if treatment == "clip":
+        mu = walr_defaults.clip_mu(rows, mu)
+    elif treatment == "project":
+        mu = walr_defaults.project_mu(rows, mu)
+    if l2 == "auto":
+        l2 = walr_defaults.default_l2(noise_std, norm_bound, rows.n_features, epsilon)
+    result = solvers.fit(rows, mu, replace(settings, l2=l2), generator=generator, on_progress=on_progress)
+    return WalrFit(result, l2, feasibility)

@@ -1,0 +1,135 @@
+"""A real PostgreSQL server of one's own, in a temporary directory, on a free port of this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+USER = "tester"
+PASSWORD = "s3cret-pa55"
+START_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    port: int
+    binaries: Path
+    data: Path
+
+    def url(self, table: str = "", *, user: str = USER, password: str = PASSWORD) -> str:
+        query = f"?table={table}" if table else ""
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/postgres{query}"
+
+    def connect(self) -> psycopg.Connection:
+        return psycopg.connect(self.url(), autocommit=True)
+
+    def run(self, *statements: str) -> None:
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+
+@contextmanager
+def running_postgres() -> Iterator[PostgresServer]:
+    """Skips the test where there is no PostgreSQL; fails it under CI, where there must be one."""
+    binaries = find_binaries()
+    if binaries is None:
+        unavailable = "no PostgreSQL server on this machine (initdb and postgres): apt-get install postgresql"
+        pytest.fail(unavailable) if os.environ.get("CI") else pytest.skip(unavailable)
+    directory = Path(tempfile.mkdtemp(prefix="blindfit-pg-"))  # not tmp_path, which other users cannot enter
+    try:
+        with _started(binaries, directory) as server:
+            yield server
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def find_binaries() -> Path | None:
+    newest = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+    on_path = shutil.which("initdb")
+    candidates = [*newest, *([Path(on_path).resolve().parent] if on_path else [])]
+    return next((path for path in candidates if (path / "initdb").exists() and (path / "postgres").exists()), None)
+
+
+@contextmanager
+def _started(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
+    as_user = _unprivileged(directory)
+    password_file = directory / "password"
+    password_file.write_text(PASSWORD)
+    password_file.chmod(0o644)
+    data = directory / "data"
+    initdb = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        USER,
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "--no-sync",
+        "-A",
+        "scram-sha-256",
+    ]
+    subprocess.run([*as_user, *initdb, f"--pwfile={password_file}"], check=True, capture_output=True, cwd=directory)
+    server = PostgresServer(_free_port(), binaries, data)
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "port": server.port,
+        "unix_socket_directories": directory,
+        "fsync": "off",
+    }
+    arguments = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*as_user, binaries / "postgres", "-D", data, *arguments], stdout=log, stderr=log, cwd=directory
+        )
+    try:
+        _wait_until_ready(server, process, directory / "log")
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _unprivileged(directory: Path) -> list[str]:
+    """PostgreSQL refuses to run as root: the prefix of a command that runs it as someone else."""
+    if os.geteuid() != 0:
+        return []
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    account = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    os.chown(directory, account.pw_uid, account.pw_gid)
+    return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait_until_ready(server: PostgresServer, process: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            return server.connect().close()
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}") from None
+            time.sleep(0.05)

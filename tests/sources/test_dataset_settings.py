@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from parties.sources import DatasetSettings
+from parties.sources.urls import without_password
+
+
+def test_unknown_field_is_refused():
+    with pytest.raises(ValidationError, match="lable"):
+        DatasetSettings(url="a.csv", id="id", lable="y")
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [{"label": "id"}, {"person": "id"}, {"features": ["x", "x"]}, {"features": ["id"]}, {"label": "y", "person": "y"}],
+)
+def test_a_column_has_one_role(roles):
+    with pytest.raises(ValidationError, match="is named twice"):
+        DatasetSettings(url="a.csv", id="id", **roles)
+
+
+def test_neither_repr_nor_a_validation_error_shows_the_password():
+    url = "postgresql://u:s3cret@h/db?password=s3cret&table=t"
+    assert "s3cret" not in repr(DatasetSettings(url=url, id="id"))
+    assert "s3cret" not in str(DatasetSettings(url=url, id="id"))
+    with pytest.raises(ValidationError) as caught:
+        DatasetSettings(url=url, id="id", label="id")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:s3cret@h:1/db?table=t", "postgresql://u:***@h:1/db"),
+        ("postgresql://u@h/db?password=s3cret", "postgresql://u@h/db"),
+        ("postgresql://u:s3cret@h:port/db", "postgresql://..."),
+        ("mysql://u:s3cret@h/db", "mysql://u:***@h/db"),
+        ("csv:data/visits.csv", "csv:data/visits.csv"),
+    ],
+)
+def test_url_as_it_may_be_shown(url, shown):
+    assert without_password(url) == shown

@@ -1,0 +1,198 @@
+"""Everything that can be wrong with a file, and the one line that says so."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parties.sources.files import BLOCK_BYTES
+from tests.sources.tables import read, refused, source_of, write, write_text
+
+
+def csv_refused(tmp_path, text, message, hint="", **settings):
+    write_text(tmp_path, text)
+    refused(f"visits: DIR/rows.csv{message}", hint, tmp_path, "csv:rows.csv", **settings)
+
+
+@pytest.mark.parametrize(("url", "made_by"), [("csv:gone.csv", "make it"), ("gone.parquet", None)])
+def test_missing_file(tmp_path, url, made_by):
+    hint = "run: make it" if made_by else "correct `url`"
+    message = f"visits: DIR/{url.removeprefix('csv:')}: the file does not exist"
+    refused(message, hint, tmp_path, url, made_by=made_by)
+
+
+def test_directory(tmp_path):
+    refused("visits: DIR: this is a directory", "one file", tmp_path, f"csv:{tmp_path}")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_file(tmp_path):
+    write_text(tmp_path, "id\na\n").chmod(0)
+    refused("visits: DIR/rows.csv: the file cannot be read: Permission denied", "", tmp_path, "rows.csv")
+
+
+@pytest.mark.parametrize("url", ["oracle://h/db", "rows.xlsx", "xlsx:rows", "csv:", "postgresql+psycopg2://h/db"])
+def test_unknown_url(tmp_path, url):
+    refused(f"visits: {url}: this kind of URL is not known", "use csv:PATH, parquet:PATH, sqlite", tmp_path, url)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_empty_csv(tmp_path, text):
+    csv_refused(tmp_path, text, ": the file is empty", "header and rows")
+
+
+def test_header_only(tmp_path):
+    csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,x\n", ": no other column holds numbers", "name the columns", features="rest")
+
+
+def test_csv_that_is_something_else(tmp_path):
+    csv_refused(tmp_path, b"PAR1\0\0", ": this is a parquet file, not csv", "parquet:")
+    csv_refused(
+        tmp_path, "id,x\n".encode("utf-16"), ": this is not a csv file: it holds binary data, or UTF-16", "UTF-8"
+    )
+    csv_refused(tmp_path, "id;x\n1;2\n", ": the fields are not separated by commas", "commas")
+
+
+def test_missing_column(tmp_path):
+    csv_refused(
+        tmp_path,
+        "id,age,wage\na,1,2\n",
+        ": there is no column wages",
+        r"^did you mean wage(, age)?\? the columns are id, age, wage$",
+        features=["wages"],
+    )
+
+
+def test_duplicate_column_names(tmp_path):
+    csv_refused(tmp_path, "id,x,x\na,1,2\n", ": two columns are called x", "rename")
+    csv_refused(tmp_path, "id,,\na,1,2\n", ": two columns are called (nothing)", "rename")
+
+
+def test_string_where_a_number_belongs(tmp_path):
+    text = "id,x\n" + "".join(f"a{i},{i}\n" for i in range(700)) + "b,s3cret\n"
+    message = ", row 701 (line 702), column x: not a number"
+    csv_refused(tmp_path, text, message, "leave the column out", features=["x"], batch_rows=256)
+
+
+@pytest.mark.parametrize("value", ["1,5", "0x1F", "1 2", "true", "--"])
+def test_no_number(tmp_path, value):
+    csv_refused(tmp_path, f'id,x\na,1\nb,"{value}"\n', ", row 2 (line 3), column x: not a number", features=["x"])
+
+
+@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e999"])
+def test_infinite(tmp_path, value):
+    csv_refused(tmp_path, f"id,x\na,{value}\n", ", row 1 (line 2), column x: the number is infinite", features=["x"])
+
+
+@pytest.mark.parametrize("value", ["", " ", "NaN", "NA", "null"])
+def test_missing_value(tmp_path, value):
+    message = ", row 2 (line 5), column x: the value is missing (empty, null or NaN)"
+    csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n\nb,{value},\n', message, 'missing = "drop"', features=["x"])
+
+
+def test_missing_and_overlong_ids(tmp_path):
+    message = ", row 2 (line 3), column id: the value is missing"
+    csv_refused(tmp_path, "id,x\na,1\n,2\n", message, "give every row")
+    message = ", row 1 (line 2), column id: longer than 256 bytes"
+    csv_refused(tmp_path, f"id,x\n{'é' * 128}e,1\n", message, "shorter key")
+    csv_refused(tmp_path, "id,who\na,\n", ", row 1 (line 2), column who: the value is missing", person="who")
+    write_text(tmp_path, f"id,x\n{'é' * 128},1\n")
+    assert len(read(tmp_path, "rows.csv")) == 1
+
+
+@pytest.mark.parametrize("value", ["2", "-1", "0.5"])
+def test_label_that_is_not_binary(tmp_path, value):
+    message = ", row 2 (line 3), column y: the label is neither 0 nor 1"
+    csv_refused(tmp_path, f"id,y\na,1\nb,{value}\n", message, "as 0 and 1", label="y")
+
+
+def test_label_that_is_no_number_or_missing(tmp_path):
+    csv_refused(tmp_path, "id,y\na,yes\n", ", row 1 (line 2), column y: not a number", label="y")
+    message = ", row 1 (line 2), column y: the value is missing (empty, null or NaN)"
+    csv_refused(tmp_path, "id,y\na,\n", message, "without a label", label="y", missing="drop")
+
+
+@pytest.mark.parametrize(("line", "fields"), [("b", 1), ("b,1,2,3", 4)])
+def test_inconsistent_number_of_fields(tmp_path, line, fields):
+    message = f", row 2 (line 4): {fields} fields, but the header has 3"
+    csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n{line}\n', message, "double quotes")
+
+
+def test_wrong_encoding(tmp_path):
+    csv_refused(tmp_path, "id,x\na,1\né,2\n".encode("latin-1"), ": line 3 is not UTF-8", "save the file in UTF-8")
+    csv_refused(tmp_path, "id,é\na,1\n".encode("latin-1"), ": line 1 is not UTF-8", "save the file in UTF-8")
+
+
+def test_row_longer_than_a_block(tmp_path):
+    long = "x" * (3 * BLOCK_BYTES)
+    csv_refused(tmp_path, f"id,x\na,{long}\nb,{long}\nc,{long}\n", ": the file cannot be read as csv", "double quote")
+
+
+def test_a_role_that_is_not_asked_for_is_not_checked(tmp_path):
+    write_text(tmp_path, "id,y,x\na,1,oops\n")
+    (batch,) = source_of(tmp_path, "rows.csv", label="y", features=["x"]).batches(features=False)
+    assert batch.features.shape == (1, 0)
+
+
+# --- parquet --------------------------------------------------------------------------------------
+
+
+def parquet_refused(tmp_path, columns, message, hint="", **settings):
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    refused(f"visits: DIR/rows.parquet{message}", hint, tmp_path, "rows.parquet", **settings)
+
+
+def test_empty_and_damaged_parquet(tmp_path):
+    parquet_refused(tmp_path, {"id": pa.array([], pa.string())}, ": there are no rows", "at least one")
+    path = write_text(tmp_path, "", "rows.parquet")
+    refused("visits: DIR/rows.parquet: the file is empty", "", tmp_path, "rows.parquet")
+    message = "visits: DIR/rows.parquet: this is not a parquet file, or it is damaged"
+    path.write_bytes(b"id,x\n1,2\n")
+    refused(message, "write the file again", tmp_path, "rows.parquet")
+
+
+def test_parquet_damaged_inside(tmp_path):
+    pq.write_table(pa.table({"id": [str(i) for i in range(1000)]}), tmp_path / "rows.parquet", compression="zstd")
+    path = tmp_path / "rows.parquet"
+    content = bytearray(path.read_bytes())
+    content[40:400] = bytes(360)
+    path.write_bytes(content)
+    message = "visits: DIR/rows.parquet: this is not a parquet file, or it is damaged"
+    refused(message, "write the file again", tmp_path, "rows.parquet")
+
+
+def test_parquet_values(tmp_path):
+    ids = ["a", "b", "c"]
+    parquet_refused(tmp_path, {"id": ids, "x": ["1", "s3cret", "2"]}, ", row 2, column x: not a number", features=["x"])
+    message = ", row 3, column x: the value is missing (empty, null or NaN)"
+    parquet_refused(tmp_path, {"id": ids, "x": [1, 2, float("nan")]}, message, features=["x"])
+    parquet_refused(tmp_path, {"id": ids, "x": [1, None, 2]}, message.replace("3", "2"), features=["x"])
+    message = ", row 1, column x: the number is infinite"
+    parquet_refused(tmp_path, {"id": ids, "x": [float("inf"), 1, 2]}, message, features=["x"])
+    message = ", column x: its values are of the type list<element: int64>, not numbers"
+    parquet_refused(tmp_path, {"id": ids, "x": [[1], [2], [3]]}, message, features=["x"])
+
+
+def test_parquet_ids(tmp_path):
+    message = ", column id: its values are floating-point numbers, so that 7 may be written 7.0"
+    parquet_refused(tmp_path, {"id": [1.0, 2.0]}, message, "as text or as whole numbers")
+    parquet_refused(tmp_path, {"id": [True]}, ", column id: its values are of the type bool", "as text")
+    parquet_refused(tmp_path, {"id": ["a", None]}, ", row 2, column id: the value is missing")
+
+
+def test_duplicate_parquet_columns(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array([1]), pa.array([2])], names=["id", "x", "x"])
+    pq.write_table(table, tmp_path / "rows.parquet")
+    refused("visits: DIR/rows.parquet: two columns are called x", "rename", tmp_path, "rows.parquet")
+
+
+def test_fingerprint_changes_with_the_file(tmp_path):
+    source = source_of(tmp_path, write(tmp_path, "csv", {"id": ["a"]}))
+    before = source.fingerprint()
+    assert before == source.fingerprint()
+    write(tmp_path, "csv", {"id": ["b"]})
+    assert before != source.fingerprint()

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from algorithms.errors import ConfigError, DataError
+from parties import label_index, label_index_build
+from parties.id_hash import HashKeys
+from parties.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
+from parties.label_index_build import IndexKeys
+from tests.sources.tables import source_of, write, write_sqlite
+
+LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def build(directory: Path, ids, labels, persons=None) -> LabelIndex:
+    columns = {"id": ids, "y": labels} | ({} if persons is None else {"who": persons})
+    return open_or_build(source(directory, columns), directory / "state" / "index")
+
+
+def source(directory: Path, columns):
+    url = write(directory, "parquet", columns)
+    return source_of(directory, url, label="y", person="who" if "who" in columns else None, batch_rows=8)
+
+
+@pytest.fixture(params=["random", "colliding"])
+def _keys(request, monkeypatch):
+    """Under `colliding` keys all ids share their first 64 bits, which chance alone would show once in a lifetime."""
+    if request.param == "colliding":
+        ids = HashKeys.random().keys.copy()
+        ids[:2] = 0
+        monkeypatch.setattr(IndexKeys, "random", lambda: IndexKeys(HashKeys(ids), HashKeys.random()))
+
+
+# --- the law: a join is a dictionary ----------------------------------------------------------------
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 60))
+    ids = [f"id{i}" for i in draw(st.permutations(range(n)))]
+    return (
+        ids,
+        draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)),
+        draw(st.lists(st.sampled_from([f"p{i}" for i in range(8)]), min_size=n, max_size=n)),
+    )
+
+
+@pytest.mark.usefixtures("_keys")
+@LAW
+@given(table=tables(), data=st.data())
+def test_join_is_a_dictionary(tmp_path, table, data):
+    ids, labels, _ = table
+    known = dict(zip(ids, labels, strict=True))
+    asked = data.draw(st.lists(st.sampled_from([*ids, *(f"stranger{i}" for i in range(9))]), unique=True))
+    cut = data.draw(st.integers(0, len(asked)))
+    with build(tmp_path, ids, labels) as index, index.new_request(None, "zero") as request:
+        for part in (asked[:cut], asked[cut:]):
+            joined = request.join(pa.array(part, pa.string()))
+            assert joined.labels.tolist() == [known.get(name, 0) for name in part]
+            assert joined.kept.all()
+            assert joined.unknown == sum(name not in known for name in part)
+
+
+@pytest.mark.usefixtures("_keys")
+@LAW
+@given(table=tables(), cap=st.integers(1, 4), data=st.data())
+def test_a_person_has_at_most_so_many_rows(tmp_path, table, cap, data):
+    ids, labels, persons = table
+    label, person = dict(zip(ids, labels, strict=True)), dict(zip(ids, persons, strict=True))
+    asked = data.draw(st.permutations(ids))
+    size = data.draw(st.integers(1, len(ids)))
+    seen: Counter[str] = Counter()
+    with build(tmp_path, ids, labels, persons) as index, index.new_request(cap, "refuse") as request:
+        assert index.n_persons == len(set(persons))
+        for start in range(0, len(asked), size):
+            joined = request.join(asked[start : start + size])
+            for name, kept, got in zip(asked[start : start + size], joined.kept, joined.labels, strict=True):
+                assert kept == (seen[person[name]] < cap)
+                assert got == (label[name] if kept else 0)
+                seen[person[name]] += 1
+
+
+def test_small_parts_change_nothing(tmp_path, monkeypatch):
+    """Parts are made where an index is larger than RESIDENT_BYTES; here every few rows."""
+    rng = np.random.default_rng(2)
+    ids, persons = [f"id{i}" for i in rng.permutation(2000)], [f"p{i}" for i in rng.integers(0, 500, 2000)]
+    labels = rng.integers(0, 2, 2000).tolist()
+    results = []
+    for resident, least in ((1 << 30, 128), (1, 1), (5000, 3)):
+        monkeypatch.setattr(label_index, "RESIDENT_BYTES", resident)
+        monkeypatch.setattr(label_index, "LEAST_PART", least)
+        with build(tmp_path, ids, labels, persons) as index, index.new_request(2, "refuse") as request:
+            parts = [request.join(sorted(ids)[i : i + 700]) for i in range(0, 2000, 700)]
+            results.append([np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "kept")])
+    for other in results[1:]:
+        assert np.array_equal(results[0], other)
+
+
+def test_many_flushes_of_the_buckets_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(label_index_build, "HELD_RECORDS", 10)
+    ids = [f"id{i}" for i in range(300)]
+    labels = [i % 2 for i in range(300)]
+    with build(tmp_path, ids, labels, [f"p{i // 3}" for i in range(300)]) as index:
+        assert (index.n_rows, index.n_persons) == (300, 100)
+        with index.new_request(1, "refuse") as request:
+            joined = request.join(ids)
+    assert joined.kept.tolist() == [i % 3 == 0 for i in range(300)]
+
+
+# --- ids used twice, unknown ids --------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_keys")
+@pytest.mark.parametrize("unknown", ["refuse", "zero"])
+def test_an_id_twice_in_a_batch(tmp_path, unknown):
+    with build(tmp_path, list("abcd"), [1, 1, 0, 0]) as index, index.new_request(None, unknown) as request:
+        request.join(["d"])
+        with pytest.raises(
+            DuplicateId, match=r"^row 4 of the request has an id that the request has used before$"
+        ) as e:
+            request.join(["a", "b", "a", "c", "b"])
+    assert e.value.position == 4
+
+
+def test_an_id_twice_in_a_request(tmp_path):
+    with build(tmp_path, list("abcd"), [1, 1, 0, 0]) as index:
+        with index.new_request(None, "refuse") as request:
+            request.join(["a", "b"])
+            with pytest.raises(DuplicateId) as caught:
+                request.join(["c", "b", "a"])
+        assert caught.value.position == 4
+        with index.new_request(None, "refuse") as another:
+            assert another.join(["a", "b"]).labels.tolist() == [1, 1]
+
+
+def test_under_zero_a_second_use_looks_like_a_stranger(tmp_path):
+    """An error would tell that the table has the id; and yet no row may count twice."""
+    with build(tmp_path, ["a"], [1]) as index, index.new_request(None, "zero") as request:
+        assert request.join(["a", "s"]).labels.tolist() == [1, 0]
+        again = request.join(["a", "s"])
+        assert again.labels.tolist() == [0, 0]
+        assert again.kept.tolist() == [True, True]
+
+
+def test_two_equal_strangers_in_a_batch_are_refused_like_two_equal_known_ids(tmp_path):
+    with build(tmp_path, ["a"], [1]) as index, index.new_request(None, "zero") as request, pytest.raises(DuplicateId):
+        request.join(["s", "s"])
+
+
+def test_unknown_ids_are_refused(tmp_path):
+    with build(tmp_path, ["a", "b"], [1, 0]) as index, index.new_request(None, "refuse") as request:
+        request.join(["a"])
+        message = r"^row 3 of the request has an id that the table of labels has not \(2 in its batch\)$"
+        with pytest.raises(UnknownId, match=message) as caught:
+            request.join(["b", "s", "t"])
+    assert (caught.value.position, caught.value.count) == (3, 2)
+
+
+def test_requests_that_cannot_be(tmp_path):
+    with build(tmp_path, ["a"], [1]) as index:
+        with pytest.raises(ConfigError, match="needs a person column"):
+            index.new_request(2, "refuse")
+        with pytest.raises(ConfigError, match="at least 1"):
+            index.new_request(0, "refuse")
+    with build(tmp_path, ["a"], [1], ["p"]) as index, pytest.raises(ConfigError, match="the sensitivity would double"):
+        index.new_request(2, "zero")
+
+
+def test_empty_batch(tmp_path):
+    with build(tmp_path, ["a"], [1], ["p"]) as index, index.new_request(1, "refuse") as request:
+        assert request.join([]).labels.shape == (0,)
+
+
+# --- building ---------------------------------------------------------------------------------------
+
+
+def test_duplicate_ids_in_the_table_name_both_rows(tmp_path):
+    ids = [f"id{i}" for i in range(40)]
+    ids[29] = ids[11]
+    with pytest.raises(DataError, match=r"rows\.parquet, row 30, column id: the id is that of row 12 again$"):
+        build(tmp_path, ids, [0] * 40)
+    assert nothing_left(tmp_path)
+
+
+def nothing_left(directory: Path) -> bool:
+    return list((directory / "state").iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["_write_sorted", "_write_persons", "_refuse_duplicates", "_longest_run"])
+@pytest.mark.parametrize("error", [RuntimeError("bug"), KeyboardInterrupt()])
+def test_a_failure_while_building_leaves_nothing(tmp_path, monkeypatch, step, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(label_index_build, step, fail)
+    with pytest.raises(type(error)):
+        build(tmp_path, list("abc"), [0, 1, 0], list("ppq"))
+    assert nothing_left(tmp_path)
+
+
+def test_bad_data_leave_the_old_index_in_place(tmp_path):
+    build(tmp_path, list("abc"), [0, 1, 0]).close()
+    before = (tmp_path / "state/index/header.json").read_text()
+    with pytest.raises(DataError, match="neither 0 nor 1"):
+        build(tmp_path, list("abc"), [0, 1, 2])
+    assert (tmp_path / "state/index/header.json").read_text() == before
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["index"]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    killed = """
+import os, sys
+from pathlib import Path
+from parties import label_index_build
+from tests.sources.test_label_index import build
+label_index_build._longest_run = lambda *_: os.kill(os.getpid(), 9)
+build(Path(sys.argv[1]), list("abc"), [0, 1, 0])
+"""
+    assert subprocess.run([sys.executable, "-c", killed, tmp_path], cwd=Path(__file__).parents[2]).returncode == -9
+    assert [path.name for path in (tmp_path / "state").iterdir()] != []
+    assert not (tmp_path / "state/index").exists()
+    with build(tmp_path, list("abc"), [0, 1, 0]), os.scandir(tmp_path / "state") as entries:
+        assert [entry.name for entry in entries] == ["index"]
+
+
+def test_index_is_reused_until_the_file_changes(tmp_path):
+    def keys() -> str:
+        return json.loads((tmp_path / "state/index/header.json").read_text())["keys"]["ids"]
+
+    table = source(tmp_path, {"id": list("abc"), "y": [0, 1, 0], "z": [1, 0, 1]})
+    directory = tmp_path / "state/index"
+    open_or_build(table, directory).close()
+    first = keys()
+    with open_or_build(table, directory) as again, again.new_request(None, "refuse") as request:
+        assert keys() == first
+        assert request.join(list("cba")).labels.tolist() == [0, 1, 0]
+    other_column = source_of(tmp_path, "rows.parquet", label="z")
+    with open_or_build(other_column, directory) as other, other.new_request(None, "refuse") as request:
+        assert request.join(list("cba")).labels.tolist() == [1, 0, 1]
+    second = keys()
+    assert second != first
+    with build(tmp_path, list("abc"), [1, 1, 1]) as changed, changed.new_request(None, "refuse") as request:
+        assert request.join(list("cba")).labels.tolist() == [1, 1, 1]
+    assert keys() != second
+
+
+@pytest.mark.parametrize("damage", ["header.json", "high", "label"])
+def test_a_damaged_index_is_built_anew(tmp_path, damage):
+    table = source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]})
+    open_or_build(table, tmp_path / "index").close()
+    path = tmp_path / "index" / damage
+    path.write_bytes(path.read_bytes()[:-1])
+    with open_or_build(table, tmp_path / "index") as index, index.new_request(None, "refuse") as request:
+        assert request.join(list("abc")).labels.tolist() == [0, 1, 0]
+
+
+def test_an_open_index_survives_its_successor(tmp_path):
+    with build(tmp_path, list("abc"), [0, 1, 0]) as old, old.new_request(None, "refuse") as request:
+        build(tmp_path, list("abc"), [1, 1, 1]).close()
+        assert request.join(list("abc")).labels.tolist() == [0, 1, 0]
+
+
+def test_a_database_is_indexed_anew(tmp_path):
+    write_sqlite(tmp_path / "rows.db", '"id" TEXT, "y" INTEGER', [("a", 1), ("b", 0)])
+    table = source_of(tmp_path, "sqlite:///rows.db?table=rows", label="y")
+    open_or_build(table, tmp_path / "index").close()
+    first = (tmp_path / "index/header.json").read_text()
+    open_or_build(table, tmp_path / "index").close()
+    assert (tmp_path / "index/header.json").read_text() != first
+
+
+def test_version_is_of_the_content_alone(tmp_path):
+    ids, labels, persons = list("abcdefghij"), [0, 1] * 5, list("ppqqrrsstt")
+
+    def version(order, labels=labels, persons=persons) -> str:
+        chosen = [[column[i] for i in order] for column in (ids, labels, persons)]
+        with build(tmp_path, *chosen) as index:
+            return index.version
+
+    first = version(range(10))
+    assert len(first) == 64
+    assert version(range(10)) == first
+    assert version(range(9, -1, -1)) == first
+    assert version(range(9)) != first
+    assert version(range(10), labels=[1, *labels[1:]]) != first
+    assert version(range(10), persons=["q", *persons[1:]]) != first
+    with build(tmp_path, ids, labels) as index:
+        assert index.version != first
+
+
+def test_rows_that_look_alike_have_versions_of_their_own(tmp_path):
+    """`a` + `bc` is not `ab` + `c`, nor is a person's text part of an id."""
+    tables = [(["a"], ["bc"]), (["ab"], ["c"]), (["a1:"], ["bc"]), (["a"], ["1:bc"])]
+    versions = set()
+    for ids, persons in tables:
+        with build(tmp_path, ids, [1], persons) as index:
+            versions.add(index.version)
+    assert len(versions) == len(tables)
+
+
+def test_a_dataset_without_binary_labels_is_refused(tmp_path):
+    url = write(tmp_path, "parquet", {"id": ["a"], "y": [0.5]})
+    for settings_ in ({}, {"label": "y", "label_kind": "number"}):
+        with pytest.raises(ConfigError, match="needs a label column of zeros and ones"):
+            open_or_build(source_of(tmp_path, url, **settings_), tmp_path / "index")
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    table = source(tmp_path, {"id": ["a"], "y": [1]})
+    with pytest.raises(DataError, match=r"the label index in .*index cannot be written: "):
+        open_or_build(table, tmp_path / "file" / "index")
+
+
+# --- what is on the disk and in memory ----------------------------------------------------------------
+
+
+def test_files_are_private_and_requests_leave_none(tmp_path):
+    with build(tmp_path, list("abc"), [0, 1, 0], list("ppq")) as index:
+        names = ["header.json", "high", "label", "low", "person"]
+        with index.new_request(1, "refuse") as request:
+            request.join(["a"])
+            assert sorted(os.listdir(index.directory)) == names
+        assert sorted(os.listdir(index.directory)) == names
+        assert (index.directory.stat().st_mode & 0o777) == 0o700
+        assert ((index.directory / "header.json").stat().st_mode & 0o777) == 0o600
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from parties.label_index import open_or_build
+from tests.sources.tables import source_of
+directory = Path(sys.argv[1])
+source = source_of(directory, "rows.parquet", label="y", person="who")
+index = open_or_build(source, directory / "index")
+with index.new_request(2, "refuse") as request:
+    for batch in pq.ParquetFile(directory / "rows.parquet").iter_batches(16384, columns=["id"], use_threads=False):
+        request.join(batch.column(0))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak_kib(directory: Path, n_rows: int) -> int:
+    numbers = np.random.default_rng(3).permutation(n_rows)
+    ids = pa.array(numbers).cast(pa.string())
+    table = pa.table({"id": ids, "who": pa.array(numbers // 3).cast(pa.string()), "y": numbers % 2})
+    pq.write_table(table, directory / "rows.parquet")
+    command = [sys.executable, "-c", MEASURED, directory]
+    return int(subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True).stdout)
+
+
+def test_memory_does_not_grow_with_the_table(tmp_path):
+    """800,000 more rows are 26 MB more on disk and 55 MB of ids as Python holds them."""
+    for name in ("small", "large"):
+        (tmp_path / name).mkdir()
+    small, large = peak_kib(tmp_path / "small", 200_000), peak_kib(tmp_path / "large", 1_000_000)
+    assert large - small < 12 * 1024

@@ -28,10 +28,11 @@ def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
     """
     if not MIN_FRAC_BITS <= frac_bits <= MAX_FRAC_BITS:
         raise RangeError(f"frac_bits = {frac_bits} is not between {MIN_FRAC_BITS} and {MAX_FRAC_BITS}")
-    steps = int(norm_bound * 2**frac_bits) if np.isfinite(norm_bound) else 0
+    scaled = float(norm_bound) * 2.0**frac_bits
+    steps = int(scaled) if np.isfinite(scaled) else 0
     if not 1 <= steps <= MAX_NORM_BOUND:
         raise RangeError(
-            f"norm_bound = {norm_bound:g} at {frac_bits} fraction bits is not between 1 and {MAX_NORM_BOUND} grid steps",
+            f"norm_bound = {norm_bound:g} at {frac_bits} fraction bits is not from 1 to {MAX_NORM_BOUND} grid steps",
             hint="standardise the features, or choose fewer fraction bits",
         )
     return steps
@@ -41,18 +42,24 @@ def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRow
     """Clips real rows to the bound and rounds them toward zero.
 
     Args:
-        rows: (n, k) float64, finite.
+        rows: (n, k) float64, finite, however large.
         norm_bound: in grid steps.
         frac_bits: of the grid.
 
     Returns:
         (n, k) int32 with every integer row's norm at most norm_bound.
+
+    Raises:
+        RangeError: a number is not finite; cast to an integer, it would be any number.
     """
-    scaled = rows * float(2**frac_bits)
-    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    long = norms > norm_bound
+    if not np.isfinite(rows).all():
+        raise RangeError("a row has a number that is not finite")
+    with np.errstate(over="ignore"):  # an infinite norm is a long one
+        scaled = rows * 2.0**frac_bits
+        long = np.einsum("ij,ij->i", scaled, scaled) > float(norm_bound) ** 2
     if long.any():
-        scaled[long] *= (norm_bound / norms[long])[:, None]
+        unit, factor = _directions(rows[long], norm_bound)
+        scaled[long] = unit * factor
     quantised, _ = enforce_norm_bound(scaled.astype(np.int32), norm_bound)
     return quantised
 
@@ -90,12 +97,15 @@ def _too_long(rows: npt.NDArray[np.integer], norm_bound: int) -> npt.NDArray[np.
 
 def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
     """Scales each row to the bound and truncates; a row that is still too long by float rounding shrinks again."""
-    real = rows.astype(np.float64)
-    largest = np.abs(real).max(axis=1, keepdims=True)
-    unit = real / largest
-    factor = norm_bound / np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
+    unit, factor = _directions(rows.astype(np.float64), norm_bound)
     shortened = (unit * factor).astype(np.int64)
     while (long := _too_long(shortened, norm_bound)).any():
         factor[long] *= 1 - 2.0**-40
         shortened = (unit * factor).astype(np.int64)
     return shortened
+
+
+def _directions(rows: RealRows, norm_bound: int) -> tuple[RealRows, RealRows]:
+    """Each row over its largest entry, and what that times makes its norm the bound; nothing overflows on the way."""
+    unit = rows / np.abs(rows).max(axis=1, keepdims=True)
+    return unit, norm_bound / np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]

@@ -20,9 +20,16 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
+from rich.table import Table
 
 from algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
 from algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
+
+
+N_ROWS, DRAWS = 100_000, 100
+INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
+BATCH_SIZES = (64, 256, 1024, 4096)
 
 
 @dataclass(frozen=True)
@@ -82,23 +89,26 @@ def _compare_at(
     return Distances(name, batch_rows, *(distances / draws).tolist())
 
 
-def main() -> None:
+def measure(console: Console) -> dict[str, list[dict[str, object]]]:
+    """Prints a table of distances at several base rates; returns them by base rate."""
     generator = np.random.default_rng(1)
-    features = np.hstack([generator.normal(size=(100_000, 20)), np.ones((100_000, 1))])
-    results = {}
-    print("rate  weights      m  ordinary    hybrid  hybrid, centred")
-    for intercept in (-4.0, -2.0, 0.0, 2.0):
-        weights = np.append(np.full(20, 0.2), intercept)
-        labels = generator.random(len(features)) < sigmoid(features @ weights)
-        table = compare(features, labels, (64, 256, 1024, 4096), 100, generator)
-        results[f"{labels.mean():.3f}"] = [asdict(row) for row in table]
-        for row in table:
-            print(
-                f"{labels.mean():.3f} {row.weights_at:>7} {row.batch_rows:6} {row.ordinary:9.5f} {row.hybrid:9.5f} "
-                f"{row.hybrid_centred:9.5f}"
-            )
-    print(json.dumps(results))
+    features = np.hstack([generator.normal(size=(N_ROWS, 20)), np.ones((N_ROWS, 1))])
+    table = Table(
+        "base rate", "weights at", "m", "ordinary", "hybrid", "hybrid, centred", title="distance from the full gradient"
+    )
+    results: dict[str, list[dict[str, object]]] = {}
+    for intercept in INTERCEPTS:
+        weights = np.append(generator.normal(size=20) / 4, intercept)
+        labels = generator.random(N_ROWS) < sigmoid(features @ weights)
+        rate = f"{labels.mean():.3f}"
+        found = compare(features, labels, BATCH_SIZES, DRAWS, generator)
+        results[rate] = [asdict(distances) for distances in found]
+        for d in found:
+            figures = [f"{value:.4f}" for value in (d.ordinary, d.hybrid, d.hybrid_centred)]
+            table.add_row(rate, d.weights_at, str(d.batch_rows), *figures)
+    console.print(table)
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure(Console())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,8 @@ from rich.console import Console
 from algorithms.errors import BlindfitError, ConfigError
 from coordinator import certs, jobs, ledger_view, operator, preflight
 from coordinator.job import load_job, shown
+from coordinator.report.party import render_party
+from parties.guard import where
 from parties.node import VERSION, serve, set_up_logs
 from parties.settings import PartySettings, load_settings
 
@@ -124,6 +127,14 @@ def ledger(
 
 
 @app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where a party's report.json and model.json are.")],
+) -> None:
+    """Make a party's own page, with its weights, from its own files."""
+    render_party(directory, console)
+
+
+@app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(VERSION)
@@ -138,6 +149,12 @@ def main() -> None:
         if error.hint:
             errors.print(f"[dim]hint:[/] {_escaped(error.hint)}", highlight=False, soft_wrap=True)
         raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+    except Exception as error:
+        if os.environ.get("BLINDFIT_TRACEBACK"):
+            raise
+        errors.print(f"[bold red]error:[/] a bug in Blindfit: {type(error).__name__} at {where(error)}", highlight=False)
+        errors.print("[dim]hint:[/] set BLINDFIT_TRACEBACK=1 to see all of it, and please report it", highlight=False)
+        raise SystemExit(70) from None
     except KeyboardInterrupt:
         errors.print("[bold red]stopped[/]: the parties were told", highlight=False)
         raise SystemExit(130) from None

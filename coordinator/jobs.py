@@ -11,10 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from algorithms.errors import ConfigError
+from algorithms.errors import ConfigError, DataError
 from coordinator import report
 from coordinator.job import Job
-from coordinator.launcher import Launched, launch
+from coordinator.launcher import Launched, launch, reason_in_log
 from coordinator.progress import JobProgress
 from coordinator.session import JobSession
 from parties.identity import Identity
@@ -28,14 +28,23 @@ def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Wr
     started = time.monotonic()
     with launch(job, base_dir, out) as launched:
         set_up_s = time.monotonic() - started
-        session = _run(job, launched, console)
+        try:
+            session = drive(job, launched, console)
+        except DataError as error:
+            raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
     return report.write(session, out, parties_here=list(job.parties))
 
 
+def _in_full(error: DataError, job: Job, out: Path) -> DataError:
+    """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
+    reasons = [reason for name in job.parties if (reason := reason_in_log(out, name))]
+    return DataError(reasons[0]) if reasons else error
+
+
 def submit(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
     """On parties that are already up; each keeps its own model and report."""
-    session = _run(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
+    session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
     out.mkdir(parents=True, exist_ok=True)
     return report.write(session, out, parties_here=[])
 
@@ -61,7 +70,7 @@ def coordinator_identity(job: Job, base_dir: Path) -> Identity:
     return open_identity(IdentitySettings(**job.coordinator.model_dump()), base_dir)
 
 
-def _run(job: Job, launched: Launched, console: Console) -> JobSession:
+def drive(job: Job, launched: Launched, console: Console) -> JobSession:
     with JobProgress(list(job.parties), console) as progress:
         session = JobSession(job, launched.addresses, launched.identity, progress.show)
         with _terminable():

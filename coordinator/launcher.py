@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def party_settings(job: Job, name: str, base_dir: Path) -> tuple[Path, PartySett
             hint="name its party.toml, or use `blindfit submit` where the parties are up",
         )
     path = base_dir / config
-    unread = ["identity.certificate=made by the launcher", "identity.key=", "identity.authority="]
+    unread = ['identity={certificate = "made by the launcher", key = "", authority = ""}']
     settings = load_settings(path, unread, PartySettings)
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
@@ -112,10 +113,9 @@ def _start(job: Job, name: str, base_dir: Path, certificates: Path, out: Path) -
     directory.mkdir(parents=True, exist_ok=True)
     overrides = {
         "listen": "localhost:0",
-        "identity.certificate": str(files.certificate.resolve()),
-        "identity.key": str(files.key.resolve()),
-        "identity.authority": str(files.authority.resolve()),
+        "identity": _inline_table(files),  # the whole table: a passphrase or revocation list of its own has no use here
         "output_dir": str(directory.resolve()),
+        "log_format": "json",
     }
     command = [sys.executable, "-m", "blindfit", "party", str(path), "--ready-file", str(directory / "port")]
     for key, value in overrides.items():
@@ -123,6 +123,11 @@ def _start(job: Job, name: str, base_dir: Path, certificates: Path, out: Path) -
     (directory / "port").unlink(missing_ok=True)
     with (directory / "party.log").open("wb") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def _inline_table(files: authority.PartyFiles) -> str:
+    paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
+    return "{" + ", ".join(f"{name} = {json.dumps(str(path.resolve()))}" for name, path in paths.items()) + "}"
 
 
 def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
@@ -139,4 +144,15 @@ def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
 
 def _last_line(path: Path) -> str:
     lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return " ".join(line.removeprefix("error: ") for line in lines[-2:]) if lines else "it said nothing"
+
+
+def reason_in_log(out: Path, name: str) -> str:
+    """What a party on this machine wrote of its bad data; it tells a peer, and so the coordinator, less."""
+    try:
+        lines = (out / name / "party.log").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    records = [json.loads(line) for line in lines if line.startswith("{")]
+    reasons = [str(r["reason"]) for r in records if r.get("error") == "DataError" and "reason" in r]
+    return reasons[-1] if reasons else ""

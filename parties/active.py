@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -211,11 +211,12 @@ def prepare_rows(source: Source, job: JobParameters, report: Report) -> Prepared
     standardiser = Standardiser.fit(
         train.features, source.feature_names, constant_columns=job.walr.constant_columns
     )
-    blocks = list(_standardised(train.features, standardiser, intercept=job.walr.intercept))
-    norms = np.concatenate([row_norms(block) for block in blocks])
+    columns = _Columns(standardiser, job.walr.intercept)
+    norms = np.concatenate([row_norms(columns.of(block)) for block in train.features])
     bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
+    weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
     return PreparedRows(
-        train=ConsumerRows(tuple(train.all_ids().to_pylist()), _quantised(blocks, bound, job.walr.frac_bits)),
+        train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
         standardiser=standardiser,
         norm_bound=bound,
         rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
@@ -258,12 +259,16 @@ def _read(source: Source, job: JobParameters, report: Report) -> tuple[_Part, _P
     return train, test
 
 
-def _standardised(blocks: list[Floats], standardiser: Standardiser, *, intercept: bool) -> Iterator[Floats]:
-    """Each raw block is let go as soon as its standardised one is made."""
-    for i, block in enumerate(blocks):
-        blocks[i] = block[:0]
-        standardised = standardiser.transform(block)
-        yield append_constant(standardised) if intercept else standardised
+@dataclass(frozen=True)
+class _Columns:
+    """Raw features -> what is trained on. Made twice for each batch, so that memory never holds two copies of all."""
+
+    standardiser: Standardiser
+    intercept: bool
+
+    def of(self, features: Floats) -> Floats:
+        standardised = self.standardiser.transform(features)
+        return append_constant(standardised) if self.intercept else standardised
 
 
 def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
@@ -272,13 +277,15 @@ def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
     return settings.norm_bound
 
 
-def _quantised(blocks: list[Floats], bound: int, frac_bits: int) -> IntegerRows:
-    rows = np.empty((sum(map(len, blocks)), blocks[0].shape[1]), np.int32)
+def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: int) -> IntegerRows:
+    """Each raw batch is let go as soon as its integers are made."""
+    width = len(columns.standardiser.kept) + columns.intercept
+    rows = np.empty((sum(map(len, blocks)), width), np.int32)
     start = 0
     for i, block in enumerate(blocks):
-        rows[start : start + len(block)] = fixed_point.quantise_rows(block, bound, frac_bits)
-        start += len(block)
-        blocks[i] = block[:0]
+        stop = start + len(block)
+        rows[start:stop] = fixed_point.quantise_rows(columns.of(block), bound, frac_bits)
+        blocks[i], start = block[:0], stop
     return rows
 
 
@@ -384,6 +391,10 @@ def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | Non
     return float(fitted.model.probabilities(prepared.test_features).mean())
 
 
+# A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.
+KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility")
+
+
 def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no weight, no score, no sum."""
     parts = ("rows", "privacy", "fit", "timing")
@@ -391,6 +402,6 @@ def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
         f"{part}.{name}": tuple(value) if isinstance(value, list) else value
         for part in parts
         for name, value in report[part].items()
-        if name not in ("objective_history", "receipt", "mean_prediction") and value is not None
+        if name not in KEPT_HERE and value is not None
     }
     return {**summary, "bytes_sent": report["bytes_sent"]}

@@ -19,7 +19,7 @@ def aborted_by(peer: str, code: int, step: str, session: str = "") -> PeerAborte
 
 
 class LocalNetwork:
-    """Several seats in one process. Every message passes through the codec, and through `wire`, where a test tampers."""
+    """Several seats in one process. Every message passes through the codec, and `wire`, where a test tampers."""
 
     def __init__(self, timeout_s: float = 10.0, wire: Wire = lambda _s, _r, _step, data: data) -> None:
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -27,7 +27,7 @@ MAX_ELEMENTS = 2**31
 M = TypeVar("M")
 
 
-class _Bad(Exception):
+class _FieldError(Exception):
     """A field is not what its kind says; carries the reason, which names no value."""
 
 
@@ -35,24 +35,34 @@ class _Bad(Exception):
 
 
 def _encode_real(value: Any) -> dict[str, Any]:
-    array = np.asarray(value, "<f8")
+    array = _exactly(value, "<f8")
+    if not np.isfinite(array).all():
+        raise _FieldError("has a number that is not finite")
     return {"real_tensor": pb.RealTensor(shape=array.shape, data=array.tobytes())}
+
+
+def _exactly(value: Any, dtype: str) -> np.ndarray[Any, Any]:
+    """Never rounded, cut off or wrapped round."""
+    array = np.asarray(value)
+    if not np.can_cast(array.dtype, dtype, "safe"):
+        raise _FieldError(f"is of {array.dtype}, which does not fit in {np.dtype(dtype)}")
+    return array.astype(dtype, copy=False)
 
 
 def _decode_real(field: pb.Field) -> Any:
     array = _array(field.real_tensor.shape, field.real_tensor.data, "<f8").astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        raise _Bad("has a number that is not finite")
+        raise _FieldError("has a number that is not finite")
     return array
 
 
 def _encode_integer(value: Any) -> dict[str, Any]:
-    array = np.asarray(value, "<i8")
+    array = _exactly(value, "<i8")
     return {"integer_tensor": pb.IntegerTensor(shape=array.shape, width_bytes=8, data=array.tobytes())}
 
 
 def _encode_int32(value: Any) -> dict[str, Any]:
-    array = np.asarray(value, "<i4")
+    array = _exactly(value, "<i4")
     return {"integer_tensor": pb.IntegerTensor(shape=array.shape, width_bytes=4, data=array.tobytes())}
 
 
@@ -60,7 +70,7 @@ def _decode_integer(width_bytes: int) -> Callable[[pb.Field], Any]:
     def decode(field: pb.Field) -> Any:
         tensor = field.integer_tensor
         if tensor.width_bytes != width_bytes:
-            raise _Bad(f"is not of {width_bytes}-byte integers")
+            raise _FieldError(f"is not of {width_bytes}-byte integers")
         return _array(tensor.shape, tensor.data, f"<i{width_bytes}").astype(f"i{width_bytes}", copy=False)
 
     return decode
@@ -68,31 +78,49 @@ def _decode_integer(width_bytes: int) -> Callable[[pb.Field], Any]:
 
 def _array(shape: Any, data: bytes, dtype: str) -> np.ndarray[Any, Any]:
     if len(shape) > MAX_DIMENSIONS:
-        raise _Bad("has too many dimensions")
+        raise _FieldError("has too many dimensions")
     elements = math.prod(shape)
     if elements > MAX_ELEMENTS or elements * np.dtype(dtype).itemsize != len(data):
-        raise _Bad("has data of another length than its shape")
+        raise _FieldError("has data of another length than its shape")
     return np.frombuffer(data, dtype).reshape(tuple(shape))
 
 
 def _encode_shares(value: Any) -> dict[str, Any]:
-    return {"share_vector": pb.ShareVector(data=np.asarray(value, "<u8").tobytes())}
+    shares = _exactly(value, "<u8")
+    if shares.ndim != 1:
+        raise _FieldError("is not a vector")
+    _require_in_field(shares)
+    return {"share_vector": pb.ShareVector(data=shares.tobytes())}
 
 
 def _decode_shares(field: pb.Field) -> Any:
     data = field.share_vector.data
     if len(data) % 8:
-        raise _Bad("is not of 8-byte elements")
+        raise _FieldError("is not of 8-byte elements")
     shares = np.frombuffer(data, "<u8").astype(np.uint64, copy=False)
-    if shares.size and int(shares.max()) >= MODULUS:
-        raise _Bad("has an element outside the field")
+    _require_in_field(shares)
     return shares
+
+
+def _require_in_field(shares: np.ndarray[Any, Any]) -> None:
+    if shares.size and int(shares.max()) >= MODULUS:
+        raise _FieldError("has an element outside the field")
 
 
 # --- parameters ------------------------------------------------------------------------------------
 
 
-def parameters_to_pb(parameters: dict[str, ParameterValue] | Any) -> pb.Parameters:
+def parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
+    """Raises LocalProtocolError: a value cannot be sent; never says the value."""
+    try:
+        return _parameters_to_pb(parameters)
+    except _FieldError as bad:
+        raise LocalProtocolError(f"the set of parameters {bad}") from None
+    except (TypeError, ValueError):  # protobuf's; its text holds the value
+        raise LocalProtocolError("the set of parameters has a value out of range") from None
+
+
+def _parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
     return pb.Parameters(items=[_parameter(name, value) for name, value in parameters.items()])
 
 
@@ -102,16 +130,18 @@ def _parameter(name: str, value: ParameterValue) -> pb.Parameter:
     if isinstance(value, int):
         return pb.Parameter(name=name, integer=value)
     if isinstance(value, float):
-        return pb.Parameter(name=name, real=value)
+        return pb.Parameter(name=name, real=_finite(value))
     if isinstance(value, str):
         return pb.Parameter(name=name, text=value)
-    return pb.Parameter(name=name, texts=pb.TextList(items=value))
+    if isinstance(value, tuple | list):
+        return pb.Parameter(name=name, texts=pb.TextList(items=value))
+    raise _FieldError(f"has {name}, which is of no parameter's type")
 
 
 def parameters_from_pb(parameters: pb.Parameters, *, culprit: str, step: str) -> dict[str, ParameterValue]:
     try:
         return _parameters(parameters)
-    except _Bad as bad:
+    except _FieldError as bad:
         raise MalformedMessage(culprit=culprit, field="parameters", reason=str(bad), step=step) from None
 
 
@@ -120,10 +150,10 @@ def _parameters(parameters: pb.Parameters) -> dict[str, ParameterValue]:
     for item in parameters.items:
         which = item.WhichOneof("value")
         if which is None or item.name in values:
-            raise _Bad("has a parameter without a value, or twice")
+            raise _FieldError("has a parameter without a value, or twice")
         value = getattr(item, which)
         if which == "real" and not math.isfinite(value):
-            raise _Bad("has a number that is not finite")
+            raise _FieldError("has a number that is not finite")
         values[item.name] = tuple(value.items) if which == "texts" else value
     return values
 
@@ -138,10 +168,14 @@ class _Kind:
     decode: Callable[[pb.Field], Any]
 
 
-def _decode_finite(field: pb.Field) -> float:
-    if not math.isfinite(field.real):
-        raise _Bad("is not finite")
-    return float(field.real)
+def _encode_finite(value: Any) -> dict[str, Any]:
+    return {"real": _finite(value)}
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise _FieldError("is not finite")
+    return float(value)
 
 
 _KINDS: dict[str, _Kind] = {
@@ -151,31 +185,49 @@ _KINDS: dict[str, _Kind] = {
     "share_vector": _Kind("share_vector", _encode_shares, _decode_shares),
     "texts": _Kind("texts", lambda v: {"texts": pb.TextList(items=v)}, lambda f: tuple(f.texts.items)),
     "parameters": _Kind(
-        "parameters", lambda v: {"parameters": parameters_to_pb(v)}, lambda f: _parameters(f.parameters)
+        "parameters", lambda v: {"parameters": _parameters_to_pb(v)}, lambda f: _parameters(f.parameters)
     ),
     "text": _Kind("text", lambda v: {"text": v}, lambda f: f.text),
     "integer": _Kind("integer", lambda v: {"integer": v}, lambda f: f.integer),
-    "real": _Kind("real", lambda v: {"real": v}, _decode_finite),
+    "real": _Kind("real", _encode_finite, lambda f: _finite(f.real)),
     "octets": _Kind("octets", lambda v: {"octets": v}, lambda f: f.octets),
 }
 
 
-@cache
 def _layout(message_class: Any) -> tuple[tuple[str, _Kind], ...]:
+    return _read_layout(message_class)
+
+
+@cache
+def _read_layout(message_class: Any) -> tuple[tuple[str, _Kind], ...]:
+    name = message_class.__name__
     if not dataclasses.is_dataclass(message_class):
-        raise LocalProtocolError(f"{message_class.__name__} is not a message class")
+        raise LocalProtocolError(f"{name} is not a message class")
     hints = get_type_hints(message_class, include_extras=True)
-    return tuple((f.name, _KINDS[hints[f.name].__metadata__[0]]) for f in dataclasses.fields(message_class))
+    layout = []
+    for field in dataclasses.fields(message_class):
+        kind = _KINDS.get(getattr(hints[field.name], "__metadata__", ("",))[0])
+        if kind is None:
+            raise LocalProtocolError(f"{name}.{field.name} is not of a kind of messages.py")
+        layout.append((field.name, kind))
+    return tuple(layout)
 
 
 # --- whole messages --------------------------------------------------------------------------------
 
 
 def encode(message: object) -> bytes:
-    fields = [
-        pb.Field(name=name, **kind.encode(getattr(message, name))) for name, kind in _layout(type(message))
-    ]
-    return pb.Message(kind=type(message).__name__, fields=fields).SerializeToString()
+    """Raises LocalProtocolError: a value is not of its field's kind; says which field, never the value."""
+    name = type(message).__name__
+    fields = []
+    for field_name, kind in _layout(type(message)):
+        try:
+            fields.append(pb.Field(name=field_name, **kind.encode(getattr(message, field_name))))
+        except _FieldError as bad:
+            raise LocalProtocolError(f"{name}.{field_name} {bad}", step=name) from None
+        except (TypeError, ValueError):  # protobuf's; its text holds the value
+            raise LocalProtocolError(f"{name}.{field_name} cannot be sent as {kind.field}", step=name) from None
+    return pb.Message(kind=name, fields=fields).SerializeToString()
 
 
 def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
@@ -185,9 +237,7 @@ def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
     """
 
     def malformed(field: str, reason: str) -> MalformedMessage:
-        return MalformedMessage(
-            culprit=culprit, field=field, reason=reason, session=session, step=kind.__name__
-        )
+        return MalformedMessage(culprit=culprit, field=field, reason=reason, session=session, step=kind.__name__)
 
     message = pb.Message()
     try:
@@ -196,18 +246,21 @@ def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
         raise malformed("message", "is not a protobuf message") from None
     if message.kind != kind.__name__:
         got = message.kind[:64] if message.kind.isidentifier() else "something unnamed"
-        raise UnexpectedStep(
-            culprit=culprit, expected=kind.__name__, got=got, session=session, step=kind.__name__
-        )
+        raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, session=session, step=kind.__name__)
     layout = _layout(kind)
-    if len(message.fields) != len(layout):
-        raise malformed("message", "has another number of fields")
     values: dict[str, Any] = {}
-    for field, (name, field_kind) in zip(message.fields, layout, strict=True):
-        if field.name != name or field.WhichOneof("value") != field_kind.field:
-            raise malformed(name, "is missing or of another kind")
+    for field, (name, field_kind) in zip(message.fields, layout, strict=False):
+        if field.name != name:
+            raise malformed(name, "is missing or not in its place")
+        if field.WhichOneof("value") != field_kind.field:
+            raise malformed(name, f"is not of kind {field_kind.field}")
         try:
             values[name] = field_kind.decode(field)
-        except _Bad as bad:
+        except _FieldError as bad:
             raise malformed(name, str(bad)) from None
+    if len(message.fields) < len(layout):
+        raise malformed(layout[len(message.fields)][0], "is missing or not in its place")
+    if len(message.fields) > len(layout):
+        extra = message.fields[len(layout)].name
+        raise malformed(extra if extra in values else "message", "has a field twice, or one that it does not know")
     return kind(**values)

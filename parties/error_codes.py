@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from algorithms import errors as e
 from parties.label_index import DuplicateId, UnknownId
@@ -31,9 +32,7 @@ class _Row:
 
 def _malformed(peer: str, f: dict[str, FieldValue]) -> e.BlindfitError:
     # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
-    return e.PeerAborted(
-        culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=str(f["step"])
-    )
+    return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=str(f["step"]))
 
 
 def _data(peer: str, what: str) -> e.BlindfitError:
@@ -41,9 +40,7 @@ def _data(peer: str, what: str) -> e.BlindfitError:
 
 
 _TABLE: dict[type[BaseException], _Row] = {
-    e.MalformedMessage: _Row(
-        pb.MALFORMED_MESSAGE, Status.INVALID_ARGUMENT, ("field", "reason", "step"), _malformed
-    ),
+    e.MalformedMessage: _Row(pb.MALFORMED_MESSAGE, Status.INVALID_ARGUMENT, ("field", "reason", "step"), _malformed),
     e.UnexpectedStep: _Row(
         pb.UNEXPECTED_STEP,
         Status.FAILED_PRECONDITION,
@@ -62,7 +59,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.PEER_ABORTED,
         Status.ABORTED,
         ("culprit", "code", "step"),
-        lambda peer, f: e.PeerAborted(culprit=str(f["culprit"]), code=str(f["code"]), step=str(f["step"])),
+        lambda _, f: e.PeerAborted(culprit=str(f["culprit"]), code=str(f["code"]), step=str(f["step"])),
     ),
     e.BudgetExhausted: _Row(
         pb.BUDGET_EXHAUSTED,
@@ -170,28 +167,20 @@ _TABLE: dict[type[BaseException], _Row] = {
             hint="send only ids that its dataset holds",
         ),
     ),
-    e.DataError: _Row(
-        pb.DATA, Status.FAILED_PRECONDITION, (), lambda peer, _: _data(peer, "its data are wrong")
-    ),
+    e.DataError: _Row(pb.DATA, Status.FAILED_PRECONDITION, (), lambda peer, _: _data(peer, "its data are wrong")),
     e.ConfigError: _Row(
         pb.CONFIG,
         Status.FAILED_PRECONDITION,
         (),
-        lambda peer, _: e.ConfigError(
-            f"{peer} is not set up for this job", hint=f"the log of {peer} has the reason"
-        ),
+        lambda peer, _: e.ConfigError(f"{peer} is not set up for this job", hint=f"the log of {peer} has the reason"),
     ),
     e.RangeError: _Row(
         pb.RANGE,
         Status.OUT_OF_RANGE,
         (),
-        lambda peer, _: e.RangeError(
-            f"{peer}: a number is out of range", hint=f"the log of {peer} has the reason"
-        ),
+        lambda peer, _: e.RangeError(f"{peer}: a number is out of range", hint=f"the log of {peer} has the reason"),
     ),
-    e.SessionUnknown: _Row(
-        pb.SESSION_UNKNOWN, Status.NOT_FOUND, (), lambda peer, _: _aborted(peer, "SESSION_UNKNOWN")
-    ),
+    e.SessionUnknown: _Row(pb.SESSION_UNKNOWN, Status.NOT_FOUND, (), lambda peer, _: _aborted(peer, "SESSION_UNKNOWN")),
     e.ProtocolError: _Row(
         pb.PROTOCOL,
         Status.FAILED_PRECONDITION,
@@ -226,13 +215,18 @@ def detail_of(error: BaseException) -> pb.ErrorDetail:
 def _field(name: str, value: FieldValue) -> pb.ErrorField:
     if isinstance(value, float):
         return pb.ErrorField(name=name, real=value)
-    if isinstance(value, int):
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
         return pb.ErrorField(name=name, integer=value)
-    return pb.ErrorField(name=name, text=str(value)[:MAX_FIELD_CHARS])
+    return pb.ErrorField(name=name, text=_plain(str(value)))
+
+
+def _plain(text: str) -> str:
+    """A text as it may stand in an error or a log: no control characters, not long."""
+    return "".join(c for c in text[:MAX_FIELD_CHARS] if c.isprintable())
 
 
 def name_of(code: int) -> str:
-    return str(pb.ErrorCode.Name(code)) if code in pb.ErrorCode.values() else "UNKNOWN"  # type: ignore[arg-type]
+    return str(pb.ErrorCode.Name(code)) if code in pb.ErrorCode.values() else "UNKNOWN"
 
 
 def error_of(detail: pb.ErrorDetail, *, peer: str) -> e.BlindfitError:
@@ -244,7 +238,7 @@ def error_of(detail: pb.ErrorDetail, *, peer: str) -> e.BlindfitError:
     fields = {f.name: _value(f) for f in detail.fields if f.name in row.fields}
     try:
         return row.rebuild(peer, fields)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, OverflowError):  # a field is missing, or of another type
         return _aborted(peer, name)
 
 
@@ -254,7 +248,7 @@ def _value(field: pb.ErrorField) -> FieldValue:
         return field.real
     if which == "integer":
         return field.integer
-    return "".join(c for c in field.text[:MAX_FIELD_CHARS] if c.isprintable())
+    return _plain(field.text)
 
 
 def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
@@ -264,7 +258,7 @@ def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, 
             detail = pb.ErrorDetail()
             try:
                 detail.ParseFromString(value)
-            except ValueError:
+            except DecodeError:
                 break
             return error_of(detail, peer=peer)
     code = call_error.code()
@@ -276,6 +270,4 @@ def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, 
         return e.CallNotAllowed(peer=peer, method=step)
     if code is Status.UNAVAILABLE:
         return e.PeerUnreachable(peer=peer, address=address, step=step, reason="the connection was lost")
-    return e.TransportError(
-        f"the call to {peer} failed at step {step} with {code.name}", peer=peer, step=step
-    )
+    return e.TransportError(f"the call to {peer} failed at step {step} with {code.name}", peer=peer, step=step)

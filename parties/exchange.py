@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import grpc
+import structlog
 
 from algorithms.errors import (
     BlindfitError,
@@ -20,21 +21,29 @@ from algorithms.errors import (
     MalformedMessage,
     PeerAborted,
     PeerTimeout,
+    PeerUnauthenticated,
     PeerUnreachable,
-    ProtocolError,
     SessionUnknown,
     TransportError,
     UnexpectedStep,
 )
 from parties import codec, error_codes
 from parties.channel import aborted_by
-from parties.frames import Inbox, Outbox
+from parties.frames import Arrived, Inbox, Outbox
+from parties.guard import where
 from parties.limits import Limits
 from protos import errors_pb2, exchange_pb2_grpc
 from protos import exchange_pb2 as pb
 
+log = structlog.get_logger(__name__)
+
 M = TypeVar("M")
 OpenPeer = Callable[[str, str], Awaitable[grpc.aio.Channel]]  # (peer, address) -> an authenticated channel
+
+FIRST_WAIT_S = 0.05  # before the second attempt to connect; it doubles
+LONGEST_WAIT_S = 2.0
+ABORT_S = 2.0  # how long a failed session tries to tell its peers
+HELLO_S = 10.0  # how long a new stream may take for its Hello
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,156 +54,214 @@ class Timeouts:
     reconnect_s: float = 30.0  # how long a cut may last
 
 
+class Signal:
+    """Wakes everyone who waits for a change, and loses none.
+
+    (An asyncio.Event would: one waiter's clear() can come between another's set() and the waiter that it is for.)
+    """
+
+    def __init__(self) -> None:
+        self._next: asyncio.Future[None] | None = None
+
+    def notify(self) -> None:
+        if self._next is not None:
+            self._next.set_result(None)
+            self._next = None
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            await asyncio.wait({self._next})  # unlike a bare await, it leaves the future to the others
+
+
 # --- sending ---------------------------------------------------------------------------------------
 
 
 class Link:
-    """Brings one outbox to its receiver; opens the stream again after a cut."""
+    """Brings one outbox to its receiver; opens the stream again after a cut.
 
-    def __init__(self, outbox: Outbox, address: str, open_peer: OpenPeer, timeouts: Timeouts) -> None:
+    Args:
+        on_failure: told when nothing more can be brought.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        address: str,
+        open_peer: OpenPeer,
+        timeouts: Timeouts,
+        on_failure: Callable[[BlindfitError], None],
+    ) -> None:
         self._outbox, self._address = outbox, address
-        self._open_peer, self._timeouts = open_peer, timeouts
-        self._changed = asyncio.Event()
+        self._open_peer, self._timeouts, self._on_failure = open_peer, timeouts, on_failure
+        self._changed = Signal()
         self._failure: BlindfitError | None = None
         self._step = "connect"
-        self._task = asyncio.create_task(self._run(), name=f"link to {outbox.receiver}")
+        self._sent = 0  # on the stream that is open: every frame up to this one
+        self._is_open = self._was_open = False
+        self._task = asyncio.create_task(self._keep_open(), name=f"link to {outbox.receiver}")
+        self._task.add_done_callback(self._on_end)
 
     async def send(self, step: str, data: bytes) -> None:
         self._step = step
-        await self._wait_until(lambda: not self._outbox.is_full, step)
+        await self._until(lambda: not self._outbox.is_full, self._timeouts.step_s)
+        if self._failure is not None:
+            raise self._failure
         self._outbox.put(step, data)
-        self._changed.set()
+        self._changed.notify()
 
     async def flush(self, timeout_s: float) -> None:
-        await self._wait_until(lambda: self._outbox.is_empty, self._step, timeout_s)
+        """Until the receiver has everything."""
+        await self._until(lambda: self._outbox.is_empty, timeout_s)
+        if self._failure is not None and not self._outbox.is_empty:
+            raise self._failure
 
     def abort(self, code: int, step: str) -> None:
         self._outbox.abort(code, step)
-        self._changed.set()
+        self._changed.notify()
 
     async def close(self) -> None:
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.wait({self._task})
 
-    async def _wait_until(self, ready: Callable[[], bool], step: str, timeout_s: float | None = None) -> None:
-        timeout_s = self._timeouts.step_s if timeout_s is None else timeout_s
+    async def _until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        step = self._step
         try:
             async with asyncio.timeout(timeout_s):
-                while not ready():
-                    self._raise_failure()
-                    self._changed.clear()
-                    await self._changed.wait()
+                await self._changed.until(lambda: self._failure is not None or ready())
         except TimeoutError:
             raise PeerTimeout(peer=self._outbox.receiver, step=step, timeout_s=timeout_s) from None
-        self._raise_failure()
 
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-    async def _run(self) -> None:
-        try:
-            await self._keep_open()
-        except BlindfitError as error:
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, BlindfitError):
             self._failure = error
-            self._changed.set()
+        elif error is not None:
+            log.error("link broke", error=type(error).__name__, where=where(error))
+            self._failure = TransportError(
+                f"the link to {self._outbox.receiver} broke", peer=self._outbox.receiver, step=self._step
+            )
+        else:
+            self._failure = LocalProtocolError("the session is closed", session=self._outbox.session)
+        self._changed.notify()
+        if error is not None:
+            self._on_failure(self._failure)
 
     async def _keep_open(self) -> None:
-        loop = asyncio.get_running_loop()
-        give_up = loop.time() + self._timeouts.reconnect_s
-        wait_s = 0.05
+        """Stream after stream, until one fails for good or a cut lasts too long."""
+        now = asyncio.get_running_loop().time
+        give_up, wait_s = now() + self._timeouts.reconnect_s, FIRST_WAIT_S
         while True:
-            before = self._outbox.first_kept
-            try:
-                await self._stream()
-            except _Cut as cut:
-                if self._outbox.first_kept > before:  # it moved: the clock of the cut starts anew
-                    give_up, wait_s = loop.time() + self._timeouts.reconnect_s, 0.05
-                if loop.time() > give_up:
-                    raise cut.error from None
+            before = self._outbox.acknowledged
+            error = await self._stream_until_cut(give_up)
+            if self._is_open:
+                give_up = now() + self._timeouts.reconnect_s
+            if self._outbox.acknowledged > before:
+                wait_s = FIRST_WAIT_S
+            if now() + wait_s >= give_up:
+                raise error
             await asyncio.sleep(wait_s)
-            wait_s = min(wait_s * 2, 2.0)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    async def _stream(self) -> None:
-        """One stream from Hello to its cut."""
+    async def _stream_until_cut(self, give_up: float) -> BlindfitError:
+        """Returns:
+            Why the stream ended, if another one may go on from there.
+
+        Raises:
+            BlindfitError: another one would not help.
+        """
+        error: BlindfitError
+        self._is_open = False
         try:
-            channel = await self._open_peer(self._outbox.receiver, self._address)
-        except PeerUnreachable as error:
-            raise _Cut(error) from None
-        call = exchange_pb2_grpc.ExchangeStub(channel).Open()  # type: ignore[no-untyped-call]
+            async with asyncio.timeout_at(give_up) as opening:
+                await self._stream(opening)
+            error = self._unreachable("it closed the stream")
+        except grpc.aio.AioRpcError as call_error:
+            error = error_codes.error_of_call(
+                call_error, peer=self._outbox.receiver, address=self._address, step=self._step
+            )
+            if not _may_mend(error):
+                raise error from None
+        except PeerUnreachable as unreachable:
+            error = unreachable
+        except PeerUnauthenticated as refused:
+            if not self._was_open:
+                raise
+            error = refused  # it accepted us before: a handshake that is cut off looks like a refusal
+        except (TimeoutError, asyncio.InvalidStateError):
+            error = self._unreachable("no answer" if not self._is_open else "the stream was cut")
+        return error
+
+    async def _stream(self, opening: asyncio.Timeout) -> None:
+        """One stream, from Hello until the receiver closes it."""
+        channel = await self._open_peer(self._outbox.receiver, self._address)
         try:
-            await call.write(self._outbox.hello())
-            position = await self._read_ack(call)
-            await self._pump(call, position)
-        except grpc.aio.AioRpcError as error:
-            self._raise_typed(error)
-        except asyncio.InvalidStateError:
-            raise _Cut(self._unreachable("the stream was cut")) from None
+            call: Any = exchange_pb2_grpc.ExchangeStub(channel).Open()  # type: ignore[no-untyped-call]
+            try:
+                await call.write(self._outbox.hello())
+                if await self._read_ack(call):
+                    opening.reschedule(None)
+                    self._is_open = self._was_open = True
+                    await _together(self._read_acks(call), self._write_frames(call))
+            finally:
+                call.cancel()
         finally:
-            call.cancel()
             await channel.close()
 
-    async def _pump(self, call: grpc.aio.StreamStreamCall, position: int) -> None:  # type: ignore[type-arg]
-        acks = asyncio.create_task(self._read_acks(call))
-        try:
+    async def _write_frames(self, call: Any) -> None:
+        with contextlib.suppress(asyncio.InvalidStateError):  # the call has ended: who reads it knows why
             while True:
-                while frames := list(self._outbox.frames_after(position)):
-                    for frame in frames:
-                        await call.write(frame)
-                        position = frame.sequence
-                self._changed.clear()
-                changed = asyncio.create_task(self._changed.wait())
-                await asyncio.wait({acks, changed}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                if acks.done():
-                    acks.result()
-        finally:
-            acks.cancel()
-            with contextlib.suppress(asyncio.CancelledError, grpc.aio.AioRpcError, _Cut, BlindfitError):
-                await acks
+                frame = self._outbox.frame_after(self._sent)
+                if frame is None:
+                    await self._changed.until(lambda: self._outbox.frame_after(self._sent) is not None)
+                else:
+                    await call.write(frame)
+                    self._sent = frame.sequence
 
-    async def _read_acks(self, call: grpc.aio.StreamStreamCall) -> None:  # type: ignore[type-arg]
-        while True:
-            await self._read_ack(call)
+    async def _read_acks(self, call: Any) -> None:
+        while await self._read_ack(call):
+            pass
+        raise self._unreachable("it closed the stream")
 
-    async def _read_ack(self, call: grpc.aio.StreamStreamCall) -> int:  # type: ignore[type-arg]
-        ack: Any = await call.read()
+    async def _read_ack(self, call: Any) -> bool:
+        """Whether the stream goes on."""
+        ack = await call.read()
         if ack is grpc.aio.EOF:
-            code = await call.code()
-            if code is grpc.StatusCode.OK:
-                raise _Cut(self._unreachable("it closed the stream"))
-            raise grpc.aio.AioRpcError(
-                code, await call.initial_metadata(), await call.trailing_metadata(), await call.details()
-            )
+            return False
+        if ack is None:  # what grpc.aio makes of bytes that do not parse
+            raise MalformedMessage(culprit=self._outbox.receiver, field="ack", reason="is not a protobuf message")
         self._outbox.acknowledge(ack.received)
-        self._changed.set()
-        return int(ack.received)
-
-    def _raise_typed(self, call_error: grpc.aio.AioRpcError) -> None:
-        error = error_codes.error_of_call(
-            call_error, peer=self._outbox.receiver, address=self._address, step=self._step
-        )
-        # The peer may not have heard of the session yet, or be starting again.
-        retry = isinstance(error, PeerUnreachable) or _is_session_unknown(error)
-        raise _Cut(error) if retry else error
+        if not self._is_open:
+            self._sent = ack.received  # the first: where this stream begins
+        self._changed.notify()
+        return True
 
     def _unreachable(self, reason: str) -> PeerUnreachable:
-        return PeerUnreachable(
-            peer=self._outbox.receiver, address=self._address, step=self._step, reason=reason
-        )
+        return PeerUnreachable(peer=self._outbox.receiver, address=self._address, step=self._step, reason=reason)
 
 
-class _Cut(Exception):
-    """The stream ended in a way that a new one may mend."""
+def _may_mend(error: BlindfitError) -> bool:
+    """Whether a new stream may get further: the peer was cut off, or is starting again, or has not heard of the
+    session yet; or gRPC ended the call without a word of the peer.
+    """
+    if isinstance(error, PeerAborted):
+        return error.code == "SESSION_UNKNOWN"
+    return isinstance(error, PeerUnreachable) or type(error) is TransportError
 
-    def __init__(self, error: BlindfitError) -> None:
-        super().__init__()
-        self.error = error
 
-
-def _is_session_unknown(error: BlindfitError) -> bool:
-    return isinstance(error, PeerAborted) and error.code == "SESSION_UNKNOWN"
+async def _together(*works: Coroutine[Any, Any, None]) -> None:
+    """Runs all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    if failures:
+        raise failures[0]
 
 
 # --- receiving -------------------------------------------------------------------------------------
@@ -203,13 +270,39 @@ def _is_session_unknown(error: BlindfitError) -> bool:
 @dataclass(repr=False)
 class _Arrivals:
     inbox: Inbox
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: Signal = field(default_factory=Signal)
     failure: BlindfitError | None = None
-    stream: asyncio.Task[object] | None = None  # the newest stream; an older one that still hangs is dropped
+    stream: asyncio.Future[None] | None = None  # the newest; done when another one takes its place
+    clock: asyncio.TimerHandle | None = None  # runs while there is no stream
+    step: str = "exchange"  # what is waited for
+
+    def fail(self, error: BlindfitError) -> None:
+        """The first failure counts. What arrived before it can still be received."""
+        self.failure = self.failure or error
+        self.changed.notify()
+
+    def begin(self) -> asyncio.Future[None]:
+        """A new stream; the older one, which may hang on a dead connection, ends."""
+        if self.stream is not None:
+            self.stream.set_result(None)
+        self.stream = asyncio.get_running_loop().create_future()
+        self.stop_clock()
+        self.changed.notify()
+        return self.stream
+
+    def stop_clock(self) -> None:
+        if self.clock is not None:
+            self.clock.cancel()
+            self.clock = None
 
 
 class ExchangeChannel:
-    """A session's channel: what a protocol sees."""
+    """A session's channel: what a protocol sees.
+
+    Args:
+        peers: name and address of every other party of the session.
+        on_waiting: told for whom and what this party waits; an empty name when it goes on.
+    """
 
     def __init__(
         self,
@@ -225,147 +318,212 @@ class ExchangeChannel:
         self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
         self._links: dict[str, Link] = {}
         self._arrivals = {peer: _Arrivals(Inbox(session, peer, limits)) for peer in peers}
+        self._is_closed = False
         self.on_waiting = on_waiting
-        self._received: set[str] = set()
 
     async def send(self, to: str, message: object) -> None:
+        """Returns when the message is on its way; a failure to bring it is raised by a later call.
+
+        Raises:
+            TransportError, ProtocolError: the link has failed.
+        """
         await self._link(to).send(type(message).__name__, codec.encode(message))
 
     async def receive(self, sender: str, kind: type[M]) -> M:
+        """Raises:
+        PeerAborted, PeerTimeout, PeerUnreachable: nothing more comes, or not in time.
+        MalformedMessage, UnexpectedStep, LimitExceeded: something else came.
+        """
         arrivals = self._arrivals_of(sender)
-        step = kind.__name__
+        step = arrivals.step = kind.__name__
         self.on_waiting(sender, step)
         try:
             async with asyncio.timeout(self._timeouts.step_s):
-                while (arrived := arrivals.inbox.pop()) is None:
-                    if arrivals.failure is not None:
-                        raise arrivals.failure
-                    arrivals.changed.clear()
-                    await arrivals.changed.wait()
+                await arrivals.changed.until(lambda: not arrivals.inbox.is_empty or arrivals.failure is not None)
         except TimeoutError:
             raise PeerTimeout(peer=sender, step=step, timeout_s=self._timeouts.step_s) from None
         finally:
             self.on_waiting("", step)
-        arrivals.changed.set()  # a reader that waits for room may go on
-        if arrived.abort_code is not None:
-            raise aborted_by(sender, arrived.abort_code, arrived.abort_step, self.session)
+        arrived = arrivals.inbox.pop()
+        arrivals.changed.notify()  # a reader that waits for room may go on
+        if arrived is None or arrived.abort_code is not None:
+            raise self._end_of(arrivals)
         if arrived.step != step:
-            got = arrived.step if arrived.step.isidentifier() else "something unnamed"
-            raise UnexpectedStep(culprit=sender, expected=step, got=got, session=self.session, step=step)
+            raise UnexpectedStep(culprit=sender, expected=step, got=arrived.step, session=self.session, step=step)
         return codec.decode(arrived.data, kind, culprit=sender, session=self.session)
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
         """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
         arrivals = self._arrivals_of(peer)
+        arrivals.step = step
         task = asyncio.ensure_future(done)
+        task.add_done_callback(lambda _: arrivals.changed.notify())
         try:
             async with asyncio.timeout(timeout_s):
-                while not task.done():
-                    self._raise_ended(arrivals)
-                    arrivals.changed.clear()
-                    changed = asyncio.ensure_future(arrivals.changed.wait())
-                    await asyncio.wait({task, changed}, return_when=asyncio.FIRST_COMPLETED)
-                    changed.cancel()
+                await arrivals.changed.until(lambda: task.done() or _has_ended(arrivals))
         except TimeoutError:
             raise PeerTimeout(peer=peer, step=step, timeout_s=timeout_s) from None
         finally:
+            was_done = task.done()
             task.cancel()
+        if not was_done:
+            raise self._end_of(arrivals)
+        task.result()
 
-    def _raise_ended(self, arrivals: _Arrivals) -> None:
-        arrived = arrivals.inbox.peek()
-        if arrived is not None and arrived.abort_code is not None:
-            raise aborted_by(arrivals.inbox.sender, arrived.abort_code, arrived.abort_step, self.session)
-        if arrivals.failure is not None:
-            raise arrivals.failure
+    def _end_of(self, arrivals: _Arrivals) -> BlindfitError:
+        """Why nothing more comes: said again to whoever asks again."""
+        abort: Arrived | None = arrivals.inbox.abort
+        if abort is not None and abort.abort_code is not None:
+            arrivals.fail(aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session))
+        return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
 
     async def close(self, error: BaseException | None = None) -> None:
-        """Brings what is still on its way, or tells every peer that the session has failed."""
-        if error is not None:
-            self._abort(error)
-        for link in self._links.values():
-            with contextlib.suppress(TransportError, ProtocolError):
-                await link.flush(2.0 if error else self._timeouts.step_s)
-            await link.close()
+        """Brings what is still on its way; or tells every peer that the session has failed.
+
+        When it raises or is cancelled before that, `close(error)` must follow.
+
+        Raises:
+            TransportError, ProtocolError: a peer did not receive everything, so the session has failed after all.
+        """
+        if self._is_closed:
+            return
+        if error is None:
+            await self._flush(self._timeouts.step_s)
+        self._is_closed = True
+        try:
+            if error is not None:
+                self._abort(error)
+                with contextlib.suppress(BlindfitError):
+                    await self._flush(ABORT_S)
+        finally:
+            await self._let_go()
+
+    async def _flush(self, timeout_s: float) -> None:
+        flushes = [link.flush(timeout_s) for link in self._links.values()]
+        results = await asyncio.gather(*flushes, return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
+
+    async def _let_go(self) -> None:
+        for arrivals in self._arrivals.values():
+            arrivals.stop_clock()
+            arrivals.inbox.clear()
+            arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
+        if self._links:
+            await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
 
     def _abort(self, error: BaseException) -> None:
-        if isinstance(error, PeerAborted):
-            code: int = errors_pb2.PEER_ABORTED
-        else:
-            code = error_codes.detail_of(error).code
+        step = getattr(error, "step", "")[:64]
         for peer in self.peers:
-            self._link(peer).abort(code, str(getattr(error, "step", ""))[:64])
+            self._open_link(peer).abort(_abort_code(error), step)
 
     def _link(self, to: str) -> Link:
-        if to not in self.peers:
-            raise LocalProtocolError(f"{to} is not in this session", session=self.session)
+        self._require_open(to)
+        return self._open_link(to)
+
+    def _open_link(self, to: str) -> Link:
         if to not in self._links:
             outbox = Outbox(self.session, self.name, to, self._limits)
-            self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts)
+            fail = self._arrivals[to].fail  # who cannot be told anything will not answer either
+            self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail)
         return self._links[to]
 
     def _arrivals_of(self, sender: str) -> _Arrivals:
-        if sender not in self._arrivals:
-            raise LocalProtocolError(f"{sender} is not in this session", session=self.session)
+        self._require_open(sender)
         return self._arrivals[sender]
+
+    def _require_open(self, peer: str) -> None:
+        if peer not in self.peers:
+            raise LocalProtocolError(f"{peer} is not in this session", session=self.session)
+        if self._is_closed:
+            raise LocalProtocolError("the session is closed", session=self.session)
 
     # what the servicer calls
 
-    async def accept(
-        self, sender: str, frames: AsyncIterator[pb.Frame], first: pb.Frame
-    ) -> AsyncIterator[pb.Ack]:
+    async def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
+        """One stream of a sender. It takes the place of an older one."""
         arrivals = self._arrivals[sender]
-        if arrivals.stream is not None and not arrivals.stream.done():
-            arrivals.stream.cancel()
-        arrivals.stream = asyncio.current_task()
+        mine = arrivals.begin()
         try:
-            arrivals.inbox.accept(first)
+            self._accept_frame(arrivals, hello)
             yield pb.Ack(received=arrivals.inbox.received)
-            async for frame in frames:
-                arrivals.inbox.accept(frame)
-                arrivals.changed.set()
+            async for frame in _until(frames, mine):
+                self._accept_frame(arrivals, frame)
                 yield pb.Ack(received=arrivals.inbox.received)
-                await self._wait_for_room(arrivals)
+                await arrivals.changed.until(lambda: mine.done() or not arrivals.inbox.is_full)
         except BlindfitError as error:
-            arrivals.failure = error
-            arrivals.changed.set()
+            arrivals.fail(error)
             raise
         finally:
-            asyncio.get_running_loop().call_later(
-                self._timeouts.reconnect_s, self._give_up_unless_back, sender, arrivals.stream
-            )
+            if arrivals.stream is mine:
+                arrivals.stream = None
+                self._start_clock(arrivals)
 
-    def _give_up_unless_back(self, sender: str, stream: asyncio.Task[object] | None) -> None:
+    def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
+        arrivals.inbox.accept(frame)
+        if self._is_closed:
+            if frame.WhichOneof("body") == "chunk":
+                raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
+            arrivals.inbox.clear()
+        arrivals.changed.notify()
+
+    def _start_clock(self, arrivals: _Arrivals) -> None:
+        if not self._is_closed:
+            loop = asyncio.get_running_loop()
+            arrivals.clock = loop.call_later(self._timeouts.reconnect_s, self._give_up, arrivals)
+
+    def _give_up(self, arrivals: _Arrivals) -> None:
         """The sender's stream was cut and no newer one came: whoever waits need not wait for the deadline."""
-        arrivals = self._arrivals[sender]
-        if arrivals.stream is stream and arrivals.failure is None:
-            arrivals.failure = PeerUnreachable(
-                peer=sender, address=self.peers[sender], step="exchange", reason="its stream was cut"
-            )
-            arrivals.changed.set()
+        sender = arrivals.inbox.sender
+        arrivals.fail(
+            PeerUnreachable(peer=sender, address=self.peers[sender], step=arrivals.step, reason="its stream was cut")
+        )
 
-    async def _wait_for_room(self, arrivals: _Arrivals) -> None:
-        while arrivals.inbox.is_full:
-            arrivals.changed.clear()
-            await arrivals.changed.wait()
+
+async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:
+    """The frames up to the end. (A handler that is cancelled instead would leave its caller without an answer.)"""
+    while True:
+        following: asyncio.Future[pb.Frame | None] = asyncio.ensure_future(anext(frames, None))
+        either: set[asyncio.Future[Any]] = {following, end}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            following.cancel()
+        if end.done() or (frame := following.result()) is None:
+            return
+        yield frame
+
+
+def _has_ended(arrivals: _Arrivals) -> bool:
+    return arrivals.inbox.abort is not None or arrivals.failure is not None
+
+
+def _abort_code(error: BaseException) -> int:
+    if isinstance(error, PeerAborted) and error.code == "CANCELLED":
+        return errors_pb2.CANCELLED
+    return error_codes.detail_of(error).code
 
 
 class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):
     """Routes each stream to its session; the guard around it has already named the caller."""
 
-    def __init__(
-        self, session_of: Callable[[str], ExchangeChannel | None], caller_of: Callable[[], str]
-    ) -> None:
+    def __init__(self, session_of: Callable[[str], ExchangeChannel | None], caller_of: Callable[[], str]) -> None:
         self._session_of, self._caller_of = session_of, caller_of
 
     async def Open(  # noqa: N802
-        self, request_iterator: AsyncIterator[pb.Frame], context: Any
+        self,
+        request_iterator: AsyncIterator[pb.Frame],
+        context: Any,  # noqa: ARG002
     ) -> AsyncIterator[pb.Ack]:
         sender = self._caller_of()
         frames = aiter(request_iterator)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HELLO_S):
                 first = await anext(frames)
-        except (StopAsyncIteration, TimeoutError):
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step="Hello", timeout_s=HELLO_S) from None
+        except StopAsyncIteration:
             raise MalformedMessage(culprit=sender, field="body", reason="no Hello came") from None
         if first.WhichOneof("body") != "hello":
             raise MalformedMessage(culprit=sender, field="body", reason="the first frame is not a Hello")
@@ -373,5 +531,6 @@ class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):
         if channel is None or sender not in channel.peers:
             # One answer for both: who is not in a session does not learn that it exists.
             raise SessionUnknown("no such session")
-        async for ack in channel.accept(sender, frames, first):
-            yield ack
+        async with contextlib.aclosing(channel.accept(sender, frames, first)) as acks:
+            async for ack in acks:
+                yield ack

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
+import itertools
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -37,6 +40,8 @@ from protos import measurement_pb2_grpc
 
 SPOOL_BYTES = 2**20
 STEP_TIMEOUT_S = 120.0
+MAX_RECEIPT_BYTES = 2**18  # a receipt lists its population's different events, and goes into every later request
+R = TypeVar("R")
 
 UNITS = {
     "row": ("the label of one row", "one row's label changes, number and weights of the rows public"),
@@ -94,33 +99,42 @@ class MeasurementService:
         self.approved_job = approved_job
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform = store, key, uniform
+        book.verify_chain(store.reader().ledger())
+        with store.transaction() as transaction:
+            transaction.note_opening()
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
         """One answer for both: who may not use a dataset does not learn that it exists."""
         dataset = self.datasets.get(name)
         if dataset is None or consumer not in dataset.settings.consumers:
-            raise PolicyRefused(
-                party=self.name, field="dataset", reason="it has none of this name for this party"
-            )
+            raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
         return dataset
 
     # --- before any row
 
     def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
         """Policy, receipt, budget; the stored answer when the same request was answered before."""
-        self._check_receipt(request)
-        stored = self.store.reader().answer(consumer, request.request_id)
+        reader = self.store.reader()
+        self._check_receipt(request, dataset)
+        stored = reader.answer(consumer, request.request_id)
         if stored is not None:
             return _stored_answer(stored, request)
         self._check_policy(request, dataset)
-        self._check_approval(request, dataset, consumer)
+        self._check_chargeable(reader, request, dataset, consumer)
+        return None
+
+    def _check_chargeable(
+        self, reader: Transaction, request: AggregateOpen, dataset: LabelDataset, consumer: str
+    ) -> None:
+        """Asked before any row, and again in the transaction that charges: then nobody can come between."""
+        _check_rollbacks(reader, dataset)
+        self._check_approval(reader, request, dataset, consumer)
         book.check_budget(
-            _events(self.store.reader(), dataset.population),
+            _events(reader, dataset.population),
             _event(request, dataset),
             self.budgets[dataset.population],
             dataset.population,
         )
-        return None
 
     def _check_policy(self, request: AggregateOpen, dataset: LabelDataset) -> None:
         if request.n_rows < self.policy.least_rows:
@@ -131,72 +145,73 @@ class MeasurementService:
                 f"{request.epsilon:g} is more than most_epsilon = {self.policy.most_epsilon:g}",
             )
         if request.dataset_version != dataset.index.version:
-            self._refuse(
-                "dataset_version", "the dataset has changed since it was described: describe it again"
-            )
+            self._refuse("dataset_version", "the dataset has changed since it was described: describe it again")
         most = dataset.max_rows_per_person
         if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
             wanted = f"from 1 to {most}" if most else "0, as its unit is a row"
             self._refuse("privacy.max_rows_per_person", f"it must be {wanted}")
 
-    def _check_approval(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> None:
-        """Where the operator says yes to each job, a request outside an approved job would go past him."""
+    def _check_approval(
+        self, reader: Transaction, request: AggregateOpen, dataset: LabelDataset, consumer: str
+    ) -> None:
+        """Where the operator says yes to each job, a request outside an approved job would go past him, and so would a
+        second one in its name."""
         if self.policy.approve == "auto":
             return
         job = self.approved_job(request.session, consumer)
         if job is None:
-            self._refuse(
-                "session", "its operator approves each job, and this request belongs to no approved one"
-            )
+            self._refuse("session", "its operator approves each job, and this request belongs to no approved one")
         elif request.epsilon > job.epsilon or request.delta > job.delta or job.dataset != dataset.name:
             self._refuse("privacy", "the request asks for more than the approved job")
+        elif reader.has_answered(consumer, request.session):
+            self._refuse("session", "the approved job has had its answer: another request needs another job")
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self.name, field=field, reason=reason)
 
-    def _check_receipt(self, request: AggregateOpen) -> None:
+    def _check_receipt(self, request: AggregateOpen, dataset: LabelDataset) -> None:
         """A restored backup refunds no budget: what a client can prove must still be in the ledger."""
-        if request.receipt and not signing.verify(
-            self.key.public_bytes, request.receipt, request.receipt_signature
-        ):
-            self._refuse("receipt", "it is not signed by this server's key")
         if request.receipt:
-            self._compare(Receipt.from_statement(request.receipt))
-        noticed = self.store.reader().rollbacks()
-        if noticed:
-            raise _behind(Receipt.from_statement(noticed[-1]), self.store.reader())
+            if not signing.verify(self.key.public_bytes, request.receipt, request.receipt_signature):
+                self._refuse("receipt", "it is not signed by this server's key")
+            receipt = Receipt.from_statement(request.receipt)
+            if receipt.server != self.name:
+                self._refuse("receipt", "it is another server's, which has the same key")
+            self._compare(receipt)
+        _check_rollbacks(self.store.reader(), dataset)
 
     def _compare(self, receipt: Receipt) -> None:
         reader = self.store.reader()
         try:
             book.check_receipt(receipt, reader.entry_at, last_position=_last_position(reader))
         except LedgerBehind:
-            # What was lost and acknowledged was charged again, under other hashes.
-            if reader.is_acknowledged(receipt.statement()) and not book.missing_charges(
-                receipt, reader.ledger()
-            ):
-                return
-            with self.store.transaction() as transaction:
-                transaction.notice_rollback(receipt.statement(), _now())
-            raise
+            # What was lost and acknowledged was charged again in the same transaction, under other hashes.
+            if not reader.is_acknowledged(receipt.statement()):
+                with self.store.transaction() as transaction:
+                    transaction.notice_rollback(receipt.statement(), _now())
 
     # --- the release
 
-    def release(self, tally: Tally, dataset: LabelDataset, consumer: str) -> NoisySum:
-        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw."""
+    def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
+        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
+
+        Args:
+            kept: the packed bits of the rows that counted, in pieces; stored where not every row did.
+        """
         request = tally.request
         with self.store.transaction() as transaction:
             stored = transaction.answer(consumer, request.request_id)
             if stored is not None:
                 return _stored_answer(stored, request)
-            if transaction.rollbacks():
-                raise _behind(Receipt.from_statement(transaction.rollbacks()[-1]), transaction)
-            events = _events(transaction, dataset.population)
-            book.check_budget(
-                events, _event(request, dataset), self.budgets[dataset.population], dataset.population
-            )
+            if tally.rows_kept < self.policy.least_rows:
+                raise TooFewRows(rows=tally.rows_kept, least=self.policy.least_rows)
+            self._check_chargeable(transaction, request, dataset, consumer)
             draft = walr.step_5_draft(tally, self.uniform, neighbours=UNITS[dataset.kind][1])
-            return self._charge(transaction, request, draft, dataset, consumer)
+            answer = self._charge(transaction, request, draft, dataset, consumer)
+            if answer.rows_kept < request.n_rows:
+                for piece, bits in enumerate(kept):
+                    transaction.add_kept_piece(consumer, request.request_id, piece, bits)
+            return answer
 
     def _charge(
         self,
@@ -226,10 +241,14 @@ class MeasurementService:
         transaction.add_entry(entry)
         charged = [e.event for e in transaction.ledger(dataset.population)]
         statement = book.receipt_for(self.name, entry, charged).statement()
+        if len(statement) > MAX_RECEIPT_BYTES:
+            self._refuse("privacy.epsilon", "this population has seen too many different ones: take one used before")
         answer = walr.answer_of(draft, unit=unit, receipt=(statement, self.key.sign(statement)))
         encoded = measurement_codec.answer_to_pb(answer).SerializeToString()
         transaction.add_answer(
-            consumer, request.request_id, StoredAnswer(request.content_sha256.hex(), encoded, entry.position)
+            consumer,
+            request.request_id,
+            StoredAnswer(walr.request_digest(request).hex(), encoded, entry.position, request.session),
         )
         return answer
 
@@ -271,12 +290,23 @@ def acknowledge_rollbacks(store: Store) -> int:
     with store.transaction() as transaction:
         for statement in transaction.rollbacks():
             receipt = Receipt.from_statement(statement)
-            for event, count in sorted(book.missing_charges(receipt, transaction.ledger()).items()):
+            for event, count in sorted(_lost_charges(receipt, transaction).items()):
                 for _ in range(count):
                     transaction.add_entry(_recovered_entry(transaction, receipt, event))
                     recovered += 1
         transaction.acknowledge_rollbacks(_now())
     return recovered
+
+
+def _lost_charges(receipt: Receipt, transaction: Transaction) -> Counter[str]:
+    """What a receipt proves, less what this ledger may have in common with the one that gave it.
+
+    What was released since the server was started on the restored ledger is not in common: else a release after the
+    rollback would stand in for an equal one that was lost. What was recovered is, from whichever receipt.
+    """
+    common = min(transaction.position_when_opened(), receipt.position - 1)
+    entries = (e for e in transaction.ledger() if e.kind == "recovered" or e.position <= common)
+    return book.missing_charges(receipt, entries)
 
 
 def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> book.LedgerEntry:
@@ -307,19 +337,20 @@ def _events(transaction: Transaction, population: str) -> list[ReleaseEvent]:
 
 
 def _stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
-    if stored.content_sha256 != request.content_sha256.hex():
-        raise RequestConflict(
-            "this request id was answered for other content", hint="take another request id"
-        )
+    if stored.request_digest != walr.request_digest(request).hex():
+        raise RequestConflict("this request id was answered for other content", hint="take another request id")
     return measurement_codec.answer_from_pb(pb.NoisySum.FromString(stored.answer), "the store")
 
 
-def _behind(receipt: Receipt, reader: Transaction) -> LedgerBehind:
-    return LedgerBehind(
-        population=receipt.population,
-        ledger_position=_last_position(reader),
-        receipt_position=receipt.position,
-    )
+def _check_rollbacks(reader: Transaction, dataset: LabelDataset) -> None:
+    """One ledger for all populations; the error names the asker's, as another one is none of its business."""
+    noticed = reader.rollbacks()
+    if noticed:
+        raise LedgerBehind(
+            population=dataset.population,
+            ledger_position=_last_position(reader),
+            receipt_position=Receipt.from_statement(noticed[-1]).position,
+        )
 
 
 def _last_position(reader: Transaction) -> int:
@@ -343,6 +374,7 @@ class AggregateDesk:
         self.request: AggregateOpen
         self._dataset: LabelDataset
         self._kept = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed in close()
+        self._work: asyncio.Future[Any] | None = None
 
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         self._dataset = self._service.dataset(request.dataset, self._consumer)
@@ -365,17 +397,34 @@ class AggregateDesk:
         self._kept.write(bits)
 
     def kept_pieces(self) -> Iterator[bytes]:
-        self._kept.seek(0)
-        while piece := self._kept.read(walr.KEPT_PIECE_BYTES):
-            yield piece
+        reader = self._service.store.reader()
+        numbered = (reader.kept_piece(self._consumer, self.request.request_id, n) for n in itertools.count())
+        return itertools.takewhile(bool, numbered)
 
     def release(self, tally: Tally) -> NoisySum:
-        return self._service.release(tally, self._dataset, self._consumer)
+        self._kept.seek(0)
+        pieces = iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
+        return self._service.release(tally, self._dataset, self._consumer, pieces)
 
-    def in_background(self, work: Callable[[], object]) -> Awaitable[object]:
-        return asyncio.to_thread(work)
+    def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
+        """Work that has begun goes on when the consumer hangs up: a thread cannot be stopped in the middle."""
+        running = asyncio.ensure_future(asyncio.to_thread(work))
+        self._work = running
+        return asyncio.shield(running)
 
     def close(self) -> None:
+        """Lets go of the files, as soon as no work uses them."""
+        if self._work is not None and not self._work.done():
+            self._work.add_done_callback(self._close_after)
+        else:
+            self._close_files()
+
+    def _close_after(self, work: asyncio.Future[Any]) -> None:
+        if not work.cancelled():
+            work.exception()  # nobody waits for it any more
+        self._close_files()
+
+    def _close_files(self) -> None:
         self._kept.close()
         if self._join is not None:
             self._join.close()
@@ -398,9 +447,8 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         return self._service.describe(self._service.dataset(request.dataset, self._caller_of()))
 
     async def Budget(self, request: pb.BudgetRequest, context: Any) -> pb.BudgetDescription:  # noqa: N802, ARG002
-        return self._service.describe_budget(
-            self._service.dataset(request.dataset, self._caller_of()).population
-        )
+        population = self._service.dataset(request.dataset, self._caller_of()).population
+        return await asyncio.to_thread(self._service.describe_budget, population)
 
     async def Aggregate(  # noqa: N802
         self,

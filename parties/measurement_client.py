@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import grpc
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, PeerUnreachable
+from algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, PeerTimeout, PeerUnreachable
 from algorithms.protocols import walr
 from algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
 from parties import error_codes, identity, measurement_codec
@@ -60,17 +60,13 @@ class MeasurementClient:
 
     async def describe(self, dataset: str) -> pb.DatasetDescription:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.DatasetDescription:
-            answer = await stub.Describe(
-                pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s
-            )
-            return answer  # type: ignore[no-any-return]
+            return await stub.Describe(pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
 
         return await self._with_stub("Describe", call)
 
     async def budget(self, dataset: str) -> pb.BudgetDescription:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.BudgetDescription:
-            answer = await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)
-            return answer  # type: ignore[no-any-return]
+            return await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
 
         return await self._with_stub("Budget", call)
 
@@ -98,36 +94,39 @@ class MeasurementClient:
 
         return await self._with_stub("Aggregate", call)
 
-    async def _with_stub(
-        self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]
-    ) -> R:
+    async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
         for cuts_left in reversed(range(MAX_CUTS)):
-            channel = await self._connect()
+            channel = await self._connect(step)
             try:
                 return await call(measurement_pb2_grpc.MeasurementStub(channel))  # type: ignore[no-untyped-call]
             except grpc.aio.AioRpcError as call_error:
-                error = error_codes.error_of_call(
-                    call_error, peer=self._server, address=self._address, step=step
-                )
-                if not isinstance(error, PeerUnreachable) or not cuts_left:
-                    raise error from None
-            except PeerUnreachable:
-                if not cuts_left:
-                    raise
+                error = self._error_of(call_error, step)
+            except PeerUnreachable as cut:
+                error = cut
             finally:
                 await channel.close()
+            if not isinstance(error, PeerUnreachable) or not cuts_left:
+                raise error
         raise LocalProtocolError("unreachable: the last cut raises")
 
-    async def _connect(self) -> grpc.aio.Channel:
+    def _error_of(self, error: grpc.aio.AioRpcError, step: str) -> BlindfitError:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return PeerTimeout(peer=self._server, step=step, timeout_s=self._step_timeout_s)
+        return error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
+
+    async def _connect(self, step: str) -> grpc.aio.Channel:
         loop = asyncio.get_running_loop()
         give_up, wait_s = loop.time() + self._reconnect_s, 0.1
         while True:
+            left_s = max(give_up - loop.time(), 0.1)
+            limits = replace(self._limits, connect_timeout_s=min(self._limits.connect_timeout_s, left_s))
             try:
-                return await identity.open_channel(self._identity, self._server, self._address, self._limits)
-            except PeerUnreachable:
+                return await identity.open_channel(self._identity, self._server, self._address, limits)
+            except PeerUnreachable as error:
                 if loop.time() + wait_s > give_up:
-                    raise
+                    reason = f"{str(error).rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
+                    raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, 2.0)
 

@@ -94,9 +94,7 @@ def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
 def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
     _require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
     fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
-    return AggregateOpen(
-        **fields, receipt=message.receipt.statement, receipt_signature=message.receipt.signature
-    )
+    return AggregateOpen(**fields, receipt=message.receipt.statement, receipt_signature=message.receipt.signature)
 
 
 def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
@@ -158,7 +156,12 @@ class ServerSide:
 
     async def send(self, to: str, message: object) -> None:
         _require_peer(to, self._consumer)
-        await self._context.write(response_to_pb(message))
+        step = type(message).__name__
+        try:
+            async with asyncio.timeout(self._step_timeout_s):
+                await self._context.write(response_to_pb(message))
+        except TimeoutError:
+            raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
         self.answered = self.answered or isinstance(message, NoisySum)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
@@ -178,9 +181,7 @@ class ServerSide:
 class ClientSide:
     """The consumer's channel to the measurement server, over one open call."""
 
-    def __init__(
-        self, server: str, address: str, call: Any, step_timeout_s: float, max_message_bytes: int
-    ) -> None:
+    def __init__(self, server: str, address: str, call: Any, step_timeout_s: float, max_message_bytes: int) -> None:
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
         self.bytes_sent = 0
@@ -190,9 +191,7 @@ class ClientSide:
         request = request_to_pb(message)
         size = request.ByteSize()
         if size > self._max_message_bytes:
-            raise RangeError(
-                f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}"
-            )
+            raise RangeError(f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}")
         self.bytes_sent += size
         step = type(message).__name__
         try:

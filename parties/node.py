@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 import signal
 import sys
@@ -267,6 +268,7 @@ def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
 
 async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:
     """Runs one party until SIGTERM or SIGINT; `on_ready` is told the port."""
+    os.umask(0o077)  # whatever this process writes is its operator's alone
     node = PartyNode(settings, base_dir)
     await node.start()
     stop = asyncio.Event()

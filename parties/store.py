@@ -27,8 +27,14 @@ CREATE TABLE IF NOT EXISTS ledger (
     position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
 CREATE TABLE IF NOT EXISTS answers (
-    requester TEXT, request_id TEXT, content_sha256 TEXT NOT NULL, answer BLOB NOT NULL,
-    position INTEGER NOT NULL REFERENCES ledger, PRIMARY KEY (requester, request_id));
+    requester TEXT, request_id TEXT, request_digest TEXT NOT NULL, answer BLOB NOT NULL,
+    position INTEGER NOT NULL REFERENCES ledger, session TEXT NOT NULL, PRIMARY KEY (requester, request_id));
+CREATE INDEX IF NOT EXISTS answers_session ON answers (requester, session);
+CREATE TABLE IF NOT EXISTS kept_rows (
+    requester TEXT, request_id TEXT, piece INTEGER, bits BLOB NOT NULL,
+    PRIMARY KEY (requester, request_id, piece));
+CREATE TABLE IF NOT EXISTS opened (
+    one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -49,9 +55,10 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoredAnswer:
-    content_sha256: str
+    request_digest: str  # what the request id stands for
     answer: bytes
-    position: int
+    position: int  # of its charge
+    session: str
 
 
 class Store:
@@ -60,19 +67,15 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            self._db = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute(
-                "PRAGMA synchronous = FULL"
-            )  # an answer leaves only after its charge is on the disk
+            self._db.execute("PRAGMA synchronous = FULL")  # an answer leaves only after its charge is on the disk
             self._db.executescript(_SCHEMA)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise ConfigError(
                 f"{path} cannot be used as the party's database: {error}",
                 hint="is it a file that Blindfit made, on a disk with room, and may this user write it?",
@@ -106,19 +109,17 @@ class Store:
                 ) from None
 
     def reader(self) -> Transaction:
-        return Transaction(self._db, self._lock)
+        return _Reader(self)
 
 
 class Transaction:
     """Reads and writes within one transaction (or reads alone, from `Store.reader`)."""
 
-    def __init__(self, db: sqlite3.Connection, lock: threading.RLock | None = None) -> None:
+    def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._lock = lock or contextlib.nullcontext()
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        with self._lock:
-            return self._db.execute(query, values).fetchall()
+        return self._db.execute(query, values).fetchall()
 
     # --- sessions
 
@@ -160,24 +161,45 @@ class Transaction:
         return from_json_line(str(rows[0][1]), int(str(rows[0][0]))) if rows else None
 
     def add_entry(self, entry: LedgerEntry) -> None:
-        self._all(
-            "INSERT INTO ledger VALUES (?, ?, ?)", (entry.position, entry.population, to_json_line(entry))
-        )
+        self._all("INSERT INTO ledger VALUES (?, ?, ?)", (entry.position, entry.population, to_json_line(entry)))
 
     def answer(self, requester: str, request_id: str) -> StoredAnswer | None:
         rows = self._all(
-            "SELECT content_sha256, answer, position FROM answers WHERE requester = ? AND request_id = ?",
+            "SELECT request_digest, answer, position, session FROM answers WHERE requester = ? AND request_id = ?",
             (requester, request_id),
         )
         return StoredAnswer(*rows[0]) if rows else None  # type: ignore[arg-type]
 
     def add_answer(self, requester: str, request_id: str, answer: StoredAnswer) -> None:
         self._all(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
-            (requester, request_id, answer.content_sha256, answer.answer, answer.position),
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)",
+            (requester, request_id, answer.request_digest, answer.answer, answer.position, answer.session),
         )
 
+    def has_answered(self, requester: str, session: str) -> bool:
+        query = "SELECT 1 FROM answers WHERE requester = ? AND session = ? LIMIT 1"
+        return bool(self._all(query, (requester, session)))
+
+    def add_kept_piece(self, requester: str, request_id: str, piece: int, bits: bytes) -> None:
+        self._all("INSERT INTO kept_rows VALUES (?, ?, ?, ?)", (requester, request_id, piece, bits))
+
+    def kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
+        """Empty past the last one."""
+        rows = self._all(
+            "SELECT bits FROM kept_rows WHERE requester = ? AND request_id = ? AND piece = ?",
+            (requester, request_id, piece),
+        )
+        return rows[0][0] if rows else b""  # type: ignore[return-value]
+
     # --- receipts
+
+    def note_opening(self) -> None:
+        """Where the ledger ended when a server began to use it: it cannot have been restored since."""
+        self._all("INSERT OR REPLACE INTO opened SELECT 1, ifnull(max(position), 0) FROM ledger")
+
+    def position_when_opened(self) -> int:
+        rows = self._all("SELECT position FROM opened")
+        return int(str(rows[0][0])) if rows else 0
 
     def receipt_held(self, server: str, population: str) -> tuple[bytes, bytes]:
         rows = self._all(
@@ -198,10 +220,26 @@ class Transaction:
         return [row[0] for row in rows]  # type: ignore[misc]
 
     def is_acknowledged(self, statement: bytes) -> bool:
-        rows = self._all(
-            "SELECT 1 FROM rollbacks WHERE statement = ? AND acknowledged IS NOT NULL", (statement,)
-        )
+        rows = self._all("SELECT 1 FROM rollbacks WHERE statement = ? AND acknowledged IS NOT NULL", (statement,))
         return bool(rows)
 
     def acknowledge_rollbacks(self, acknowledged: str) -> None:
         self._all("UPDATE rollbacks SET acknowledged = ? WHERE acknowledged IS NULL", (acknowledged,))
+
+
+class _Reader(Transaction):
+    """Reads between the transactions of other threads."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store._db)
+        self._store = store
+
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        with self._store._lock:
+            try:
+                return super()._all(query, values)
+            except sqlite3.Error as error:
+                raise LedgerUnavailable(
+                    f"{self._store.path} could not be read ({error}): nothing was released and nothing was charged",
+                    hint="look at its disk; if it is damaged, restore a backup and tell the consumers",
+                ) from None

@@ -7,7 +7,7 @@ Model: every party may lie about itself, but it then only learns that the sessio
     1     each P_i   its version, protocol, role, parameters, their hash   Hello to every other
     2     each P_i   compare with every Hello; the first difference ends   --
 
-Departures: none.
+Departures: none. Hello keeps its fields in every version, so that another version is a line and not a riddle.
 Learns: the public parameters, which every party was proposed anyway.
 """
 
@@ -53,6 +53,7 @@ def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> 
         raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of the parameters")
     for name in sorted({*mine.parameters, *theirs.parameters}):
         _require_equal(name, mine.parameters.get(name), theirs.parameters.get(name), peer)
+    _require_equal("hash of the parameters", mine.digest.hex(), theirs.digest.hex(), peer)  # 0.0 and -0.0
 
 
 def _require_equal(field: str, ours: object, theirs: object, peer: str) -> None:

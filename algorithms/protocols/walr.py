@@ -11,6 +11,8 @@ Model: the measurement server is trusted with the labels and sees the consumer's
     4     server   joins by id, makes too long rows shorter, keeps at most m of a
                    person, sum = sum of label x row (exact integers)                     --
     5     server   sum + discrete Gaussian noise; charge and answer in one transaction   NoisySum, RowsKept ...
+
+                   (a request that was answered before goes from 2 to its stored answer)
     6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  --
 
 Departures: norms in place of the range [0, 1]; analytic in place of classic Gaussian, drawn on the integer grid; an
@@ -25,8 +27,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +55,17 @@ from algorithms.privacy.gaussian import GaussianMechanism
 from algorithms.protocols.handshake import PROTOCOL_VERSION
 from algorithms.randomness import UniformInt
 
+BATCH_BYTES = 2**21  # of one message: half of what gRPC lets through
 BATCH_ROWS = 16384
+MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
+MIN_EPSILON, MAX_EPSILON = 1e-6, 50.0
+MIN_DELTA, MAX_DELTA = 1e-100, 0.5
+NOISE_REACH = 64  # standard deviations; further noise has a chance of e^-2048
 MAX_REQUEST_ID_CHARS = 128
 KEPT_PIECE_BYTES = 2**20
 
 Bits = npt.NDArray[np.bool_]
+R = TypeVar("R")
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -132,10 +141,17 @@ class ConsumerRows:
     ids: tuple[str, ...]
     weights: IntegerRows  # (n_rows, n_columns)
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[WeightRows]:
+    def batches(self, batch_rows: int | None = None) -> Iterator[WeightRows]:
+        """By default as many rows as surely fit in one message; the answer does not depend on it."""
+        batch_rows = batch_rows or self._rows_that_fit()
         for start in range(0, len(self.ids), batch_rows):
             stop = start + batch_rows
             yield WeightRows(self.ids[start:stop], self.weights[start:stop])
+
+    def _rows_that_fit(self) -> int:
+        longest = max(map(len, self.ids), default=0)
+        row_bytes = 4 * (int(self.weights.shape[1]) + longest + 1)  # a character has at most 4 bytes
+        return min(BATCH_ROWS, max(1, BATCH_BYTES // row_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +254,30 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     require(1 <= request.norm_bound <= fixed_point.MAX_NORM_BOUND, "norm_bound", "is out of range")
     require(0 <= request.max_rows_per_person <= 2**16, "max_rows_per_person", "is out of range")
     require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
-    require(0 < request.epsilon <= 50, "epsilon", "is not between 0 and 50")
-    require(0 < request.delta < 0.5, "delta", "is not between 0 and .5")
+    low_epsilon, high_epsilon = MIN_EPSILON, MAX_EPSILON
+    require(
+        low_epsilon <= request.epsilon <= high_epsilon,
+        "epsilon",
+        f"is not between {low_epsilon:g} and {high_epsilon:g}",
+    )
+    require(MIN_DELTA <= request.delta < MAX_DELTA, "delta", f"is not between {MIN_DELTA:g} and {MAX_DELTA:g}")
     require(request.mechanism in gaussian.NOISE_MULTIPLIERS, "mechanism", "is unknown")
     require(request.mechanism != "classic" or request.epsilon < 1, "mechanism", "classic needs epsilon < 1")
     try:
-        mechanism_of(request)
+        noise_std = math.sqrt(mechanism_of(request).sigma_squared)
     except RangeError:
-        require(
-            False, "frac_bits", "the noise would be smaller than 65,536 grid steps: take more fraction bits"
-        )
+        noise_std = 0.0
+    require(noise_std > 0, "frac_bits", "the noise would be smaller than 65,536 grid steps: take more fraction bits")
+    reach = request.n_rows * request.norm_bound + NOISE_REACH * noise_std
+    require(reach < 2**63, "frac_bits", "the noisy sum would not fit in 64 bits: take fewer fraction bits")
+
+
+def request_digest(request: AggregateOpen) -> bytes:
+    """Of all that the answer depends on: one request id stands for one such digest."""
+    not_content = ("protocol_version", "request_id", "content_sha256", "receipt", "receipt_signature", "session")
+    names = [f.name for f in fields(request) if f.name not in not_content]
+    content = {name: getattr(request, name) for name in names}
+    return parameters_digest({**content, "rows": request.content_sha256.hex()})
 
 
 def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
@@ -281,7 +311,7 @@ class Tally:
         self.content.update(batch)
         labels, kept = join(batch.ids)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)
-        self.sums += rows[(labels != 0) & kept].sum(axis=0, dtype=np.int64)
+        self.sums += _weighted_sum((labels != 0) & kept, rows)
         self.rows += len(batch.ids)
         self.rows_kept += int(kept.sum())
         self.rows_scaled += scaled
@@ -305,9 +335,22 @@ class Tally:
         self._keep(np.zeros(0, np.bool_), last=True)
 
 
+def _weighted_sum(chosen: Bits, rows: IntegerRows) -> npt.NDArray[np.int64]:
+    """The same work whatever is chosen; exact, as MAX_BATCH_ROWS says.
+
+    To pick out the rows with a label would take a time that tells their number to whoever sends a batch again and again
+    and never lets it be charged.
+    """
+    return (chosen.astype(np.float64) @ rows.astype(np.float64)).astype(np.int64)
+
+
 def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOpen, *, consumer: str) -> None:
     n = len(batch.ids)
-    if n == 0 or batch.weights.shape != (n, request.n_columns):
+    if not 0 < n <= MAX_BATCH_ROWS:
+        raise MalformedMessage(
+            culprit=consumer, field="ids", reason=f"not 1 to {MAX_BATCH_ROWS} in a batch", step="WeightRows"
+        )
+    if batch.weights.shape != (n, request.n_columns):
         raise MalformedMessage(
             culprit=consumer,
             field="weights",
@@ -315,9 +358,7 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
             step="WeightRows",
         )
     if rows_before + n > request.n_rows:
-        raise MalformedMessage(
-            culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows"
-        )
+        raise MalformedMessage(culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,9 +432,7 @@ async def receive_kept(answer: NoisySum, request: AggregateOpen, server: str, ch
         packed += piece
     kept = np.unpackbits(np.frombuffer(packed, np.uint8), count=request.n_rows).astype(np.bool_)
     if int(kept.sum()) != answer.rows_kept:
-        raise MalformedMessage(
-            culprit=server, field="bits", reason="do not add up to rows_kept", step="RowsKept"
-        )
+        raise MalformedMessage(culprit=server, field="bits", reason="do not add up to rows_kept", step="RowsKept")
     return kept
 
 
@@ -407,43 +446,48 @@ class Desk(Protocol):
 
     def keep_bits(self, bits: bytes) -> object: ...
 
-    def kept_pieces(self) -> Iterator[bytes]: ...
+    def kept_pieces(self) -> Iterator[bytes]:
+        """Which rows counted in the answer; kept with it, so that they belong to each other for good."""
+        ...
 
     def release(self, tally: Tally) -> NoisySum:
         """Draws, charges and stores in one transaction; the same request gets the stored answer."""
 
-    def in_background(self, work: Callable[[], object]) -> Awaitable[object]: ...
+    def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
+        """Off the event loop: hashing, the database, the noise."""
+        ...
 
 
 async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) -> NoisySum:
     request = await channel.receive(consumer, AggregateOpen)
     step_2_check(request, consumer=consumer)
-    stored = desk.admit(request)
-    if stored is not None and stored.rows_kept == request.n_rows:
-        await channel.send(consumer, Opened(0))
-        await channel.send(consumer, stored)
-        return stored
-    await channel.send(consumer, Opened(1))
+    answer = await desk.in_background(lambda: desk.admit(request))
+    await channel.send(consumer, Opened(int(answer is None)))
+    if answer is None:
+        tally = await receive_rows(request, consumer, channel, desk)
+        answer = await desk.in_background(lambda: desk.release(tally))
+    await channel.send(consumer, answer)
+    if answer.rows_kept < request.n_rows:
+        pieces = desk.kept_pieces()
+        while piece := await desk.in_background(lambda: next(pieces, b"")):
+            await channel.send(consumer, RowsKept(piece))
+    return answer
+
+
+async def receive_rows(request: AggregateOpen, consumer: str, channel: Channel, desk: Desk) -> Tally:
     tally = Tally(request, desk.keep_bits)
     while tally.rows < request.n_rows:
         batch = await channel.receive(consumer, WeightRows)
-        await desk.in_background(lambda batch=batch: tally.add(batch, desk.join, consumer=consumer))  # type: ignore[misc]
+        await desk.in_background(partial(tally.add, batch, desk.join, consumer=consumer))
     await channel.receive(consumer, RowsEnd)
     tally.finish(consumer=consumer)
-    answer = desk.release(tally)
-    await channel.send(consumer, answer)
-    if answer.rows_kept < request.n_rows:
-        for piece in desk.kept_pieces():
-            await channel.send(consumer, RowsKept(piece))
-    return answer
+    return tally
 
 
 # --- the specification: both seats in one process, no channel ---------------------------------------
 
 
-def run_locally(
-    rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str, int], uniform: UniformInt
-) -> NoisySum:
+def run_locally(rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str, int], uniform: UniformInt) -> NoisySum:
     """One label for each row, unit = row, no ledger: what the two roles compute, on one page."""
     step_2_check(request, consumer="active")
     tally = Tally(request, lambda _: None)

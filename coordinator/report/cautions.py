@@ -17,9 +17,10 @@ def _infeasible(facts: Figures) -> str:
     fit = facts.fit
     if fit.feasible is not False:
         return ""
+    reason = f": {fit.feasibility}" if fit.feasibility else ""  # known at the active party alone
     treated = {"clip": "it was clipped before the fit", "project": "it was projected before the fit"}
     return (
-        f"No labels could give the released noisy mean: {fit.feasibility}. The noise is large for these rows; "
+        f"No labels could give the released noisy mean{reason}. The noise is large for these rows; "
         f"{treated.get(fit.mu, 'only the regulariser keeps the weights finite')} (l2 = {figure(fit.l2)}). "
         "More rows, fewer features or a larger epsilon would help."
     )
@@ -40,9 +41,7 @@ def _not_counted(facts: Figures) -> str:
     if not rows.not_counted:
         return ""
     why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
-    return (
-        f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}. The model was trained without them."
-    )
+    return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
 
 
 def _clipped(facts: Figures) -> str:
@@ -51,7 +50,8 @@ def _clipped(facts: Figures) -> str:
         return ""
     return (
         f"{counted(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "
-        f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer and adds more noise."
+        f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer and adds more "
+        "noise."
     )
 
 

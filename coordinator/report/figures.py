@@ -96,11 +96,13 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     DataError: names the party and the figure that is missing or not what it must be.
     """
     by_role = {party["role"]: name for name, party in report["parties"].items()}
+    if not {"active", "measurement"} <= by_role.keys():
+        raise DataError("the report names no active party and measurement server")
     active = by_role["active"]
     summary = report["parties"][active]["summary"]
     return Figures(
         active=active,
-        server=by_role.get("measurement", "the measurement server"),
+        server=by_role["measurement"],
         rows=read(RowFigures, summary, active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=read(FitFigures, summary, active, "fit"),

@@ -55,9 +55,7 @@ def statement_text(sections: Iterable[Section]) -> str:
     return "\n".join(
         section.title
         + "\n"
-        + textwrap.fill(
-            " ".join(section.sentences), TEXT_WIDTH, initial_indent=indent, subsequent_indent=indent
-        )
+        + textwrap.fill(" ".join(section.sentences), TEXT_WIDTH, initial_indent=indent, subsequent_indent=indent)
         for section in sections
     )
 
@@ -66,7 +64,7 @@ def two_sentences(facts: Figures) -> str:
     privacy = facts.privacy
     return (
         f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
-        f"{facts.active} learnt one noisy sum for each column and no label. "
+        f"{facts.active} learnt only one noisy sum for each column. "
         f"{facts.server} saw the ids and the clipped rows that were trained on, and is trusted: "
         "if it colludes with anyone, the labels are known."
     )
@@ -84,9 +82,9 @@ def _unit(facts: Figures) -> Section:
         )
     else:
         scope = (
-            f"The protected unit is {facts.privacy.unit}.",
-            "A person with several rows is protected only row by row. For k rows of one person, epsilon is up to k times "
-            "as large and delta grows as well.",
+            f"The protected unit is {facts.privacy.unit}: whether it is 0 or 1.",
+            "A person with several rows is protected only row by row. For k rows of one person, epsilon is up to k "
+            "times as large and delta grows as well.",
         )
     return Section("unit", "What is protected", scope)
 
@@ -104,8 +102,8 @@ def _epsilon(facts: Figures) -> Section:
         "Epsilon",
         (
             f"epsilon = {figure(epsilon)}.",
-            "For every pair of neighbours and every set of outcomes, the probability under one is at most e^epsilon times "
-            f"the probability under the other, plus delta; e^epsilon = {figure(math.exp(epsilon))}.",
+            "For every pair of neighbours and every set of outcomes, the probability under one is at most e^epsilon "
+            f"times the probability under the other, plus delta; e^epsilon = {figure(math.exp(epsilon))}.",
         ),
     )
 
@@ -128,7 +126,7 @@ def _mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            f"{privacy.mechanism}.",
+            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}.",
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and {facts.server} enforces it.",
             f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
             f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
@@ -144,7 +142,8 @@ def _noise(facts: Figures) -> Section:
         "Noise",
         (
             f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
-            f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over {counted(facts.rows.trained, 'row')}.",
+            f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
+            f"{counted(facts.rows.trained, 'row')}.",
             "It is drawn from the operating system's generator; no seed of the job enters it.",
         ),
     )
@@ -152,14 +151,14 @@ def _noise(facts: Figures) -> Section:
 
 def _composition(facts: Figures) -> Section:
     privacy = facts.privacy
-    releases = counted(privacy.releases, "release")
+    releases = counted(privacy.releases, "release") + (", which" if privacy.releases == 1 else ", which together")
     return Section(
         "composition",
         "What it was composed with",
         (
             f"All releases about the population {privacy.population} share one budget: epsilon "
             f"{figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}.",
-            f"After this job the ledger holds {releases}, which together spent epsilon {figure(privacy.spent_epsilon)}; "
+            f"After this job the ledger holds {releases} spent epsilon {figure(privacy.spent_epsilon)}; "
             f"{figure(privacy.left_epsilon)} is left.",
             "Epsilons are composed by an accountant, not added. A release that would pass the budget is refused.",
             "The same request again gets the stored answer: no new noise, no new charge.",
@@ -203,18 +202,14 @@ def _server_learnt(facts: Figures) -> Section:
 
 def _coordinator_learnt(facts: Figures, *, all_here: bool) -> Section:
     sentences = [
-        "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and columns; "
-        "the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
+        "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
+        "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
         "No row, id, label, sum, weight, probability or gradient.",
     ]
-    if facts.fit.feasible is False:
-        sentences.append(
-            "The reason why the released mean is infeasible may quote one of its coordinates, noise included."
-        )
     if all_here:
         sentences.append(
-            "In this run, however, all parties ran on this machine: who can read its files sees all of them, and this report "
-            f"shows the model of {facts.active}. Between organisations the coordinator never gets it."
+            "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
+            f"this report shows the model of {facts.active}. Between organisations the coordinator never gets it."
         )
     return Section("learnt-coordinator", "What the coordinator learnt", tuple(sentences))
 
@@ -230,11 +225,12 @@ def _collusion(facts: Figures) -> Section:
         "Who may collude with whom",
         (
             f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
-            f"If it colludes with anyone, every label is revealed to them, and so are the rows that {facts.active} sent.",
+            f"If it colludes with anyone, every label is revealed to them, and so is every row that {facts.active} "
+            "sent.",
             f"{facts.active} is not trusted with labels: whatever it sends, it learns no more than the budget allows.",
-            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn together "
-            f"about the labels of {privacy.population} is bounded by the budget, {budget}.",
-            "Who only watches the network sees who talks to whom, when, and how much; the connections are encrypted.",
+            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
+            f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
+            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
         ),
     )
 
@@ -246,7 +242,7 @@ def _not_covered() -> Section:
         (
             "Features, ids, and which rows there are. A model depends on its owner's features without any noise: "
             "consider that before giving it away.",
-            "What follows from a true correlation: a good model predicts labels, also of people who are not in the data.",
+            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
             "How long a computation takes.",
         ),
     )

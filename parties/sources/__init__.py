@@ -11,14 +11,13 @@ which could be a label.
 
 from parties.sources.origin import Column
 from parties.sources.settings import DatasetSettings
-from parties.sources.source import RowBatch, Source, duplicate_ids, open_source, refuse_duplicate_ids
+from parties.sources.source import DuplicateSearch, RowBatch, Source, open_source
 
 __all__ = [
     "Column",
     "DatasetSettings",
+    "DuplicateSearch",
     "RowBatch",
     "Source",
-    "duplicate_ids",
     "open_source",
-    "refuse_duplicate_ids",
 ]

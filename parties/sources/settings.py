@@ -23,7 +23,7 @@ class DatasetSettings(BaseModel):
         person: The column that names whose row it is, where a person may have several.
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number.
-        features: The columns to learn from, or "rest": every other column of numbers.
+        features: The columns to learn from, all of numbers, or "rest": every other column.
         missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
             row, or put the column's `mean` in its place (which reads the table twice).
         made_by: The command that makes the file, shown when the file does not exist.

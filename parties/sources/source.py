@@ -172,35 +172,43 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
+    """Every other column. One that does not hold numbers is an error when it is read: leaving it out in silence would
+    let a single bad cell of a CSV file take its column out of the model."""
     keys = settings.key_columns()
-    rest = tuple(column.name for column in reader.columns() if column.is_number and column.name not in keys)
+    rest = tuple(name for name in reader.names if name not in keys)
     if not rest:
-        raise reader.origin.error("no other column holds numbers", hint="name the columns in `features`")
+        raise reader.origin.error("there is no other column", hint="name the columns in `features`")
     return rest
 
 
-def duplicate_ids(source: Source) -> tuple[int, int] | None:
-    """(earlier row, row) of the first row whose id came before, or None; takes 24 bytes a row."""
-    keys = HashKeys.random()
-    parts = [
-        (batch.rows, *hash_texts(batch.ids, keys))
-        for batch in source.batches(persons=False, labels=False, features=False)
-    ]
-    rows, high, low = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((rows, low, high))
-    high, low, rows = high[order], low[order], rows[order]
-    again = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
-    if not again.size:
-        return None
-    first = again[np.argmin(rows[again + 1])]
-    return int(rows[first]), int(rows[first + 1])
+class DuplicateSearch:
+    """Looks for ids that come twice, beside another pass over the rows. 24 bytes a row of memory."""
 
+    def __init__(self) -> None:
+        self._keys = HashKeys.random()
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = []
 
-def refuse_duplicate_ids(source: Source) -> None:
-    """Raises the DataError that names both rows of the first duplicate."""
-    if found := duplicate_ids(source):
-        earlier, later = found
-        raise duplicate_error(source, earlier, later)
+    def add(self, batch: RowBatch) -> None:
+        self._parts.append((batch.rows, *hash_texts(batch.ids, self._keys)))
+
+    def first(self) -> tuple[int, int] | None:
+        """The first row whose id an earlier row has: (the earlier row, this row), or None."""
+        rows, high, low = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        in_order = np.sort(high)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return None
+        order = np.lexsort((rows, low, high))
+        high, low, rows = high[order], low[order], rows[order]
+        again = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
+        if not again.size:
+            return None
+        first = again[np.argmin(rows[again + 1])]
+        return int(rows[first]), int(rows[first + 1])
+
+    def refuse_duplicates(self, source: Source) -> None:
+        """Raises the DataError that names both rows of the first duplicate."""
+        if found := self.first():
+            raise duplicate_error(source, *found)
 
 
 def duplicate_error(source: Source, earlier: int, later: int) -> DataError:

@@ -19,7 +19,7 @@ from algorithms.privacy.discrete_gaussian import discrete_laplace, sample, sampl
 from algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
 from algorithms.randomness import UniformInt, system_uniform
 
-from .noise_checks import FALSE_ALARM, Draw, chi_square_p_value, faults_of_normal, rejected_by_majority
+from tests.privacy.noise_checks import FALSE_ALARM, Draw, chi_square_p_value, faults_of_normal, rejected_by_majority
 
 STD = LEAST_STD_STEPS
 SIZES = [

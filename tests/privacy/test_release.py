@@ -11,7 +11,7 @@ import pytest
 
 from algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
 
-from .noise_checks import empirical_epsilon
+from tests.privacy.noise_checks import empirical_epsilon
 
 FRAC_BITS = 16
 SENSITIVITY = 2**FRAC_BITS  # one, in grid steps: the norm to which rows are clipped

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from algorithms.errors import DataError
-from parties.sources import Column, duplicate_ids, refuse_duplicate_ids
+from parties.sources import Column, DuplicateSearch
 from tests.sources.tables import read, source_of, write, write_text
 
 KINDS = ["csv", "parquet", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
@@ -33,9 +33,16 @@ def server(request, kind):
     return request.getfixturevalue("postgres") if kind == "postgresql" else None
 
 
+def searched(source):
+    search = DuplicateSearch()
+    for batch in source.batches(persons=False, labels=False, features=False):
+        search.add(batch)
+    return search
+
+
 def test_every_kind_gives_the_same_batches(tmp_path, kind, server):
     url = write(tmp_path, kind, TABLE, server)
-    source = source_of(tmp_path, url, person="who", label="y", features="rest", batch_rows=10)
+    source = source_of(tmp_path, url, person="who", label="y", features=["age", "wage"], batch_rows=10)
     assert source.feature_names == ("age", "wage")
     batches = list(source.batches())
     assert [len(batch) for batch in batches] == [10, 10, 3]
@@ -50,6 +57,14 @@ def test_every_kind_gives_the_same_batches(tmp_path, kind, server):
     assert features.tolist() == [list(row) for row in zip(TABLE["age"], TABLE["wage"], strict=True)]
     assert all(batch.features.flags.c_contiguous and batch.features.dtype == np.float64 for batch in batches)
     assert all(batch.ids.type == pa.string() for batch in batches)
+
+
+def test_rest_is_every_other_column_and_one_without_numbers_is_an_error(tmp_path, kind, server):
+    url = write(tmp_path, kind, {name: TABLE[name] for name in ("id", "age", "wage")}, server)
+    assert source_of(tmp_path, url, features="rest").feature_names == ("age", "wage")
+    url = write(tmp_path, kind, TABLE, server)
+    with pytest.raises(DataError, match="column (who|town)"):
+        read(tmp_path, url, label="y", features="rest")
 
 
 def test_named_features_keep_their_order_and_other_roles_are_absent(tmp_path, kind, server):
@@ -134,14 +149,14 @@ def test_first_duplicate_id_names_both_rows(tmp_path, kind, server):
     ids = [f"a{i}" for i in range(50)]
     ids[40], ids[31], ids[44] = ids[30], ids[2], ids[2]
     source = source_of(tmp_path, write(tmp_path, kind, {"id": ids}, server), batch_rows=16)
-    assert duplicate_ids(source) == (3, 32)
+    assert searched(source).first() == (3, 32)
     lines = (" (line 33)", " (line 4)") if kind == "csv" else ("", "")
     with pytest.raises(DataError) as caught:
-        refuse_duplicate_ids(source)
+        searched(source).refuse_duplicates(source)
     assert str(caught.value).endswith(f"row 32{lines[0]}, column id: the id is that of row 3{lines[1]} again")
 
 
 def test_no_duplicate_ids(tmp_path):
     source = source_of(tmp_path, write(tmp_path, "csv", TABLE))
-    assert duplicate_ids(source) is None
-    refuse_duplicate_ids(source)
+    assert searched(source).first() is None
+    searched(source).refuse_duplicates(source)

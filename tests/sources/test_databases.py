@@ -141,7 +141,7 @@ class TestPostgresql:
             "CREATE TABLE own (id numeric(20), price numeric(10, 2), ok boolean, at date)",
             "INSERT INTO own VALUES (12345678901234567890, 1.25, true, now()), (7, NULL, false, now())",
         )
-        source = source_of(tmp_path, postgres.url("own"), label="ok", features="rest", missing="mean")
+        source = source_of(tmp_path, postgres.url("own"), label="ok", features=["price"], missing="mean")
         assert source.feature_names == ("price",)
         (batch,) = source.batches()
         assert batch.ids.to_pylist() == ["12345678901234567890", "7"]

@@ -71,6 +71,6 @@ def test_keys_survive_writing_and_are_not_shown():
 
 
 def test_too_long_a_text_is_named_by_its_position():
-    with pytest.raises(DataError, match="^id number 2 is longer than 256 bytes$"):
+    with pytest.raises(DataError, match=r"^id number 2 is longer than 256 bytes$"):
         hash_texts(["a", "x" * (MAX_TEXT_BYTES + 1)], KEYS)
     hash_texts(["x" * MAX_TEXT_BYTES], KEYS)

@@ -1,0 +1,250 @@
+"""WALR: what privacy costs in accuracy, and what the whole job costs in time.
+
+    python -m benchmarks.walr [--json FILE] [--rows 1000000] [--features 50]
+
+1. `gain_kept`: the RAND data (in statsmodels), 30 % held out; the private model's part of the non-private gain in log
+   loss over the constant, median of 5 draws of the noise at each epsilon.
+2. `time_over_sklearn`: rows x features from parquet, an active party and a measurement server as two processes that are
+   up, the whole job from its proposal to its stored model, over scikit-learn's LogisticRegression (its defaults, lbfgs)
+   on the same standardised and rounded training matrix in memory. Medians; one repetition of each in turn.
+3. The hybrid gradient beside the ordinary minibatch: benchmarks/hybrid_gradient.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from sklearn.linear_model import LogisticRegression
+
+from algorithms import fixed_point
+from algorithms.protocols import walr
+from algorithms.protocols.walr import ConsumerRows, ReleaseSettings
+from algorithms.randomness import system_uniform
+from algorithms.statistics import metrics, walr_defaults
+from algorithms.statistics.logistic import QuantisedRows
+from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from algorithms.statistics.solvers import SolverSettings
+from algorithms.statistics.walr_fit import fit_released
+from algorithms.statistics.walr_model import WALRModel
+from benchmarks import hybrid_gradient, machine
+from coordinator.job import Job, load_job
+from coordinator.jobs import drive
+from coordinator.launcher import launch
+from parties.active import prepare_rows
+from parties.settings import PartySettings, load_settings
+from parties.sources import open_source
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"
+DELTA = 1e-5
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+DRAWS = 5
+FRAC_BITS = 16
+REPETITIONS = 3
+
+Floats = NDArray[np.float64]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--features", type=int, default=50)
+    options = parser.parse_args()
+    console = Console()
+    result: dict[str, Any] = {"machine": machine.describe()}
+    result["accuracy"] = accuracy()
+    show_accuracy(result["accuracy"], console)
+    result["job"] = whole_job(options.rows, options.features)
+    show_job(result["job"], console)
+    result["hybrid_gradient"] = hybrid_gradient.measure(console)
+    result |= {key: result["job"][key] for key in ("rows_per_s", "time_over_sklearn", "server_peak_mib")}
+    result["gain_kept"] = {str(row["epsilon"]): row["gain_kept"] for row in result["accuracy"]["rows"]}
+    console.print_json(
+        data={key: result[key] for key in ("rows_per_s", "time_over_sklearn", "server_peak_mib", "gain_kept")}
+    )
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+# --- accuracy on real data -------------------------------------------------------------------------------
+
+
+def rand_data() -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    from statsmodels.datasets import randhie
+
+    data = randhie.load_pandas().data
+    y = (data["mdvis"] > 0).to_numpy()
+    x = data.drop(columns="mdvis").to_numpy(np.float64)
+    return x, y, np.random.default_rng(7).random(len(y)) < 0.3
+
+
+def accuracy() -> dict[str, Any]:
+    x, y, held_out = rand_data()
+    train, test = (x[~held_out], y[~held_out]), (x[held_out], y[held_out])
+    constant = metrics.log_loss(test[1], np.full(len(test[1]), train[1].mean()))
+    standardiser = Standardiser.fit([train[0]])
+    plain = LogisticRegression(C=np.inf, tol=1e-8).fit(standardiser.transform(train[0]), train[1])
+    best = metrics.log_loss(test[1], plain.predict_proba(standardiser.transform(test[0]))[:, 1])
+    rows = [accuracy_at(epsilon, train, test, standardiser, constant, best) for epsilon in EPSILONS]
+    return {"data": "RAND health insurance", "constant": constant, "non_private": best, "draws": DRAWS, "rows": rows}
+
+
+def accuracy_at(
+    epsilon: float,
+    train: tuple[Floats, Floats],
+    test: tuple[Floats, Floats],
+    standardiser: Standardiser,
+    constant: float,
+    best: float,
+) -> dict[str, Any]:
+    losses = [
+        metrics.log_loss(test[1], private_model(epsilon, *train, standardiser).probabilities(test[0]))
+        for _ in range(DRAWS)
+    ]
+    kept = [metrics.gain_kept(loss, best, constant) for loss in losses]
+    return {
+        "epsilon": epsilon,
+        "log_loss": statistics.median(losses),
+        "gain_kept": statistics.median(kept),
+        "least": min(kept),
+        "most": max(kept),
+    }
+
+
+def private_model(epsilon: float, x: Floats, y: Floats, standardiser: Standardiser) -> WALRModel:
+    """The protocol's own steps with both seats in this process, fresh noise from the system's generator."""
+    columns = append_constant(standardiser.transform(x))
+    bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(row_norms(columns)), FRAC_BITS)
+    ids = tuple(map(str, range(len(y))))
+    rows = ConsumerRows(ids, fixed_point.quantise_rows(columns, bound, FRAC_BITS))
+    request = walr.step_1_open(rows, bound, ReleaseSettings("rand", "1", epsilon, DELTA, frac_bits=FRAC_BITS))
+    answer = walr.run_locally(rows, request, dict(zip(ids, y.astype(int), strict=True)), system_uniform)
+    mu, noise_std = walr.step_6_mean(answer, request)
+    norm_bound = bound * 2.0**-FRAC_BITS
+    fit = fit_released(
+        QuantisedRows(rows.weights, FRAC_BITS),
+        mu,
+        noise_std=noise_std,
+        norm_bound=norm_bound,
+        epsilon=epsilon,
+        settings=SolverSettings(l2=0.0),
+    )
+    return WALRModel(standardiser, fit.result.weights, True, norm_bound)
+
+
+def show_accuracy(result: dict[str, Any], console: Console) -> None:
+    table = Table(
+        "epsilon", "log loss", "gain kept", "least", "most",
+        title=f"RAND: constant {result['constant']:.4f}, non-private {result['non_private']:.4f}; medians of {DRAWS} draws",
+    )  # fmt: skip
+    for row in result["rows"]:
+        shares = [f"{row[name]:.1%}" for name in ("gain_kept", "least", "most")]
+        table.add_row(f"{row['epsilon']:g}", f"{row['log_loss']:.4f}", *shares)
+    console.print(table)
+
+
+# --- the whole job -----------------------------------------------------------------------------------------
+
+
+def whole_job(rows: int, features: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="blindfit-bench-") as temporary:
+        directory = Path(temporary)
+        generate(directory / "data", rows, features)
+        for name in ("job.toml", "advertiser.toml", "publisher.toml"):
+            shutil.copy(EXAMPLE / name, directory / name)
+        job = load_job(directory / "job.toml")
+        # Generous budgets: every repetition is a release of its own, so that none is answered from the store.
+        publisher = (directory / "publisher.toml").read_text().replace("epsilon = 4.0", "epsilon = 50.0")
+        (directory / "publisher.toml").write_text(publisher)
+        x, y = training_matrix(directory, job)
+        runs = [(run_job(directory, i), time_sklearn(x, y)) for i in range(REPETITIONS)]
+    return summarise(runs, len(y), features)
+
+
+def generate(out: Path, rows: int, features: int) -> None:
+    people = round(rows / 3.3)
+    command = [sys.executable, EXAMPLE / "generate.py", "--people", people, "--rows-per-person", 3.3]
+    command += ["--features", features, "--positive-rate", 0.05, "--out", out]
+    subprocess.run(list(map(str, command)), check=True)
+
+
+def run_job(directory: Path, repetition: int) -> dict[str, Any]:
+    job = load_job(directory / "job.toml", [f"privacy.release=run-{repetition}"])
+    started = time.perf_counter()
+    with launch(job, directory, directory / "out") as launched:
+        up_s = time.perf_counter() - started
+        session = drive(job, launched, Console(quiet=True))
+    advertiser, publisher = session.summaries["advertiser"], session.summaries["publisher"]
+    return {
+        "launch_s": up_s,
+        "job_s": session.seconds["job"],
+        **{name.removeprefix("timing."): advertiser[name] for name in advertiser if name.startswith("timing.")},
+        "bytes_sent": advertiser["bytes_sent"],
+        "rows_sent": advertiser["rows.trained"] + advertiser["rows.not_counted"],  # type: ignore[operator]
+        "active_peak_mib": advertiser["peak_memory_mib"],
+        "server_peak_mib": publisher["peak_memory_mib"],
+    }
+
+
+def training_matrix(directory: Path, job: Job) -> tuple[Floats, NDArray[np.int8]]:
+    """The very rows that the job trains on, as scikit-learn takes them."""
+    import pyarrow.parquet as pq
+
+    settings = load_settings(directory / "advertiser.toml", [], PartySettings)
+    source = open_source(settings.datasets["impressions"], directory, "impressions")
+    prepared = prepare_rows(source, job.parameters(), lambda *_: None)
+    table = pq.read_table(directory / "data" / "conversions.parquet")
+    labels = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
+    x = prepared.train.weights[:, :-1] * 2.0**-job.walr.frac_bits
+    return x, np.array([labels[i] for i in prepared.train.ids], np.int8)
+
+
+def time_sklearn(x: Floats, y: NDArray[np.int8]) -> float:
+    started = time.perf_counter()
+    LogisticRegression().fit(x, y)
+    return time.perf_counter() - started
+
+
+def summarise(runs: list[tuple[dict[str, Any], float]], n_train: int, features: int) -> dict[str, Any]:
+    jobs, sklearn_s = [run for run, _ in runs], [seconds for _, seconds in runs]
+    median = {name: statistics.median(run[name] for run in jobs) for name in jobs[0]}
+    return {
+        **median,
+        "training_rows": n_train,
+        "features": features,
+        "sklearn_s": statistics.median(sklearn_s),
+        "rows_per_s": round(median["rows_sent"] / median["job_s"]),
+        "aggregate_rows_per_s": round(median["rows_sent"] / median["aggregate_s"]),
+        "time_over_sklearn": round(statistics.median(run["job_s"] / s for run, s in runs), 2),
+        "fit_over_sklearn": round(statistics.median(run["fit_s"] / s for run, s in runs), 2),
+        "runs": jobs,
+    }
+
+
+def show_job(result: dict[str, Any], console: Console) -> None:
+    table = Table(
+        "figure",
+        "median",
+        title=f"{result['training_rows']:,} training rows x {result['features']} features, two processes",
+    )
+    for name, value in result.items():
+        if name != "runs":
+            table.add_row(name, f"{value:,.3g}" if isinstance(value, float) else f"{value:,}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What report.json holds: everything that the pages and the terminal then show."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from algorithms.errors import DataError, MalformedMessage
+from algorithms.messages import ParameterValue
+from algorithms.privacy.ledger import Receipt
+from algorithms.statistics.walr_model import WALRModel
+from coordinator.report.statement import privacy_statement
+from coordinator.session import JobSession
+from parties.node import VERSION
+
+
+def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:
+    """Args:
+    parties_here: whose own report and model are in `out/<name>/`; of the others only their summary is known.
+
+    Raises:
+        MalformedMessage, DataError: a party's summary is not what a report can be made of.
+    """
+    content = {
+        **_header(session.id, session.job.name, session.job.protocol, session.state),
+        "job": session.job.model_dump(mode="json", exclude_none=True),
+        "parties": {name: _party(session, name) for name in session.job.parties},
+        "seconds": dict(session.seconds),
+        "parties_here": list(parties_here),
+        **_files_here(session.id, out, parties_here),
+    }
+    return _complete(content)
+
+
+def content_of_party(directory: Path) -> dict[str, Any]:
+    """The same, from what one party wrote into its own directory.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    path = directory / "report.json"
+    report = read_json(path)
+    if "parties" in report:
+        raise DataError(f"{path} is a whole job's report, not a party's", hint="its report.html is beside it")
+    try:
+        name, job = str(report["party"]), dict(report["job"])
+        model = _model(directory)
+        content = {
+            **_header(str(report["session"]), str(report["session"]), str(job["protocol"]), "DONE"),
+            "job": nested(job, name),
+            "parties": {
+                name: {"role": str(report["role"]), "dataset": "", "summary": report},
+                **_server_named_in(report["privacy"]["receipt"]),
+            },
+            "seconds": {},
+            "parties_here": [],
+            "models": {} if model is None else {name: model},
+            "party_reports": {name: report},
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DataError(f"{path} is not the report of an active party") from None
+    return _complete(content)
+
+
+def _server_named_in(receipt: str) -> dict[str, Any]:
+    """A party's report names no peer, but the receipt that it holds does."""
+    server = Receipt.from_statement(receipt.encode()).server
+    return {str(server): {"role": "measurement", "dataset": "", "summary": {}}}
+
+
+def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any]:
+    return {
+        "blindfit": VERSION,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "session": session,
+        "name": name,
+        "protocol": protocol,
+        "state": state,
+    }
+
+
+def _complete(content: dict[str, Any]) -> dict[str, Any]:
+    check_finite(content, "the report")
+    statement = [asdict(section) for section in privacy_statement(content)]
+    return {**content, "privacy_statement": statement}
+
+
+# --- what the parties told the coordinator ---------------------------------------------------------------
+
+
+def _party(session: JobSession, name: str) -> dict[str, Any]:
+    party = session.job.parties[name]
+    return {
+        "role": party.role,
+        "dataset": party.dataset,
+        "summary": nested(session.summaries.get(name, {}), name),
+    }
+
+
+def nested(flat: Mapping[str, ParameterValue], party: str) -> dict[str, Any]:
+    """{"a.b": 1} -> {"a": {"b": 1}}."""
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        *parents, last = path.split(".")
+        table = tree
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise MalformedMessage(culprit=party, field="summary", reason="has a name that is value and table")
+        if last in table:
+            raise MalformedMessage(culprit=party, field="summary", reason="has a name that is value and table")
+        table[last] = list(value) if isinstance(value, tuple) else value
+    return tree
+
+
+def check_finite(value: object, path: str) -> None:
+    """JSON has no NaN, and a page should show none."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DataError(f"{path} is not a finite number")
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        check_finite(item, f"{path}: {name}" if path == "the report" else f"{path}.{name}")
+
+
+# --- what parties on this machine wrote for themselves -----------------------------------------------------
+
+
+def _files_here(session: str, out: Path, parties_here: list[str]) -> dict[str, Any]:
+    reports, found = {}, {}
+    for name in parties_here:
+        path = out / name / "report.json"
+        report = read_json(path) if path.exists() else {}
+        # The directory may hold an earlier run's files.
+        if report.get("session") != session:
+            continue
+        reports[name] = report
+        model = _model(out / name)
+        if model is not None:
+            found[name] = model
+    return {"models": found, "party_reports": reports}
+
+
+def _model(directory: Path) -> dict[str, Any] | None:
+    path = directory / "model.json"
+    if not path.exists():
+        return None
+    content = read_json(path)
+    try:
+        WALRModel.from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return content
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is not JSON") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path} is not a table")
+    return content

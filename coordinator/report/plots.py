@@ -1,0 +1,117 @@
+"""Plots as inline SVG: no script, no font file, colours from the page's own scheme."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from coordinator.report.figures import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_BARS = 30
+MOST_LABEL_CHARS = 28
+MOST_MARKED_POINTS = 30
+WIDTH_INCHES = 5.2
+FONT_SIZE = 9
+
+# matplotlib wants colours, the page has variables: each of these stands for one, and is exchanged in the SVG.
+INK, MUTED, LINE, POSITIVE, NEGATIVE = "#010101", "#020202", "#030303", "#040404", "#050505"
+VARIABLES = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    LINE: "var(--line)",
+    POSITIVE: "var(--accent)",
+    NEGATIVE: "var(--accent-2)",
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    title: str
+    note: str
+    svg: Markup
+
+
+def weights_plot(weights: Mapping[str, float], intercept: float | None) -> Plot:
+    """The largest weights as bars, the largest on top."""
+    largest = sorted(weights, key=lambda name: abs(weights[name]), reverse=True)[:MOST_BARS]
+    figure, axes = _figure(height_inches=0.7 + 0.23 * len(largest))
+    values = [weights[name] for name in largest]
+    axes.barh(range(len(values)), values, color=[POSITIVE if v >= 0 else NEGATIVE for v in values], height=0.66)
+    # A feature's name may hold $, which is no formula.
+    axes.set_yticks(range(len(values)), [_label(name) for name in largest], parse_math=False)
+    axes.invert_yaxis()
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    axes.grid(axis="x", color=LINE, linewidth=0.7)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    note = "For standardised features: a step of one standard deviation changes the log-odds by this much."
+    if len(largest) < len(weights):
+        note += f" The {len(largest)} largest of {len(weights)}."
+    if intercept is not None:
+        note += f" Intercept {intercept:.4g}."
+    return Plot("Weights", note, _svg(figure))
+
+
+def objective_plot(history: Sequence[float]) -> Plot | None:
+    """How far the objective was above its least value; None where there is too little to draw."""
+    least = min(history, default=0.0)
+    points = [(i, value - least) for i, value in enumerate(history) if value > least]
+    if len(history) <= 2 or len(points) < 2:
+        return None
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _figure(height_inches=2.7)
+    marker = "o" if len(points) <= MOST_MARKED_POINTS else None
+    axes.semilogy(*zip(*points, strict=True), color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(lambda value, _position: f"{value:g}")
+    axes.minorticks_off()
+    axes.grid(color=LINE, linewidth=0.7)
+    axes.set_xlabel("iteration", color=MUTED)
+    return Plot("Convergence", f"The objective above its least value, {least:.6g}.", _svg(figure))
+
+
+def _label(name: str) -> str:
+    shown = plain(name)
+    return shown if len(shown) <= MOST_LABEL_CHARS else shown[: MOST_LABEL_CHARS - 1] + "…"
+
+
+def _figure(height_inches: float) -> tuple[Figure, Axes]:
+    # Imported here: every command and party process imports this package, few draw. No pyplot: it keeps global state.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[:].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=MUTED, labelsize=FONT_SIZE, length=0)
+    return figure, axes
+
+
+def _svg(figure: Figure) -> Markup:
+    import matplotlib as mpl
+
+    drawn = io.StringIO()
+    # Text stays text: it is searchable, takes the page's font and shows names in any script.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "blindfit"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has the fonts, not matplotlib
+        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = drawn.getvalue()
+    svg = svg[svg.index("<svg") :]  # an HTML page has no place for XML's prologue
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="\w*">', "<g>", svg)  # a second plot would repeat them
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg)
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, variable)
+    # matplotlib has escaped every name.
+    return Markup(svg.replace("<svg", '<svg role="img"', 1))  # noqa: S704

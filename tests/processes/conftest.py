@@ -1,0 +1,203 @@
+"""A small project of two parties on disk, and the command line to run it with, as a user would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parties import authority
+
+N_ROWS = 1500
+N_FEATURES = 4
+
+JOB = """
+name = "test"
+protocol = "walr"
+seed = 3
+[parties.shop]
+role = "active"
+config = "shop.toml"
+address = "{shop}"
+dataset = "rows"
+[parties.meter]
+role = "measurement"
+config = "meter.toml"
+address = "{meter}"
+dataset = "labels"
+[privacy]
+epsilon = 1.0
+[timeouts]
+step_s = 20
+reconnect_s = 3
+[coordinator]
+certificate = "ca/coordinator/certificate.pem"
+key = "ca/coordinator/key.pem"
+authority = "ca/coordinator/authority.pem"
+"""
+
+SHOP = """
+name = "shop"
+role = "active"
+listen = "{shop}"
+data_dir = "state/shop"
+log_level = "debug"
+[identity]
+certificate = "ca/shop/certificate.pem"
+key = "ca/shop/key.pem"
+authority = "ca/shop/authority.pem"
+revoked = "ca/crl.pem"
+[peers.coordinator]
+role = "coordinator"
+[peers.meter]
+role = "measurement"
+[policy]
+most_epsilon = 5
+[datasets.rows]
+url = "csv:rows.csv"
+id = "id"
+features = "rest"
+made_by = "the advertiser's export"
+"""
+
+METER = """
+name = "meter"
+role = "measurement"
+listen = "{meter}"
+data_dir = "state/meter"
+log_level = "debug"
+[identity]
+certificate = "ca/meter/certificate.pem"
+key = "ca/meter/key.pem"
+authority = "ca/meter/authority.pem"
+revoked = "ca/crl.pem"
+[peers.coordinator]
+role = "coordinator"
+[peers.shop]
+role = "active"
+[policy]
+least_rows = 50
+most_epsilon = 2
+[populations.people]
+epsilon = 2.0
+delta = 1e-5
+[datasets.labels]
+url = "csv:labels.csv"
+id = "id"
+label = "label"
+population = "people"
+consumers = ["shop"]
+"""
+
+
+@dataclass
+class Project:
+    """Two parties' files in a folder; `blindfit(...)` runs the command there."""
+
+    directory: Path
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def blindfit(self, *arguments: str, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "blindfit", *arguments],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+
+    def path(self, name: str) -> Path:
+        return self.directory / name
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = self.path(name).read_text()
+        assert old in text
+        self.path(name).write_text(text.replace(old, new))
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            ready, log = self.path(f"{name}.ready"), self.path(f"{name}.log")
+            ready.unlink(missing_ok=True)
+            with log.open("ab") as out:
+                self.processes[name] = subprocess.Popen(
+                    [sys.executable, "-m", "blindfit", "party", f"{name}.toml", "--ready-file", ready.name],
+                    cwd=self.directory,
+                    stdout=out,
+                    stderr=out,
+                )
+        for name in names:
+            give_up = time.monotonic() + 30
+            while not self.path(f"{name}.ready").exists():
+                assert self.processes[name].poll() is None, self.log(name)
+                assert time.monotonic() < give_up, self.log(name)
+                time.sleep(0.02)
+
+    def log(self, name: str) -> str:
+        return self.path(f"{name}.log").read_text(errors="replace")
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        return process.wait(20)
+
+    def stop(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+    @contextmanager
+    def submitting(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "blindfit", "submit", "job.toml", "--out", "out", *arguments],
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def write_rows(directory: Path, n_rows: int = N_ROWS, seed: int = 0) -> None:
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((n_rows, N_FEATURES))
+    y = generator.random(n_rows) < 1 / (1 + np.exp(-(1.5 * x[:, 0] - x[:, 1])))
+    names = ",".join(f"f{j}" for j in range(N_FEATURES))
+    lines = [f"u{i},{','.join(f'{v:.4f}' for v in row)}" for i, row in enumerate(x)]
+    (directory / "rows.csv").write_text(f"id,{names}\n" + "\n".join(lines) + "\n")
+    order = generator.permutation(n_rows)
+    (directory / "labels.csv").write_text("id,label\n" + "".join(f"u{i},{int(y[i])}\n" for i in order))
+
+
+def free_address() -> str:
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"localhost:{s.getsockname()[1]}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    write_rows(tmp_path)
+    addresses = {"shop": free_address(), "meter": free_address()}
+    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
+        (tmp_path / name).write_text(text.format(**addresses))
+    authority.create_authority(tmp_path / "ca", "test-authority")
+    for name in ("shop", "meter", "coordinator"):
+        authority.issue(tmp_path / "ca", name, ["localhost"])
+    project = Project(tmp_path)
+    yield project
+    project.stop()

@@ -1,0 +1,168 @@
+"""`blindfit run`: real processes, real TLS, real files; what a user sees when it works and when it does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.processes.reading import error_line
+
+from blindfit import load_model
+
+
+def test_a_run_leaves_a_model_and_reports(project):
+    done = project.blindfit("run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    model = load_model(project.path("out/shop/model.json"))
+    assert model.feature_weights["f0"] > 0.5 > model.feature_weights["f1"]
+    report = json.loads(project.path("out/report.json").read_text())
+    assert report["session"].startswith("test-")
+    assert "epsilon" in project.path("out/report.html").read_text()
+    scores = project.path("out/shop/held_out_scores.csv").read_text().splitlines()
+    assert scores[0].replace('"', "") == "id,probability"
+    assert len(scores) > 200
+
+
+def test_the_same_job_again_costs_nothing_and_gives_the_same_model(project):
+    first = project.blindfit("run", "job.toml", "--out", "one")
+    second = project.blindfit("run", "job.toml", "--out", "two")
+    assert (first.returncode, second.returncode) == (0, 0), second.stderr
+    models = [json.loads(project.path(f"{out}/shop/model.json").read_text())["weights"] for out in ("one", "two")]
+    assert models[0] == models[1]
+    shown = project.blindfit("ledger", "meter.toml")
+    assert "shop" in shown.stdout
+    assert "people/labels" in shown.stdout
+    exported = project.blindfit("ledger", "meter.toml", "--export", "chain.jsonl")
+    assert exported.returncode == 0
+    assert len(project.path("chain.jsonl").read_text().splitlines()) == 1
+    assert project.blindfit("ledger", "chain.jsonl", "--verify").returncode == 0
+
+
+def test_a_tampered_export_is_noticed(project):
+    project.blindfit("run", "job.toml", "--out", "out")
+    project.blindfit("ledger", "meter.toml", "--export", "chain.jsonl")
+    project.edit("chain.jsonl", '"epsilon":1.0', '"epsilon":0.5')
+    verified = project.blindfit("ledger", "chain.jsonl", "--verify")
+    assert verified.returncode == 1
+    assert "entry 1 is wrong" in error_line(verified)
+
+
+def test_a_job_over_the_budget_is_refused_in_one_line_before_any_row(project):
+    assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
+    again = ("--set", "privacy.release=second", "--set", "privacy.epsilon=1.9")
+    refused = project.blindfit("run", "job.toml", "--out", "out2", *again)
+    assert refused.returncode == 1
+    assert error_line(refused).startswith("error: the budget of people would be passed: epsilon 1 of 2 is spent")
+    assert "send rows" not in refused.stdout
+
+
+def test_policy_refuses_before_the_session_starts(project):
+    refused = project.blindfit("run", "job.toml", "--set", "privacy.epsilon=3")
+    assert refused.returncode == 1
+    assert error_line(refused) == "error: meter refuses the job: privacy.epsilon: 3 is more than its most_epsilon = 2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("u8,", "u7,", "row 9 (line 10), column id: the id is that of row 8 (line 9) again"),
+        ("f2", "f0", "f0"),
+    ],
+)
+def test_bad_features_are_named(project, old, new, expected):
+    text = project.path("rows.csv").read_text()
+    project.path("rows.csv").write_text(text.replace(old, new, 1))
+    refused = project.blindfit("run", "job.toml")
+    assert refused.returncode == 1
+    assert "rows.csv" in error_line(refused)
+    assert expected in error_line(refused)
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_value_that_is_no_number_is_named_but_not_shown(project):
+    lines = project.path("rows.csv").read_text().splitlines()
+    lines[500] = lines[500].rsplit(",", 1)[0] + ",secret-canary"
+    project.path("rows.csv").write_text("\n".join(lines) + "\n")
+    refused = project.blindfit("run", "job.toml")
+    assert "column f3" in error_line(refused)
+    assert "500" in error_line(refused)
+    assert "canary" not in refused.stderr + refused.stdout
+
+
+def test_a_missing_value_is_named(project):
+    lines = project.path("rows.csv").read_text().splitlines()
+    lines[40] = lines[40].rsplit(",", 1)[0] + ","
+    project.path("rows.csv").write_text("\n".join(lines) + "\n")
+    refused = project.blindfit("run", "job.toml")
+    assert "row 40" in error_line(refused)
+    assert "column f3" in error_line(refused)
+
+
+def test_a_missing_label_column_is_named(project):
+    project.edit("meter.toml", 'label = "label"', 'label = "lable"')
+    refused = project.blindfit("run", "job.toml")
+    assert "labels.csv" in error_line(refused)
+    assert "lable" in error_line(refused)
+
+
+def test_an_id_that_the_server_does_not_know(project):
+    project.edit("rows.csv", "u700,", "stranger,")
+    refused = project.blindfit("run", "job.toml")
+    assert "does not know the id of row" in error_line(refused)
+
+
+def test_a_missing_file_says_who_makes_it(project):
+    project.path("rows.csv").unlink()
+    refused = project.blindfit("run", "job.toml")
+    assert "rows.csv" in error_line(refused)
+    assert "does not exist" in error_line(refused)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("privacy.epsilom=1", "error: job.toml: privacy.epsilom is not an option; did you mean epsilon?"),
+        ("privacy.epsilon=-1", "error: job.toml: privacy.epsilon: Input should be greater than 0"),
+        ("privacy.epsilon=nan", "error: job.toml: privacy.epsilon: "),
+        ("walr.solver=lbfgs", ""),
+        ("walr.rate=0.1", "error: job.toml: walr: rate: "),
+        ("privacy.mechanism=classic", "error: job.toml: privacy: "),
+        ("nonsense", "error: --set nonsense: not of the form key.path=value"),
+        ("protocol=taylor", "error: job.toml: protocol: "),
+    ],
+)
+def test_options_act_or_are_refused(project, override, expected):
+    shown = project.blindfit("show", "job.toml", "--set", override)
+    if expected:
+        assert shown.returncode == 2
+        assert error_line(shown).startswith(expected)
+    else:
+        assert 'solver = "lbfgs"' in shown.stdout
+
+
+def test_show_gives_every_default_and_reads_back(project):
+    shown = project.blindfit("show", "job.toml")
+    assert "frac_bits = 16" in shown.stdout
+    assert "# walr.rate is not set" in shown.stdout
+    project.path("again.toml").write_text(shown.stdout)
+    assert project.blindfit("show", "again.toml").stdout == shown.stdout
+
+
+def test_check_says_what_it_sees_and_refuses(project):
+    fine = project.blindfit("check", "job.toml")
+    assert fine.returncode == 0, fine.stdout
+    assert "rows to train on" in fine.stdout
+    assert "sees the ids" in fine.stdout
+    bad = project.blindfit("check", "job.toml", "--set", "privacy.epsilon=4")
+    assert bad.returncode == 1
+    assert "refuses" in bad.stdout
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs", "gradient-descent", "hybrid-minibatch"])
+def test_every_solver_ends_near_the_same_weights(project, solver):
+    reference = project.blindfit("run", "job.toml", "--out", "reference")
+    other = project.blindfit("run", "job.toml", "--out", "other", "--set", f"walr.solver={solver}")
+    assert (reference.returncode, other.returncode) == (0, 0), other.stderr
+    weights = [load_model(project.path(f"{o}/shop/model.json")).feature_weights for o in ("reference", "other")]
+    for name in weights[0]:
+        assert weights[0][name] == pytest.approx(weights[1][name], abs=0.05)

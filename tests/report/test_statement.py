@@ -1,0 +1,150 @@
+"""The privacy statement: each claim is there when it holds, and only then."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from algorithms.messages import ParameterValue
+from coordinator.report import write
+from coordinator.report.figures import figures_of
+from coordinator.report.statement import privacy_statement, statement_text, two_sentences
+from coordinator.report.wording import duration, size
+from tests.report.conftest import MadeUp
+
+
+def text_of(made_up: MadeUp, topic: str, here: tuple[str, ...] = (), **changes: ParameterValue) -> str:
+    content = write(made_up.session(**changes), made_up.out, list(here)).content
+    (section,) = [s for s in privacy_statement(content) if s.topic == topic]
+    return " ".join(section.sentences)
+
+
+def test_every_topic_once(made_up: MadeUp) -> None:
+    content = write(made_up.session(), made_up.out, []).content
+    assert [section["topic"] for section in content["privacy_statement"]] == [
+        "unit",
+        "neighbours",
+        "epsilon",
+        "delta",
+        "mechanism",
+        "noise",
+        "composition",
+        "learnt-active",
+        "learnt-measurement",
+        "learnt-coordinator",
+        "learnt-key-node",
+        "collusion",
+        "not-covered",
+    ]
+
+
+def test_a_row_is_not_a_person(made_up: MadeUp) -> None:
+    said = text_of(made_up, "unit")
+    assert "the label of one row" in said
+    assert "protected only row by row" in said
+
+
+def test_a_person_is_whole(made_up: MadeUp) -> None:
+    said = text_of(made_up, "unit", privacy__unit="the labels of one person", privacy__max_rows_per_person=3)
+    assert "the labels of one person, taken together" in said
+    assert "at most 3 rows of a person" in said
+    assert "row by row" not in said
+
+
+def test_the_figures_are_the_jobs(made_up: MadeUp) -> None:
+    assert "e^epsilon = 7.389" in text_of(made_up, "epsilon", privacy__epsilon=2.0)
+    assert "delta = 1e-06" in text_of(made_up, "delta", privacy__delta=1e-6)
+    assert "differs by at most 8.8" in text_of(made_up, "mechanism")
+    assert "32.83 in every coordinate of the sum" in text_of(made_up, "noise")
+
+
+def test_composition(made_up: MadeUp) -> None:
+    assert "holds 1 release, which spent epsilon 1; 3 is left" in text_of(made_up, "composition")
+    said = text_of(made_up, "composition", privacy__releases=4, privacy__spent_epsilon=2.25)
+    assert "holds 4 releases, which together spent epsilon 2.25; 1.75 is left" in said
+
+
+def test_what_the_active_party_learnt_of_its_rows(made_up: MadeUp) -> None:
+    assert "that all of its rows counted" in text_of(made_up, "learnt-active")
+    assert "which 7 rows did not count" in text_of(made_up, "learnt-active", rows__not_counted=7)
+
+
+def test_the_server_saw_all_rows_that_were_sent(made_up: MadeUp) -> None:
+    assert "the 14,137 rows sent" in text_of(made_up, "learnt-measurement", rows__not_counted=7)
+
+
+def test_the_coordinator_of_one_machine_sees_more(made_up: MadeUp) -> None:
+    assert "No row, id, label, sum, weight" in text_of(made_up, "learnt-coordinator")
+    assert "this machine" not in text_of(made_up, "learnt-coordinator")
+    assert "all parties ran on this machine" in text_of(made_up, "learnt-coordinator", ("insurer", "clinic"))
+
+
+def test_a_server_that_colludes_reveals_the_labels(made_up: MadeUp) -> None:
+    said = text_of(made_up, "collusion")
+    assert "If it colludes with anyone, every label is revealed to them" in said
+    assert "bounded by the budget, epsilon 4 at delta 1e-05" in said
+
+
+def test_as_plain_text(made_up: MadeUp) -> None:
+    content = write(made_up.session(), made_up.out, []).content
+    text = statement_text(privacy_statement(content))
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert text.startswith("What is protected\n  The protected unit is the label of one row")
+
+
+# --- the terminal ------------------------------------------------------------------------------------------
+
+
+def shown(made_up: MadeUp, here: list[str], **changes: ParameterValue) -> str:
+    written = write(made_up.session(**changes), made_up.out, here)
+    screen = io.StringIO()
+    written.show(Console(file=screen, width=100))
+    return screen.getvalue()
+
+
+def test_the_summary_in_the_terminal(made_up: MadeUp) -> None:
+    made_up.write_party()
+    text = shown(made_up, ["insurer", "clinic"])
+    assert len(text.splitlines()) <= 15
+    for part in (
+        "14,130 trained on",
+        "epsilon 1, delta 1e-05",
+        "newton, 4 iterations, converged, l2 0.0061",
+        "1 of 4 spent on patients, 3 left",
+        "3.7 s",
+        str(made_up.out / "report.html"),
+        str(made_up.out / "insurer" / "model.json"),
+    ):
+        assert part in text
+    assert re.sub(r"\s+", " ", two_sentences(figures_of(write(made_up.session(), made_up.out, []).content))) in (
+        re.sub(r"\s+", " ", text)
+    )
+
+
+def test_the_terminal_after_submit(made_up: MadeUp) -> None:
+    assert "kept by insurer" in shown(made_up, [])
+
+
+def test_markup_is_not_read_in_the_terminal(made_up: MadeUp) -> None:
+    text = shown(made_up, [], fit__converged=False, fit__reason="[bold]why[/bold]", privacy__population="[red]")
+    assert "[bold]why[/bold]" in text
+    assert "spent on [red]" in text
+    assert len(text.splitlines()) <= 20
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0123, "12 ms"), (0.42, "0.42 s"), (3.71, "3.7 s"), (59.2, "59 s"), (125, "2 min 5 s"), (7384, "2 h 3 min")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**41, "2.05e+03 GiB")]
+)
+def test_sizes(n_bytes: int, words: str) -> None:
+    assert size(n_bytes) == words

@@ -1,0 +1,99 @@
+"""Both seats of WALR in one process, for tests: rows, a request, and a desk without ledger or disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from algorithms.fixed_point import quantise_rows
+from algorithms.protocols import walr
+from algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings, Tally
+from algorithms.randomness import UniformInt
+from parties.channel import LocalNetwork, Wire
+
+FRAC_BITS = 16
+NORM_BOUND = 4 * 2**FRAC_BITS
+SETTINGS = ReleaseSettings("visits", "v1", epsilon=1.0, delta=1e-6, frac_bits=FRAC_BITS)
+
+
+def rows_of(n_rows: int = 50, n_columns: int = 3, seed: int = 0, largest: float = np.inf) -> ConsumerRows:
+    """Standard normal features, of norm at most `largest` together, and a constant."""
+    real = np.random.default_rng(seed).normal(size=(n_rows, n_columns))
+    real *= np.minimum(1, largest / np.linalg.norm(real, axis=1, keepdims=True))
+    real[:, -1] = 1.0
+    ids = tuple(f"row-{i}" for i in range(n_rows))
+    return ConsumerRows(ids, quantise_rows(real, NORM_BOUND, FRAC_BITS))
+
+
+def labels_of(rows: ConsumerRows, seed: int = 0) -> dict[str, int]:
+    drawn = np.random.default_rng([seed, 1]).integers(0, 2, len(rows.ids))
+    return dict(zip(rows.ids, drawn.tolist(), strict=True))
+
+
+def request_for(rows: ConsumerRows, **changes: Any) -> AggregateOpen:
+    """`changes` are fields of the request as it goes over the wire, so it may be one that no consumer would make."""
+    return replace(walr.step_1_open(rows, NORM_BOUND, SETTINGS), **changes)
+
+
+class MemoryDesk:
+    """walr.Desk: every request is admitted; `dropped` rows do not count, as if their person had too many."""
+
+    def __init__(self, labels: Mapping[str, int], uniform: UniformInt, dropped: Sequence[str] = ()) -> None:
+        self._labels, self._uniform, self._dropped = labels, uniform, set(dropped)
+        self.answer: NoisySum | None = None
+        self._kept = b""
+
+    def admit(self, request: AggregateOpen) -> NoisySum | None:
+        return self.answer
+
+    def join(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        kept = np.array([i not in self._dropped for i in ids])
+        return np.array([self._labels[i] for i in ids], np.uint8), kept
+
+    def keep_bits(self, bits: bytes) -> None:
+        self._kept += bits
+
+    def kept_pieces(self) -> Iterator[bytes]:
+        yield self._kept[:1]
+        yield self._kept[1:]
+
+    def release(self, tally: Tally) -> NoisySum:
+        draft = walr.step_5_draft(tally, self._uniform, neighbours="row")
+        self.answer = walr.answer_of(draft, unit="row", receipt=(b"", b""))
+        return self.answer
+
+    async def in_background(self, work: Callable[[], Any]) -> Any:
+        return work()
+
+
+def run_both(
+    rows: ConsumerRows, request: AggregateOpen, desk: Any, wire: Wire = lambda _s, _r, _step, data: data
+) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
+    """The answer, which rows counted, and what was sent."""
+    network = LocalNetwork(wire=wire)
+    active = walr.run_active(rows, request, "labels", network.channel("shop"))
+    server = walr.run_measurement_server("shop", network.channel("labels"), desk)
+    answer, kept = asyncio.run(first_failure(active, server))
+    return answer, kept, network.sent
+
+
+async def first_failure(active: Awaitable[Any], server: Awaitable[Any]) -> Any:
+    """What the active party ends with; when either seat fails, its error, and the other one stops waiting."""
+    tasks = [asyncio.ensure_future(active), asyncio.ensure_future(server)]
+    try:
+        return (await asyncio.gather(*tasks))[0]
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def talk(desk: Any, *messages: object) -> NoisySum:
+    """The server's role with a consumer that says just these messages."""
+    network = LocalNetwork(timeout_s=1)
+    for message in messages:
+        await network.channel("shop").send("labels", message)
+    return await walr.run_measurement_server("shop", network.channel("labels"), desk)

@@ -1,0 +1,101 @@
+"""One party's end of the wire for tests: a real server with mutual TLS and the guard, and real channels to others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import grpc
+
+from parties import identity as tls
+from parties.exchange import ExchangeChannel, ExchangeServicer, Timeouts
+from parties.guard import Guard, current_caller
+from parties.identity import Identity
+from parties.limits import Limits, server_options
+from protos import exchange_pb2_grpc
+from tests.certificates import make_identity
+from tests.wire.proxy import Proxy
+
+ROLES = {"p0": "active", "p1": "passive", "dealer": "key-node", "stranger": "passive", "boss": "coordinator"}
+QUICK = Timeouts(step_s=5.0, reconnect_s=2.0)
+
+
+class Site:
+    """Serves the sessions that it opens; `addresses` says where the others are."""
+
+    def __init__(self, authority: Path, name: str, limits: Limits | None = None) -> None:
+        self.identity: Identity = make_identity(authority, name)
+        self.name, self.limits = name, limits or Limits(connect_timeout_s=3.0)
+        self.sessions: dict[str, ExchangeChannel] = {}
+        self.addresses: dict[str, str] = {}
+        self.server: grpc.aio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        self.server = grpc.aio.server(
+            interceptors=(Guard(self.name, lambda context: tls.caller(context, self.identity), ROLES),),
+            options=server_options(self.limits),
+            maximum_concurrent_rpcs=self.limits.concurrent_calls,
+        )
+        exchange_pb2_grpc.add_ExchangeServicer_to_server(
+            ExchangeServicer(self.sessions.get, current_caller), self.server
+        )
+        self.port = self.server.add_secure_port(
+            f"127.0.0.1:{self.port}", tls.server_credentials(self.identity)
+        )
+        await self.server.start()
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await self.server.stop(None)
+            self.server = None
+
+    async def connect(self, peer: str, address: str) -> grpc.aio.Channel:
+        return await tls.open_channel(self.identity, peer, address, self.limits)
+
+    async def cut(self) -> None:
+        """Every connection is lost, nothing else."""
+        await self.stop()
+        await self.start()
+
+    def join(self, session: str, timeouts: Timeouts = QUICK) -> ExchangeChannel:
+        channel = ExchangeChannel(session, self.name, self.addresses, self.connect, self.limits, timeouts)
+        self.sessions[session] = channel
+        return channel
+
+    def forget(self, session: str) -> None:
+        """What a restart does to a session."""
+        self.sessions.pop(session)
+
+
+@contextlib.asynccontextmanager
+async def sites(authority: Path, *names: str, limits: Limits | None = None) -> AsyncIterator[dict[str, Site]]:
+    """Every one can reach every other directly."""
+    up = {name: Site(authority, name, limits) for name in names}
+    try:
+        for site in up.values():
+            await site.start()
+        introduce(up, {name: f"127.0.0.1:{site.port}" for name, site in up.items()})
+        yield up
+    finally:
+        channels = [channel for site in up.values() for channel in site.sessions.values()]
+        await asyncio.gather(*(channel.close(asyncio.CancelledError()) for channel in channels))
+        await asyncio.gather(*(site.stop() for site in up.values()))
+
+
+@contextlib.asynccontextmanager
+async def proxied(authority: Path, *names: str, schedule: random.Random) -> AsyncIterator[dict[str, Site]]:
+    """Every one reaches every other through a bad network."""
+    async with sites(authority, *names) as up, contextlib.AsyncExitStack() as stack:
+        proxies = {n: await stack.enter_async_context(Proxy(site.port, schedule)) for n, site in up.items()}
+        introduce(up, {name: f"127.0.0.1:{proxy.port}" for name, proxy in proxies.items()})
+        yield up
+
+
+def introduce(up: Mapping[str, Site], addresses: Mapping[str, str]) -> None:
+    for name, site in up.items():
+        site.addresses = {peer: address for peer, address in addresses.items() if peer != name}
+

@@ -1,0 +1,518 @@
+"""The exchange between real servers over mutual TLS on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+from structlog.testing import capture_logs
+
+from algorithms.errors import (
+    BlindfitError,
+    DataError,
+    LimitExceeded,
+    LocalProtocolError,
+    MalformedMessage,
+    PeerAborted,
+    PeerTimeout,
+    PeerUnreachable,
+    UnexpectedStep,
+)
+from algorithms.messages import Integer, Octets
+from parties import exchange, frames
+from parties import identity as tls
+from parties.exchange import ExchangeChannel, Signal, Timeouts
+from parties.limits import Limits, server_options
+from protos import exchange_pb2 as pb
+from protos import exchange_pb2_grpc
+from tests.wire.site import QUICK, Site, introduce, sites
+
+MIB = 2**20
+SHORT = Timeouts(step_s=3.0, reconnect_s=1.0)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Parcel:
+    number: Integer
+    data: Octets
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Letter:
+    number: Integer
+
+
+@contextlib.asynccontextmanager
+async def pair(
+    authority: Path, timeouts: Timeouts = QUICK, limits: Limits | None = None
+) -> AsyncIterator[tuple[ExchangeChannel, ExchangeChannel, dict[str, Site]]]:
+    async with sites(authority, "p0", "p1", limits=limits) as up:
+        yield up["p0"].join("s", timeouts), up["p1"].join("s", timeouts), up
+
+
+async def failure(awaitable: object, error: type[BlindfitError], within_s: float = 10.0) -> BlindfitError:
+    async with asyncio.timeout(within_s):
+        with pytest.raises(error) as caught:
+            await awaitable
+    return caught.value
+
+
+# --- what must arrive arrives -------------------------------------------------------------------------
+
+
+async def test_big_messages_in_both_directions_at_once(authority: Path) -> None:
+    async with pair(authority, Timeouts(step_s=30, reconnect_s=5)) as (p0, p1, _):
+        big = [bytes([i]) * (20 * MIB + i) for i in range(2)]
+
+        async def talk(me: ExchangeChannel, peer: str, mine: bytes, theirs: bytes) -> None:
+            await me.send(peer, Parcel(0, mine))
+            assert (await me.receive(peer, Parcel)).data == theirs
+
+        await asyncio.gather(talk(p0, "p1", *big), talk(p1, "p0", *reversed(big)))
+
+
+async def test_many_small_messages_arrive_in_order(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+
+        async def send(me: ExchangeChannel, peer: str) -> None:
+            for number in range(1500):
+                await me.send(peer, Letter(number))
+
+        async def receive(me: ExchangeChannel, peer: str) -> list[int]:
+            return [(await me.receive(peer, Letter)).number for _ in range(1500)]
+
+        _, _, *received = await asyncio.gather(
+            send(p0, "p1"), send(p1, "p0"), receive(p0, "p1"), receive(p1, "p0")
+        )
+        assert received == [list(range(1500))] * 2
+
+
+async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
+    limits = Limits(chunk_bytes=8192, window_bytes=65536, connect_timeout_s=3)
+    async with pair(authority, limits=limits) as (p0, p1, _):
+        sent = 0
+
+        async def send() -> None:
+            nonlocal sent
+            for number in range(100):
+                await p0.send("p1", Parcel(number, b"x" * 8000))
+                sent += 1
+
+        sending = asyncio.create_task(send())
+        await asyncio.sleep(0.7)
+        assert 16 <= sent <= 40  # two windows, what is between them, and no more
+        held = p1._arrivals["p0"].inbox._buffered_bytes
+        assert held <= 65536 + 8192 + 512
+        for number in range(100):
+            assert (await p1.receive("p0", Parcel)).number == number
+        await sending
+
+
+async def test_close_brings_what_is_on_its_way(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        for number in range(20):
+            await p0.send("p1", Parcel(number, b"x" * 100_000))
+        await p0.close()
+        assert [(await p1.receive("p0", Parcel)).number for _ in range(20)] == list(range(20))
+
+
+async def test_messages_of_another_kind_are_named(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        await p0.send("p1", Letter(1))
+        error = await failure(p1.receive("p0", Parcel), UnexpectedStep)
+    assert (error.culprit, error.expected, error.got) == ("p0", "Parcel", "Letter")
+
+
+# --- cuts ---------------------------------------------------------------------------------------------
+
+
+async def test_a_cut_that_ends_in_time_leaves_no_trace(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, up):
+        for number in range(5):
+            await p0.send("p1", Letter(number))
+            assert (await p1.receive("p0", Letter)).number == number
+            await up["p1"].cut()
+        await p0.send("p1", Letter(5))
+        await asyncio.sleep(SHORT.reconnect_s + 0.3)  # the old stream's clock must not end the new stream
+        assert (await p1.receive("p0", Letter)).number == 5
+        await p0.send("p1", Letter(6))
+        assert (await p1.receive("p0", Letter)).number == 6
+
+
+async def test_a_cut_after_a_long_silence_is_mended_too(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, up):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        for _ in range(2):  # the second silence has nothing acknowledged in it
+            await asyncio.sleep(SHORT.reconnect_s + 0.2)
+            await up["p1"].cut()
+        await asyncio.sleep(0.3)
+        await p0.send("p1", Letter(1))
+        assert (await p1.receive("p0", Letter)).number == 1
+
+
+async def test_a_peer_that_restarts_in_time_on_the_same_address(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, up):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        await up["p1"].stop()
+        await p0.send("p1", Letter(1))
+        await asyncio.sleep(0.3)
+        await up["p1"].start()  # the session lived on: only the connections were cut
+        assert (await p1.receive("p0", Letter)).number == 1
+
+
+async def test_a_peer_that_is_gone_is_named_after_reconnect_s(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, up):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        await up["p0"].stop()
+        for link in p0._links.values():
+            await link.close()
+        before = time.monotonic()
+        error = await failure(p1.receive("p0", Letter), PeerUnreachable)
+        assert time.monotonic() - before < SHORT.reconnect_s + 0.5
+        assert (error.peer, error.step) == ("p0", "Letter")
+        assert error.address == f"127.0.0.1:{up['p0'].port}"
+
+
+async def test_a_peer_that_never_was_there_is_named_by_send_and_by_receive(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, _p1, up):
+        await up["p1"].stop()
+        await p0.send("p1", Letter(0))
+        error = await failure(p0.receive("p1", Letter), PeerUnreachable, SHORT.step_s - 1)
+        assert (error.peer, error.step) == ("p1", "connect")
+        assert await failure(p0.send("p1", Letter(1)), PeerUnreachable) is error
+        assert await failure(p0.close(), PeerUnreachable) is error  # not delivered is not done
+
+
+async def test_a_deadline_names_peer_and_step(authority: Path) -> None:
+    async with pair(authority, Timeouts(step_s=0.3, reconnect_s=5)) as (p0, p1, _):
+        await p1.send("p0", Letter(1))
+        await p0.receive("p1", Letter)
+        error = await failure(p0.receive("p1", Parcel), PeerTimeout)
+    assert (error.peer, error.step, error.timeout_s) == ("p1", "Parcel", 0.3)
+
+
+async def test_a_sender_that_must_wait_too_long_names_the_step(authority: Path) -> None:
+    limits = Limits(chunk_bytes=1024, window_bytes=2048, connect_timeout_s=3)
+    async with pair(authority, Timeouts(step_s=0.5, reconnect_s=5), limits) as (p0, _p1, _up):
+
+        async def send() -> None:
+            while True:
+                await p0.send("p1", Parcel(0, b"x" * 1000))
+
+        error = await failure(send(), PeerTimeout)
+    assert (error.peer, error.step) == ("p1", "Parcel")
+
+
+# --- lost state ---------------------------------------------------------------------------------------
+
+
+async def test_a_receiver_that_lost_its_session_ends_it(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, up):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        up["p1"].forget("s")
+        await up["p1"].cut()
+        error = await failure(p0.receive("p1", Letter), PeerAborted)
+        await p1.close(error)
+    assert (error.culprit, error.code) == ("p1", "SESSION_UNKNOWN")
+
+
+async def test_a_receiver_that_starts_the_session_anew_is_found_out(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, up):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        anew = up["p1"].join("s")
+        await up["p1"].cut()
+        await p0.send("p1", Letter(1))
+        error = await failure(p0.receive("p1", Letter), MalformedMessage)
+        assert (error.culprit, error.field) == ("p1", "received")
+        assert "lost" in error.reason
+        assert anew._arrivals["p0"].inbox.is_empty  # nothing was left out in silence
+        await p1.close()
+
+
+async def test_a_sender_that_starts_the_session_anew_is_found_out(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, up):
+        for number in range(2):
+            await p0.send("p1", Letter(number))
+            await p1.receive("p0", Letter)
+        for link in p0._links.values():
+            await link.close()
+        anew = up["p0"].join("s")
+        for number in range(3):  # the first two would pass for the old ones
+            await anew.send("p1", Letter(10 + number))
+        error = await failure(p1.receive("p0", Letter), MalformedMessage)
+        assert (error.culprit, error.field) == ("p0", "outbox")
+        assert isinstance(await failure(anew.receive("p1", Letter), PeerAborted), PeerAborted)
+
+
+# --- the end of a session -------------------------------------------------------------------------------
+
+
+async def test_an_abort_brings_its_code_and_no_text(authority: Path) -> None:
+    async with sites(authority, "p0", "p1", "dealer") as up:
+        p0, p1, dealer = (up[name].join("s") for name in up)
+        await p0.send("p1", Letter(7))
+        with capture_logs() as logs:
+            await p0.close(DataError("secret canary", hint="secret canary"))
+            assert (await p1.receive("p0", Letter)).number == 7  # what came before still counts
+            for _ in range(2):  # said again to whoever asks again
+                for peer in (p1, dealer):  # the dealer had no message from p0 before
+                    error = await failure(peer.receive("p0", Letter), PeerAborted)
+                    assert (error.culprit, error.code) == ("p0", "DATA")
+                    assert "canary" not in str(error) + error.hint
+        assert "canary" not in repr(logs)
+
+
+async def test_a_cancelled_session_says_so(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        await p0.close(PeerAborted(culprit="boss", code="CANCELLED"))
+        assert (await failure(p1.receive("p0", Letter), PeerAborted)).code == "CANCELLED"
+
+
+async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000)
+        error = await failure(p1.receive("p0", Letter), PeerAborted)
+        assert error.step == "[31mred" + "x" * 55
+
+
+async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        waiting = asyncio.create_task(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 5))
+        await p0.send("p1", Letter(1))  # an unread message does not hide the abort
+        await p0.close(DataError("wrong"))
+        assert (await failure(waiting, PeerAborted)).code == "DATA"
+
+
+async def test_a_wait_for_something_else_ends_with_it_or_at_its_deadline(authority: Path) -> None:
+    async with pair(authority) as (_p0, p1, _):
+        done = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, done.set)
+        await p1.wait_for(done.wait(), "p0", "Work", 5)
+        error = await failure(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 0.05), PeerTimeout)
+        assert (error.peer, error.step) == ("p0", "Work")
+
+        async def fails() -> None:
+            raise DataError("wrong")
+
+        await failure(p1.wait_for(fails(), "p0", "Work", 5), DataError)
+
+
+async def test_a_closed_session_leaves_no_task_behind(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, up):
+        await p0.send("p1", Letter(1))
+        await p1.send("p0", Letter(1))
+        await up["p1"].stop()
+        closing = asyncio.create_task(p0.close())
+        await asyncio.sleep(0.1)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await p0.close(PeerAborted(culprit="boss", code="CANCELLED"))
+        await p1.close(DataError("gone"))
+        assert [t.get_name() for t in asyncio.all_tasks() if "link" in t.get_name()] == []
+        for late in (p0.send("p1", Letter(2)), p0.receive("p1", Letter)):
+            await failure(late, LocalProtocolError)
+
+
+async def test_nobody_else_can_be_sent_to(authority: Path) -> None:
+    async with pair(authority) as (p0, _p1, _up):
+        for stranger in (p0.send("dealer", Letter(1)), p0.receive("dealer", Letter)):
+            await failure(stranger, LocalProtocolError)
+
+
+# --- who may be in a session ------------------------------------------------------------------------------
+
+
+async def test_a_stranger_learns_nothing_of_a_session(authority: Path) -> None:
+    async with sites(authority, "p0", "p1", "stranger") as up:
+        introduce({"p0": up["p0"], "p1": up["p1"]}, {n: f"127.0.0.1:{up[n].port}" for n in ("p0", "p1")})
+        p1 = up["p1"].join("s", SHORT)
+        said = []
+        for session in ("s", "there-is-none"):
+            stranger = up["stranger"].join(session, SHORT)
+            await stranger.send("p1", Letter(1))
+            error = await failure(stranger.receive("p1", Letter), PeerAborted)
+            said.append((error.code, str(error), error.step))
+        assert said[0] == said[1]
+        assert said[0][0] == "SESSION_UNKNOWN"
+        assert p1._arrivals["p0"].inbox.is_empty
+
+
+async def open_stream(site: Site, to: Site) -> tuple[object, grpc.aio.Channel]:
+    channel = await site.connect(to.name, f"127.0.0.1:{to.port}")
+    return exchange_pb2_grpc.ExchangeStub(channel).Open(), channel
+
+
+HELLO = pb.Frame(session="s", sender="p0", step="outbox", hello=pb.Hello())
+CHUNK = pb.Frame(session="s", sender="p0", sequence=1, step="Letter", chunk=pb.Chunk(data=b"x", last=True))
+
+
+def changed(frame: pb.Frame, **fields: object) -> pb.Frame:
+    other = pb.Frame()
+    other.CopyFrom(frame)
+    other.MergeFrom(pb.Frame(**fields))
+    return other
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ([], "MALFORMED_MESSAGE"),
+        ([CHUNK], "MALFORMED_MESSAGE"),
+        ([changed(HELLO, session="t")], "SESSION_UNKNOWN"),
+        ([changed(HELLO, sender="dealer")], "MALFORMED_MESSAGE"),
+        ([changed(HELLO, step="x" * 65)], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(CHUNK, session="t")], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(CHUNK, sequence=2)], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(CHUNK, sender="p1")], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(CHUNK, step="not a name")], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(HELLO, step="another")], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(CHUNK, chunk=pb.Chunk(data=b"x" * (MIB + 1)))], "LIMIT_EXCEEDED"),
+    ],
+)
+async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: list[pb.Frame], code: str) -> None:
+    async with sites(authority, "p0", "p1", "dealer") as up:
+        p1 = up["p1"].join("s")
+        call, channel = await open_stream(up["p0"], up["p1"])
+        for frame in sent:
+            await call.write(frame)
+        await call.done_writing()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            while await call.read() is not grpc.aio.EOF:
+                pass
+        assert caught.value.details() == code
+        await channel.close()
+        await p1.close()
+
+
+async def test_a_peer_that_opens_many_streams_holds_one(authority: Path) -> None:
+    async with sites(authority, "p0", "p1") as up:
+        p1 = up["p1"].join("s")
+        channel = await up["p0"].connect("p1", f"127.0.0.1:{up['p1'].port}")
+        stub = exchange_pb2_grpc.ExchangeStub(channel)
+        calls = []
+        for _ in range(40):
+            calls.append(stub.Open())
+            await calls[-1].write(HELLO)
+            assert (await calls[-1].read()).received == 0
+        assert [await call.read() is grpc.aio.EOF for call in calls[:-1]] == [True] * 39
+        await calls[-1].write(CHUNK)
+        assert (await calls[-1].read()).received == 1
+        assert p1._arrivals["p0"].failure is None
+        await channel.close()
+        await p1.close()
+
+
+# --- a receiver that misbehaves -----------------------------------------------------------------------------
+
+
+class Liar(exchange_pb2_grpc.ExchangeServicer):
+    """Says what it was told to say, whatever it receives."""
+
+    def __init__(self, acks: list[pb.Ack | bytes]) -> None:
+        self.acks = acks
+
+    async def Open(self, request_iterator: AsyncIterator[pb.Frame], context: object) -> AsyncIterator[pb.Ack]:  # noqa: N802
+        async for _ in request_iterator:
+            if self.acks:
+                yield self.acks.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("acks", "reason"),
+    [
+        ([5], "acknowledges what was never sent"),
+        ([0, 2], "acknowledges what was never sent"),
+        ([0, 1, 0], "goes back: the receiver has lost what it had received"),
+        ([0, 2**64 - 1], "acknowledges what was never sent"),
+    ],
+)
+async def test_an_acknowledgement_that_cannot_be(authority: Path, acks: list[int], reason: str) -> None:
+    async with sites(authority, "p0", "p1") as up:
+        await up["p1"].stop()
+        server = grpc.aio.server(options=server_options(Limits()))
+        exchange_pb2_grpc.add_ExchangeServicer_to_server(Liar([pb.Ack(received=n) for n in acks]), server)
+        server.add_secure_port(f"127.0.0.1:{up['p1'].port}", tls.server_credentials(up["p1"].identity))
+        await server.start()
+        p0 = up["p0"].join("s")
+        await p0.send("p1", Letter(0))
+        await asyncio.sleep(0.2)
+        with contextlib.suppress(MalformedMessage):
+            await p0.send("p1", Letter(1))
+        error = await failure(p0.receive("p1", Letter), MalformedMessage)
+        assert (error.culprit, error.field, error.reason) == ("p1", "received", reason)
+        await p0.close(error)
+        await server.stop(None)
+
+
+async def test_a_receiver_that_never_acknowledges_is_given_up(authority: Path) -> None:
+    async with sites(authority, "p0", "p1") as up:
+        await up["p1"].stop()
+        server = grpc.aio.server(options=server_options(Limits()))
+        exchange_pb2_grpc.add_ExchangeServicer_to_server(Liar([]), server)
+        server.add_secure_port(f"127.0.0.1:{up['p1'].port}", tls.server_credentials(up["p1"].identity))
+        await server.start()
+        p0 = up["p0"].join("s", SHORT)
+        await p0.send("p1", Letter(0))
+        error = await failure(p0.receive("p1", Letter), PeerUnreachable, SHORT.step_s - 1)
+        assert "no answer" in str(error)
+        await server.stop(None)
+
+
+# --- parts ----------------------------------------------------------------------------------------------
+
+
+async def test_a_signal_between_looking_and_waiting_is_not_lost() -> None:
+    signal, seen = Signal(), []
+    values: list[int] = []
+
+    async def wait(n: int) -> None:
+        await signal.until(lambda: len(values) >= n)
+        seen.append(n)
+
+    waiting = [asyncio.create_task(wait(n)) for n in (1, 2, 3)]
+    for value in range(3):
+        values.append(value)
+        signal.notify()  # the first before anybody waits
+        if value == 1:
+            waiting[2].cancel()  # and a waiter that leaves takes nobody along
+            waiting.append(asyncio.create_task(wait(3)))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(1):
+        await asyncio.gather(*waiting, return_exceptions=True)
+    assert sorted(seen) == [1, 2, 3]
+
+
+async def test_a_bug_in_a_link_is_an_error_and_not_a_silence(
+    authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: object) -> pb.Frame:
+        raise RuntimeError("secret canary")
+
+    monkeypatch.setattr(frames.Outbox, "hello", broken)
+    with capture_logs() as logs:
+        async with pair(authority) as (p0, _p1, _up):
+            await p0.send("p1", Letter(1))
+            error = await failure(p0.receive("p1", Letter), exchange.TransportError)
+    assert error.peer == "p1"
+    assert "canary" not in repr(logs) + str(error)
+
+
+async def test_a_message_larger_than_the_limit_is_refused_before_it_leaves(authority: Path) -> None:
+    limits = Limits(chunk_bytes=1000, window_bytes=2000, max_message_bytes=3000, max_typed_message_bytes=5000)
+    async with pair(authority, limits=limits) as (p0, p1, _):
+        error = await failure(p0.send("p1", Parcel(1, b"x" * 5000)), LimitExceeded)
+        assert (error.peer, error.step) == ("p1", "Parcel")
+        await p0.send("p1", Parcel(2, b"x" * 4000))
+        assert (await p1.receive("p0", Parcel)).number == 2

@@ -208,7 +208,7 @@ def training_matrix(directory: Path, job: Job) -> tuple[Floats, NDArray[np.int8]
     prepared = prepare_rows(source, job.parameters(), lambda *_: None)
     table = pq.read_table(directory / "data" / "conversions.parquet")
     labels = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
-    x = prepared.train.weights[:, :-1] * 2.0**-job.walr.frac_bits
+    x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * 2.0**-job.walr.frac_bits
     return x, np.array([labels[i] for i in prepared.train.ids], np.int8)
 
 

@@ -56,7 +56,7 @@ def check(job: Job, base_dir: Path) -> list[Finding]:
         if party.config is None:
             findings.append(Finding("note", name, "has no config here: not looked at"))
             continue
-        findings += _caught(name, lambda name=name: _check_here(job, name, base_dir))  # type: ignore[misc]
+        findings += _caught(name, lambda name=name: _check_here(job, name, base_dir))
     return findings
 
 

@@ -174,7 +174,7 @@ def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        lines = [_line(e, model) for e in error.errors(include_url=False, include_input=False)]  # type: ignore[arg-type]
+        lines = [_line(e, model) for e in error.errors(include_url=False, include_input=False)]
         raise ConfigError(f"{source}: " + "; ".join(lines)) from None
 
 

@@ -115,7 +115,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return chosen
 
-    def _encode(self, y: NDArray[Any]) -> NDArray[np.bool_]:
+    def _encode(self, y: Any) -> NDArray[np.bool_]:
         check_classification_targets(y)
         if type_of_target(y, input_name="y", raise_unknown=True) != "binary":
             raise ValueError(

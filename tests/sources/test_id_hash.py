@@ -54,11 +54,12 @@ def test_chunks_do_not_matter():
     assert np.array_equal(whole[:, CHUNK - 50 :], np.stack(hash_texts(texts[CHUNK - 50 :], KEYS)))
 
 
-def test_each_bit_of_consecutive_ids_is_a_fair_coin():
-    """20,000 flips a bit and 128 bits: 5.5 standard deviations are passed by chance once in 2e5 keys."""
-    n = 20_000
-    hashes = np.stack(hash_texts([f"py{i:06}" for i in range(n)], HashKeys.random()))
-    bits = (hashes[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+def test_each_bit_of_one_id_is_a_fair_coin_over_the_keys():
+    """2,000 independent keys and 128 bits: 5.5 standard deviations are passed by chance once in 2e5 runs. (Over many ids
+    of one key the bits are independent only pair by pair, so there the tails are heavier.)"""
+    n = 2_000
+    hashes = np.stack([np.stack(hash_texts(["py000123"], HashKeys.random())) for _ in range(n)], axis=1)
+    bits = (hashes >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     z = np.abs(bits.mean(axis=1) - 0.5) / (0.5 / n**0.5)
     assert z.max() < 5.5
 

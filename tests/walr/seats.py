@@ -71,12 +71,16 @@ class MemoryDesk:
 
 
 def run_both(
-    rows: ConsumerRows, request: AggregateOpen, desk: Any, wire: Wire = lambda _s, _r, _step, data: data
+    rows: ConsumerRows,
+    request: AggregateOpen,
+    desk: Any,
+    wire: Wire = lambda _s, _r, _step, data: data,
+    consumer: str = "shop",
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
     """The answer, which rows counted, and what was sent."""
     network = LocalNetwork(wire=wire)
-    active = walr.run_active(rows, request, "labels", network.channel("shop"))
-    server = walr.run_measurement_server("shop", network.channel("labels"), desk)
+    active = walr.run_active(rows, request, "labels", network.channel(consumer))
+    server = walr.run_measurement_server(consumer, network.channel("labels"), desk)
     answer, kept = asyncio.run(first_failure(active, server))
     return answer, kept, network.sent
 

@@ -43,9 +43,7 @@ class Site:
         exchange_pb2_grpc.add_ExchangeServicer_to_server(
             ExchangeServicer(self.sessions.get, current_caller), self.server
         )
-        self.port = self.server.add_secure_port(
-            f"127.0.0.1:{self.port}", tls.server_credentials(self.identity)
-        )
+        self.port = self.server.add_secure_port(f"127.0.0.1:{self.port}", tls.server_credentials(self.identity))
         await self.server.start()
 
     async def stop(self) -> None:
@@ -98,4 +96,3 @@ async def proxied(authority: Path, *names: str, schedule: random.Random) -> Asyn
 def introduce(up: Mapping[str, Site], addresses: Mapping[str, str]) -> None:
     for name, site in up.items():
         site.addresses = {peer: address for peer, address in addresses.items() if peer != name}
-

@@ -51,9 +51,7 @@ async def outcome(authority: Path, seed: int) -> str:
     async with proxied(authority, "p0", "p1", schedule=random.Random(seed)) as up:
         channels = {name: site.join("s", TIMEOUTS) for name, site in up.items()}
         async with asyncio.timeout(DEADLINE_S):
-            ends = await asyncio.gather(
-                *(run(channels[me], peer, seed) for me, peer in (("p0", "p1"), ("p1", "p0")))
-            )
+            ends = await asyncio.gather(*(run(channels[me], peer, seed) for me, peer in (("p0", "p1"), ("p1", "p0"))))
     return ", ".join(sorted(set(ends)))
 
 

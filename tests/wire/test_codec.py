@@ -212,5 +212,3 @@ def test_only_message_classes_are_sent() -> None:
 
 def test_every_kind_has_a_field_in_the_test() -> None:
     assert len(codec._KINDS) == len(dataclasses.fields(Everything))
-
-

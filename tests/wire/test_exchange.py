@@ -87,9 +87,7 @@ async def test_many_small_messages_arrive_in_order(authority: Path) -> None:
         async def receive(me: ExchangeChannel, peer: str) -> list[int]:
             return [(await me.receive(peer, Letter)).number for _ in range(1500)]
 
-        _, _, *received = await asyncio.gather(
-            send(p0, "p1"), send(p1, "p0"), receive(p0, "p1"), receive(p1, "p0")
-        )
+        _, _, *received = await asyncio.gather(send(p0, "p1"), send(p1, "p0"), receive(p0, "p1"), receive(p1, "p0"))
         assert received == [list(range(1500))] * 2
 
 
@@ -494,9 +492,7 @@ async def test_a_signal_between_looking_and_waiting_is_not_lost() -> None:
     assert sorted(seen) == [1, 2, 3]
 
 
-async def test_a_bug_in_a_link_is_an_error_and_not_a_silence(
-    authority: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_bug_in_a_link_is_an_error_and_not_a_silence(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_self: object) -> pb.Frame:
         raise RuntimeError("secret canary")
 

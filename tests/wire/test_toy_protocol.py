@@ -67,7 +67,11 @@ async def test_over_grpc_it_equals_the_specification(authority: Path) -> None:
 @pytest.mark.parametrize(
     ("tampered", "error", "text"),
     [
-        (toy.Masked(toy.vector([1]), toy.vector([1])), MalformedMessage, "p1 sent a malformed message: d: has the wrong length"),
+        (
+            toy.Masked(toy.vector([1]), toy.vector([1])),
+            MalformedMessage,
+            "p1 sent a malformed message: d: has the wrong length",
+        ),
         (toy.TripleShare(*[toy.vector([1])] * 3), UnexpectedStep, "p1 sent TripleShare where Masked was expected"),
     ],
 )

@@ -1,0 +1,154 @@
+"""A measurement server without its wire: datasets, ledger and key in a folder, asked through both roles of WALR."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.privacy import gaussian
+from algorithms.privacy.ledger import Budget
+from algorithms.protocols import walr
+from algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from parties.label_index import open_or_build
+from parties.measurement import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
+from parties.settings import PartyDatasetSettings, PolicySettings
+from parties.signing import SigningKey
+from parties.sources import open_source
+from parties.store import Store
+from tests.walr.seats import run_both
+
+ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound
+SETTINGS = ReleaseSettings("visits", "", epsilon=1.0, delta=1e-6)
+BUDGET = Budget(1.0, 1e-6)
+POLICY = PolicySettings(least_rows=1, most_epsilon=50.0)
+NAMES = tuple(f"row-{i}" for i in range(12))
+
+
+def make_dataset(
+    directory: Path,
+    labels: Mapping[str, int],
+    persons: Sequence[str] | None = None,
+    *,
+    name: str = "visits",
+    population: str = "people",
+    consumers: Sequence[str] = ("shop", "bank"),
+    unknown_rows: str = "refuse",
+    max_rows_per_person: int = 1,
+) -> LabelDataset:
+    """Writes the table and builds its index anew."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f"{name}.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "label", *(["person"] if persons else [])])
+        for i, (row, label) in enumerate(labels.items()):
+            table.writerow([row, label, *([persons[i]] if persons else [])])
+    settings = PartyDatasetSettings(
+        url=f"csv:{name}.csv",
+        id="id",
+        label="label",
+        person="person" if persons else None,
+        population=population,
+        consumers=list(consumers),
+        unknown_rows=unknown_rows,
+        max_rows_per_person=max_rows_per_person,
+    )
+    index = open_or_build(open_source(settings, directory, name), directory / "index" / name)
+    return LabelDataset(name, settings, index)
+
+
+def one_hot(names: Sequence[str] = NAMES, columns: Sequence[int] | None = None, weight: int = ONE) -> ConsumerRows:
+    """Row i has the weight in its own column, so that a sum's cell counts the label of one row."""
+    columns = range(len(names)) if columns is None else columns
+    weights = np.zeros((len(names), max(columns) + 1), np.int32)
+    weights[np.arange(len(names)), list(columns)] = weight
+    return ConsumerRows(tuple(names), weights)
+
+
+@dataclass
+class House:
+    directory: Path
+    datasets: dict[str, LabelDataset]
+    budget: Budget = BUDGET
+    policy: PolicySettings = POLICY
+    approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None
+    service: MeasurementService = field(init=False)
+    consumed: list[str] = field(default_factory=list)  # the messages that consumers sent
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    @property
+    def database(self) -> Path:
+        return self.directory / "party.sqlite"
+
+    def open(self) -> None:
+        key = SigningKey.load_or_create(self.directory / "receipt_key.pem")
+        budgets = {d.population: self.budget for d in self.datasets.values()}
+        self.service = MeasurementService(
+            "labels", self.datasets, budgets, self.policy, Store(self.database), key, self.approved_job
+        )
+
+    def close(self) -> None:
+        self.service.store.close()
+
+    def reopen(self) -> None:
+        self.close()
+        self.open()
+
+    def request(
+        self, rows: ConsumerRows, dataset: str = "visits", receipt: NoisySum | None = None, **changes: Any
+    ) -> AggregateOpen:
+        """What an honest consumer asks; `release`, `epsilon` and `delta` are its choice, other changes the wire's."""
+        known = self.datasets[dataset]
+        chosen = {name: changes.pop(name) for name in ("release", "epsilon", "delta") if name in changes}
+        settings = replace(
+            SETTINGS,
+            dataset=dataset,
+            dataset_version=known.index.version,
+            max_rows_per_person=changes.pop("max_rows_per_person", known.max_rows_per_person),
+            **chosen,
+        )
+        held = (receipt.receipt, receipt.receipt_signature) if receipt else (b"", b"")
+        return replace(walr.step_1_open(rows, ONE, settings, held), **changes)
+
+    def send(self, rows: ConsumerRows, request: AggregateOpen, consumer: str = "shop") -> tuple[NoisySum, np.ndarray]:
+        """The answer and which rows counted."""
+        self.consumed.clear()
+
+        def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
+            self.consumed.extend([step] if sender == consumer else [])
+            return data
+
+        desk = AggregateDesk(self.service, consumer)
+        try:
+            answer, kept, _ = run_both(rows, request, desk, wire, consumer)
+        finally:
+            desk.close()
+        return answer, kept
+
+    def ask(self, rows: ConsumerRows | None = None, consumer: str = "shop", **changes: Any) -> NoisySum:
+        rows = one_hot() if rows is None else rows
+        return self.send(rows, self.request(rows, **changes), consumer)[0]
+
+    @property
+    def entries(self) -> list[Any]:
+        return self.service.store.reader().ledger()
+
+    def spent(self, population: str = "people") -> float:
+        return self.service.describe_budget(population).spent_epsilon
+
+
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact sums, so that a test can count; every draw is 0."""
+
+    def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
+        return [0] * n
+
+    monkeypatch.setattr(gaussian, "sample_vector", zeros)

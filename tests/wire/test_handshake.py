@@ -1,0 +1,126 @@
+"""Handshake: whatever differs is named on both sides, before any data."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from algorithms.errors import BlindfitError, HandshakeMismatch, MalformedMessage
+from algorithms.messages import Channel, canonical_bytes, parameters_digest
+from algorithms.protocols import handshake
+from algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
+from parties.channel import LocalNetwork
+from tests.wire.site import QUICK, sites
+
+PARAMETERS = {
+    "privacy.epsilon": 0.5,
+    "walr.frac_bits": 16,
+    "walr.intercept": True,
+    "walr.solver": "newton",
+    "parties": ("p0", "p1"),
+}
+ROLES = {"p0": "active", "p1": "measurement"}
+
+
+def hello(name: str, **changes: object) -> Hello:
+    parameters = {k: v for k, v in {**PARAMETERS, **changes}.items() if v is not None}
+    return step_1_hello("walr", ROLES[name], parameters)
+
+
+async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[str, BlindfitError | None]:
+    """Both ends, as each of them saw it."""
+    runs = [handshake.run_party(mine[a], [(b, ROLES[b])], channels[a]) for a, b in (("p0", "p1"), ("p1", "p0"))]
+    ends = await asyncio.gather(*runs, return_exceptions=True)
+    return dict(zip(("p0", "p1"), ends, strict=True))
+
+
+def in_memory() -> dict[str, Channel]:
+    network = LocalNetwork(timeout_s=1)
+    return {name: network.channel(name) for name in ROLES}
+
+
+async def test_who_agrees_goes_on() -> None:
+    assert await shake({name: hello(name) for name in ROLES}, in_memory()) == {"p0": None, "p1": None}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "theirs"),
+    [
+        ("privacy.epsilon", 0.25, "0.25"),
+        ("privacy.epsilon", None, "missing"),
+        ("walr.frac_bits", 17, "17"),
+        ("walr.frac_bits", 16.0, "16.0"),
+        ("walr.intercept", False, "False"),
+        ("walr.intercept", 1, "1"),
+        ("walr.solver", "lbfgs", "'lbfgs'"),
+        ("walr.solver", "x\x1b[31m" + "y" * 500, "'x\\x1b[31m" + "y" * 110),
+        ("parties", ("p1", "p0"), "('p1', 'p0')"),
+        ("parties", (), "()"),
+        ("unheard.of", 1, "1"),
+    ],
+)
+async def test_a_parameter_that_differs_is_named_on_both_sides(field: str, value: object, theirs: str) -> None:
+    ends = await shake({"p0": hello("p0"), "p1": hello("p1", **{field: value})}, in_memory())
+    assert [type(end) for end in ends.values()] == [HandshakeMismatch] * 2
+    ours = repr(PARAMETERS[field]) if field in PARAMETERS else "missing"
+    assert (ends["p0"].culprit, ends["p0"].field, ends["p0"].ours, ends["p0"].theirs) == ("p1", field, ours, theirs)
+    assert (ends["p1"].culprit, ends["p1"].field, ends["p1"].ours, ends["p1"].theirs) == ("p0", field, theirs, ours)
+    assert ends["p0"].hint
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"version": "2"}, ["protocol version"] * 2),
+        ({"protocol": "taylor"}, ["protocol"] * 2),
+        ({"role": "passive"}, ["role of p1", None]),
+    ],
+)
+async def test_version_protocol_and_role(change: dict[str, str], fields: list[str | None]) -> None:
+    ends = await shake({"p0": hello("p0"), "p1": replace(hello("p1"), **change)}, in_memory())
+    assert [getattr(end, "field", None) for end in ends.values()] == fields
+
+
+async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differs(authority: Path) -> None:
+    """Row 23."""
+    other = replace(hello("p1", **{"privacy.epsilon": 9.0, "new": 1}), version="2", protocol="new", digest=b"new")
+    async with sites(authority, "p0", "p1") as up:
+        channels = {name: site.join("s", QUICK) for name, site in up.items()}
+        ends = await shake({"p0": hello("p0"), "p1": other}, channels)
+    assert str(ends["p0"]) == "p1 disagrees on protocol version: ours is '1', theirs is '2'"
+    assert str(ends["p1"]) == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
+
+
+@pytest.mark.parametrize("digest", [b"", b"x" * 32, parameters_digest({})])
+def test_a_hash_that_is_not_the_parameters(digest: bytes) -> None:
+    with pytest.raises(MalformedMessage) as caught:
+        step_2_compare(hello("p0"), replace(hello("p1"), digest=digest), peer="p1", peer_role="measurement")
+    assert (caught.value.culprit, caught.value.field) == ("p1", "digest")
+
+
+def test_equal_numbers_of_other_bytes_are_noticed() -> None:
+    theirs = hello("p1", **{"privacy.epsilon": -0.0})
+    with pytest.raises(HandshakeMismatch, match="hash of the parameters"):
+        step_2_compare(hello("p0", **{"privacy.epsilon": 0.0}), theirs, peer="p1", peer_role="measurement")
+
+
+def test_other_parameters_have_other_canonical_bytes() -> None:
+    sets = [
+        {},
+        {"a": 1},
+        {"a": 1.0},
+        {"a": True},
+        {"a": "1"},
+        {"a": ("1",)},
+        {"a": ("", "1")},
+        {"a": ("1", "")},
+        {"a1": ""},
+        {"a": "1", "b": ""},
+        {"a": "1b"},
+        {"ab": "1"},
+    ]
+    assert len({canonical_bytes(parameters) for parameters in sets}) == len(sets)
+    assert canonical_bytes({"a": 1, "b": 2}) == canonical_bytes({"b": 2, "a": 1})

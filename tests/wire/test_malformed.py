@@ -1,0 +1,171 @@
+"""Row 14: a hundred thousand malformed messages, at every level that reads a peer's bytes: typed errors and no more."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import psutil
+import pytest
+from google.protobuf.message import DecodeError
+
+from algorithms.errors import BlindfitError
+from algorithms.protocols import handshake, walr
+from parties import codec, error_codes, measurement_codec
+from parties.frames import Inbox
+from parties.limits import Limits
+from protos import errors_pb2, exchange_pb2, measurement_pb2
+from tests.wire.kinds import PLAIN, Everything
+
+Reader = Callable[[bytes], object]
+
+LIMITS = Limits(max_message_bytes=4096, chunk_bytes=1024, window_bytes=65536, max_typed_message_bytes=65536)
+OPEN = walr.AggregateOpen(
+    protocol_version="1",
+    request_id="r" * 32,
+    dataset="d",
+    dataset_version="v",
+    n_rows=10,
+    n_columns=3,
+    frac_bits=16,
+    norm_bound=1 << 17,
+    max_rows_per_person=0,
+    epsilon=0.5,
+    delta=1e-5,
+    mechanism="analytic",
+    content_sha256=b"\x01" * 32,
+    receipt=b"{}",
+    receipt_signature=b"\x02" * 64,
+)
+ROWS = walr.WeightRows(("a", "b"), np.arange(6, dtype=np.int32).reshape(2, 3))
+ANSWER = walr.NoisySum(
+    sums=np.array([1, -2, 3]),
+    noise_std=2.0,
+    sensitivity=1.0,
+    event="e",
+    unit="u",
+    neighbours="n",
+    rows_kept=10,
+    rows_scaled=0,
+    receipt=b"{}",
+    receipt_signature=b"\x02" * 64,
+)
+HELLO = handshake.step_1_hello("walr", "active", PLAIN.parameters)
+
+
+def message(kind: type) -> Reader:
+    return lambda data: codec.decode(data, kind, culprit="p1")
+
+
+def greet(data: bytes) -> None:
+    theirs = codec.decode(data, handshake.Hello, culprit="p1")
+    handshake.step_2_compare(HELLO, theirs, peer="p1", peer_role="active")
+
+
+def frames(data: bytes) -> None:
+    """A stream that begins well, and goes on with this frame."""
+    inbox = Inbox("s", "p0", LIMITS)
+    inbox.accept(exchange_pb2.Frame(session="s", sender="p0", step="outbox", hello=exchange_pb2.Hello()))
+    inbox.accept(exchange_pb2.Frame.FromString(data))
+
+
+def request(kind: type) -> Reader:
+    return lambda data: measurement_codec.message_from_pb(
+        measurement_pb2.AggregateRequest.FromString(data), kind, culprit="p1"
+    )
+
+
+def response(kind: type) -> Reader:
+    return lambda data: measurement_codec.message_from_pb(
+        measurement_pb2.AggregateResponse.FromString(data), kind, culprit="p1"
+    )
+
+
+def error_detail(data: bytes) -> None:
+    error = error_codes.error_of(errors_pb2.ErrorDetail.FromString(data), peer="p1")
+    assert isinstance(error, BlindfitError)
+
+
+FRAME = exchange_pb2.Frame(
+    session="s", sender="p0", sequence=1, step="Letter", chunk=exchange_pb2.Chunk(data=b"x" * 50, last=True)
+)
+ABORT = exchange_pb2.Frame(session="s", sender="p0", sequence=1, abort=exchange_pb2.Abort(code=6, step="Letter"))
+TARGETS: list[tuple[Reader, bytes]] = [
+    (message(Everything), codec.encode(PLAIN)),
+    (greet, codec.encode(HELLO)),
+    (message(walr.WeightRows), codec.encode(ROWS)),
+    (frames, FRAME.SerializeToString()),
+    (frames, ABORT.SerializeToString()),
+    (request(walr.AggregateOpen), measurement_codec.request_to_pb(OPEN).SerializeToString()),
+    (request(walr.WeightRows), measurement_codec.request_to_pb(ROWS).SerializeToString()),
+    (request(walr.RowsEnd), measurement_codec.request_to_pb(walr.RowsEnd()).SerializeToString()),
+    (response(walr.NoisySum), measurement_codec.response_to_pb(ANSWER).SerializeToString()),
+    (response(walr.RowsKept), measurement_codec.response_to_pb(walr.RowsKept(b"\xff")).SerializeToString()),
+    (
+        error_detail,
+        error_codes.detail_of(
+            error_codes.e.BudgetExhausted(population="p", spent=1.0, budget=2.0, requested=3.0)
+        ).SerializeToString(),
+    ),
+]
+
+
+def mutated(dice: random.Random, valid: bytes) -> bytes:
+    """Bytes flipped, cut out, doubled, put in, or all random."""
+    how = dice.randrange(6)
+    if how == 0:
+        return dice.randbytes(dice.randrange(200))
+    data = bytearray(valid)
+    for _ in range(dice.choice((1, 1, 2, 8))):
+        at, to = sorted(dice.randrange(len(data) + 1) for _ in range(2))
+        if how == 1:
+            del data[at : min(to, at + 16)]
+        elif how == 2:
+            data[at:at] = data[at:to]
+        elif how == 3:
+            data[at:at] = dice.randbytes(dice.randrange(1, 9))
+        elif data:
+            data[min(at, len(data) - 1)] = dice.choice((0, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+    return bytes(data[:4096])
+
+
+def storm(count: int, seed: int) -> Counter[str]:
+    dice, seen = random.Random(seed), Counter[str]()
+    for _ in range(count):
+        read, valid = dice.choice(TARGETS)
+        try:
+            read(mutated(dice, valid))
+            seen["accepted"] += 1
+        except BlindfitError as error:
+            assert len(str(error)) < 1000
+            seen[type(error).__name__] += 1
+        except DecodeError:  # gRPC's parsers; the guard makes it a MalformedMessage, test_guard.py
+            seen["no protobuf"] += 1
+    return seen
+
+
+def check(count: int) -> None:
+    storm(2000, 0)  # what is made once: caches, pools
+    process = psutil.Process()
+    before = process.memory_info().rss
+    seen = storm(count, 1)
+    assert process.memory_info().rss - before < 50 * 2**20
+    assert seen.total() == count
+    assert seen["MalformedMessage"] > count // 10, seen  # most reach the checks, not only the parser
+    assert seen["UnexpectedStep"] > 0
+
+
+@pytest.mark.parametrize(("read", "valid"), TARGETS)
+def test_what_the_storm_starts_from_is_accepted(read: Reader, valid: bytes) -> None:
+    read(valid)
+
+
+def test_a_hundred_thousand_malformed_messages() -> None:
+    check(100_000)
+
+
+@pytest.mark.soak
+def test_a_million_malformed_messages() -> None:
+    check(1_000_000)

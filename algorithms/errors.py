@@ -49,9 +49,7 @@ class SessionUnknown(ProtocolError):
 class PeerError(ProtocolError):
     """A peer broke the protocol."""
 
-    def __init__(
-        self, message: str, *, culprit: str, session: str = "", step: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, culprit: str, session: str = "", step: str = "", hint: str = "") -> None:
         super().__init__(message, session=session, step=step, hint=hint)
         self.culprit = culprit
 

@@ -26,7 +26,6 @@ from rich.table import Table
 from algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
 from algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
 
-
 N_ROWS, DRAWS = 100_000, 100
 INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
 BATCH_SIZES = (64, 256, 1024, 4096)

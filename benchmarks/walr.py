@@ -148,7 +148,7 @@ def private_model(epsilon: float, x: Floats, y: Floats, standardiser: Standardis
 def show_accuracy(result: dict[str, Any], console: Console) -> None:
     table = Table(
         "epsilon", "log loss", "gain kept", "least", "most",
-        title=f"RAND: constant {result['constant']:.4f}, non-private {result['non_private']:.4f}; medians of {DRAWS} draws",
+        title=f"RAND: constant {result['constant']:.4f}, non-private {result['non_private']:.4f}; {DRAWS} draws",
     )  # fmt: skip
     for row in result["rows"]:
         shares = [f"{row[name]:.1%}" for name in ("gain_kept", "least", "most")]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from parties.identity import load_identity
     from parties.measurement_client import MeasurementClient
     from parties.models import load_model
-    from parties.node import VERSION as __version__
+    from parties.node import VERSION as __version__  # noqa: N811
 
 __all__ = [
     "BlindfitError",

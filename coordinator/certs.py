@@ -58,9 +58,7 @@ def authority(
 def issue(
     directory: Directory,
     party: Party,
-    host: Annotated[
-        list[str] | None, typer.Option(help="A host name or address to list too; may be repeated.")
-    ] = None,
+    host: Annotated[list[str] | None, typer.Option(help="A host name or address to list too; may be repeated.")] = None,
     days: Days = 365,
     protect: Protect = False,
     passphrase_file: AuthorityFile = None,
@@ -77,9 +75,7 @@ def issue(
 
 
 @app.command()
-def renew(
-    directory: Directory, party: Party, days: Days = 365, passphrase_file: AuthorityFile = None
-) -> None:
+def renew(directory: Directory, party: Party, days: Days = 365, passphrase_file: AuthorityFile = None) -> None:
     """Make a party's certificate last longer; its key stays."""
     secret = _authority_passphrase(directory, passphrase_file)
     files = authority_.renew(directory, party, days, passphrase=secret)
@@ -170,9 +166,7 @@ def _given(variable: str, file: Path | None) -> bytes | None:
 
 
 def _asked(what: str, *, confirm: bool) -> bytes:
-    answer: str = typer.prompt(
-        f"Passphrase of {what}", hide_input=True, confirmation_prompt=confirm, err=True
-    )
+    answer: str = typer.prompt(f"Passphrase of {what}", hide_input=True, confirmation_prompt=confirm, err=True)
     return answer.encode()
 
 

@@ -72,9 +72,7 @@ def show(job: JobFile, overrides: SetOption = None) -> None:
 def party(
     settings: PartyFile,
     overrides: SetOption = None,
-    ready_file: Annotated[
-        Path | None, typer.Option(help="Written with the port when the party is up.")
-    ] = None,
+    ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
 ) -> None:
     """Run one party until it is told to stop."""
     loaded = load_settings(settings, overrides or [], PartySettings)
@@ -104,13 +102,9 @@ def ledger(
     settings: Annotated[
         Path, typer.Argument(metavar="PARTY.TOML", help="The party file, or with --verify an exported chain.")
     ],
-    export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")
-    ] = None,
+    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")] = None,
     verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
-    acknowledge: Annotated[
-        bool, typer.Option(help="The ledger was restored: charge again what was lost.")
-    ] = False,
+    acknowledge: Annotated[bool, typer.Option(help="The ledger was restored: charge again what was lost.")] = False,
     overrides: SetOption = None,
 ) -> None:
     """What was spent, on what, by whom, and what is left."""
@@ -152,7 +146,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
-        errors.print(f"[bold red]error:[/] a bug in Blindfit: {type(error).__name__} at {where(error)}", highlight=False)
+        errors.print(
+            f"[bold red]error:[/] a bug in Blindfit: {type(error).__name__} at {where(error)}", highlight=False
+        )
         errors.print("[dim]hint:[/] set BLINDFIT_TRACEBACK=1 to see all of it, and please report it", highlight=False)
         raise SystemExit(70) from None
     except KeyboardInterrupt:

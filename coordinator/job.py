@@ -42,9 +42,7 @@ class Job(JobParameters):
     def _names_are_names(cls, parties: dict[str, JobParty]) -> dict[str, JobParty]:
         for name in parties:
             if not re.fullmatch(PARTY_NAME, name):
-                raise ValueError(
-                    f"{name!r} is not a party's name (letters, digits and -, as in its certificate)"
-                )
+                raise ValueError(f"{name!r} is not a party's name (letters, digits and -, as in its certificate)")
         return parties
 
     @model_validator(mode="after")

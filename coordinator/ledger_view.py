@@ -9,8 +9,8 @@ from rich.table import Table
 
 from algorithms.errors import ConfigError, DataError
 from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.accountant import composed_epsilon
+from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.ledger import LedgerEntry
 from coordinator.operator import open_store
 from parties.measurement import acknowledge_rollbacks

@@ -20,9 +20,7 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     return Store(path)
 
 
-def approve(
-    settings: PartySettings, base_dir: Path, session: str | None, *, refuse: bool, console: Console
-) -> None:
+def approve(settings: PartySettings, base_dir: Path, session: str | None, *, refuse: bool, console: Console) -> None:
     store = open_store(settings, base_dir)
     if session is None:
         _list(store, console)
@@ -32,9 +30,7 @@ def approve(
     with store.transaction() as transaction:
         changed = transaction.change_session(session, expected="HELD", state=state, changed=now)
     if not changed:
-        raise ConfigError(
-            f"{session} is not a job that waits here", hint="`blindfit approve party.toml` lists them"
-        )
+        raise ConfigError(f"{session} is not a job that waits here", hint="`blindfit approve party.toml` lists them")
     console.print(f"{session}: {'refused' if refuse else 'approved'}")
 
 

@@ -76,18 +76,14 @@ def _caught(about: str, checks) -> list[Finding]:  # type: ignore[no-untyped-def
 
 def _leaks(job: Job) -> Iterator[Finding]:
     active, server = (_with_role(job, role) for role in ("active", "measurement"))
-    yield Finding(
-        "note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows"
-    )
+    yield Finding("note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows")
     yield Finding(
         "note",
         "who learns what",
         f"{active} learns one noisy sum; (epsilon {job.privacy.epsilon:g}, delta {job.privacy.delta:g}) label DP",
     )
     if job.privacy.epsilon > 4:
-        yield Finding(
-            "warning", "privacy.epsilon", f"{job.privacy.epsilon:g} promises little: e^epsilon is large"
-        )
+        yield Finding("warning", "privacy.epsilon", f"{job.privacy.epsilon:g} promises little: e^epsilon is large")
 
 
 def _with_role(job: Job, role: str) -> str:
@@ -144,9 +140,7 @@ def _check_budget(job: Job, name: str, settings: PartySettings, base_dir: Path) 
             str(dataset.population),
         )
     except BudgetExhausted as error:
-        yield Finding(
-            "warning", name, f"{error}; only a request that was answered before gets its answer again"
-        )
+        yield Finding("warning", name, f"{error}; only a request that was answered before gets its answer again")
 
 
 def _check_rows(job: Job, name: str, settings: PartySettings, base_dir: Path) -> Iterator[Finding]:
@@ -190,9 +184,7 @@ async def _ask_parties(job: Job, base_dir: Path) -> list[Finding]:
             channel = await identity.open_channel(own, name, address)
             async with channel:
                 stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
-                findings += _compare(
-                    job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10)
-                )
+                findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
         except BlindfitError as error:
             findings.append(Finding("refuses", name, str(error)))
     return findings

@@ -40,8 +40,7 @@ class JobProgress:
         )
         width = max(map(len, parties))
         self._tasks: dict[str, TaskID] = {
-            party: self._progress.add_task("starting", total=None, party=party.ljust(width))
-            for party in parties
+            party: self._progress.add_task("starting", total=None, party=party.ljust(width)) for party in parties
         }
         self._steps: dict[str, str] = {}
 

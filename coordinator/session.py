@@ -120,9 +120,7 @@ class JobSession:
             answer = await self._call(
                 name,
                 "Propose",
-                pb.Proposal(
-                    session=self.id, protocol=self.job.protocol, members=members, parameters=parameters
-                ),
+                pb.Proposal(session=self.id, protocol=self.job.protocol, members=members, parameters=parameters),
             )
             self._proposed.append(name)
             if answer.state == pb.HELD:

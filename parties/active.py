@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,15 +159,11 @@ class ActiveParty:
             raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
         return aggregate
 
-    def _hold_receipt(
-        self, server: str, aggregate: Aggregate, description: measurement_pb2.DatasetDescription
-    ) -> None:
+    def _hold_receipt(self, server: str, aggregate: Aggregate, description: measurement_pb2.DatasetDescription) -> None:
         """Kept for the next request: with it a restored ledger is noticed."""
         answer = aggregate.answer
         if not signing.verify(description.receipt_key, answer.receipt, answer.receipt_signature):
-            raise MalformedMessage(
-                culprit=server, field="receipt", reason="is not signed by the server's key"
-            )
+            raise MalformedMessage(culprit=server, field="receipt", reason="is not signed by the server's key")
         receipt = Receipt.from_statement(answer.receipt)
         if (receipt.server, receipt.population) != (server, description.population):
             raise MalformedMessage(culprit=server, field="receipt", reason="is about something else")
@@ -173,9 +171,7 @@ class ActiveParty:
             held, _ = transaction.receipt_held(server, receipt.population)
             # The answer to an old request comes with its old receipt: the held one proves more.
             if not held or receipt.covers(Receipt.from_statement(held)):
-                transaction.hold_receipt(
-                    server, receipt.population, (answer.receipt, answer.receipt_signature)
-                )
+                transaction.hold_receipt(server, receipt.population, (answer.receipt, answer.receipt_signature))
 
     def _write(self, session: Session, prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]) -> None:
         directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
@@ -183,9 +179,7 @@ class ActiveParty:
         models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
         models.write_json(directory / "report.json", report)
         if len(prepared.test_ids):
-            table = pa.table(
-                {"id": prepared.test_ids, "probability": fit.model.probabilities(prepared.test_features)}
-            )
+            table = pa.table({"id": prepared.test_ids, "probability": fit.model.probabilities(prepared.test_features)})
             encoded = pa.BufferOutputStream()
             pyarrow.csv.write_csv(table, encoded)
             models.write_file(directory / "held_out_scores.csv", encoded.getvalue().to_pybytes())
@@ -208,11 +202,10 @@ def prepare_rows(source: Source, job: JobParameters, report: Report) -> Prepared
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
     train, test = _read(source, job, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
-    standardiser = Standardiser.fit(
-        train.features, source.feature_names, constant_columns=job.walr.constant_columns
-    )
+    standardiser = Standardiser.fit(train.features, source.feature_names, constant_columns=job.walr.constant_columns)
     columns = _Columns(standardiser, job.walr.intercept)
-    norms = np.concatenate([row_norms(columns.of(block)) for block in train.features])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
+        norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
     bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
     weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
     return PreparedRows(
@@ -281,11 +274,14 @@ def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: i
     """Each raw batch is let go as soon as its integers are made."""
     width = len(columns.standardiser.kept) + columns.intercept
     rows = np.empty((sum(map(len, blocks)), width), np.int32)
-    start = 0
-    for i, block in enumerate(blocks):
-        stop = start + len(block)
-        rows[start:stop] = fixed_point.quantise_rows(columns.of(block), bound, frac_bits)
-        blocks[i], start = block[:0], stop
+    starts = np.cumsum([0, *map(len, blocks)])
+
+    def quantise(i: int) -> None:
+        rows[starts[i] : starts[i + 1]] = fixed_point.quantise_rows(columns.of(blocks[i]), bound, frac_bits)
+        blocks[i] = blocks[i][:0]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(quantise, range(len(blocks))))
     return rows
 
 
@@ -352,7 +348,7 @@ def _report(
             "max_rows_per_person": request.max_rows_per_person,
             "epsilon": request.epsilon,
             "delta": request.delta,
-            "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian on a grid of 2^-{request.frac_bits}",
+            "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian, grid 2^-{request.frac_bits}",
             "sensitivity": answer.sensitivity * scale,
             "noise_std_of_sum": answer.noise_std * scale,
             "noise_std_of_mean": fitted.noise_std,

@@ -53,9 +53,7 @@ class PartyFiles:
 
     @classmethod
     def in_folder(cls, folder: Path) -> PartyFiles:
-        return cls(
-            folder / "certificate.pem", folder / "key.pem", folder / "authority.pem", folder / "crl.pem"
-        )
+        return cls(folder / "certificate.pem", folder / "key.pem", folder / "authority.pem", folder / "crl.pem")
 
 
 # --- what the commands do -------------------------------------------------------------------------
@@ -134,9 +132,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
         names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         public_key = old.public_key()
         if not isinstance(public_key, ec.EllipticCurvePublicKey):
-            raise ConfigError(
-                f"{files.certificate} was not issued by this authority: its key is not on a curve"
-            )
+            raise ConfigError(f"{files.certificate} was not issued by this authority: its key is not on a curve")
         certificate = _sign(signer, party, public_key, names, days, None)
         _save_index(directory, index.with_issued(party, certificate))
         replace_file(files.certificate, _pem(certificate))
@@ -293,9 +289,7 @@ def _host(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     if not HOST_NAME.fullmatch(host):
-        raise ConfigError(
-            f"{host!r} is neither a host name nor an address", hint="give it without scheme and port"
-        )
+        raise ConfigError(f"{host!r} is neither a host name nor an address", hint="give it without scheme and port")
     return x509.DNSName(host)
 
 
@@ -435,9 +429,7 @@ def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
     try:
         os.link(temporary, path)  # unlike a rename, a link does not replace
     except FileExistsError as error:
-        raise ConfigError(
-            f"{path} exists already and is not overwritten", hint="move it away first"
-        ) from error
+        raise ConfigError(f"{path} exists already and is not overwritten", hint="move it away first") from error
     finally:
         os.unlink(temporary)
 
@@ -525,9 +517,7 @@ def check_private(path: Path) -> None:
 
 def private_pem(key: PrivateKeyTypes, passphrase: bytes | None = None) -> bytes:
     if passphrase is not None and len(passphrase) < LEAST_PASSPHRASE:
-        raise ConfigError(
-            f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words"
-        )
+        raise ConfigError(f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words")
     lock = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
 

@@ -178,9 +178,7 @@ def current(identity: Identity) -> Identity:
         return identity
     files = identity.files
     try:
-        newest = load_identity(
-            files.certificate, files.key, files.authority, files.revoked, identity.passphrase
-        )
+        newest = load_identity(files.certificate, files.key, files.authority, files.revoked, identity.passphrase)
     except ConfigError as error:
         log.warning("the changed certificate is not taken", reason=str(error), hint=error.hint)
         return identity
@@ -270,9 +268,7 @@ def _server_configuration(identity: Identity) -> grpc.ServerCertificateConfigura
     return grpc.ssl_server_certificate_configuration([pair], identity.authority_pem)
 
 
-def caller(
-    context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[bytes]], identity: Identity
-) -> str:
+def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[bytes]], identity: Identity) -> str:
     """The party that makes this call.
 
     gRPC has checked the chain when the connection was made; a connection may outlive its certificate, so what
@@ -300,9 +296,7 @@ def caller(
 # --- the client's side --------------------------------------------------------------------------------
 
 
-async def open_channel(
-    identity: Identity, peer: str, address: str, limits: Limits | None = None
-) -> grpc.aio.Channel:
+async def open_channel(identity: Identity, peer: str, address: str, limits: Limits | None = None) -> grpc.aio.Channel:
     """A channel to the peer that answers at `address`, after both sides accepted each other's certificate.
 
     Raises:
@@ -365,9 +359,7 @@ def split_address(address: str) -> tuple[str, int]:
     """'host:port' or '[IPv6]:port' in its two parts."""
     match = ADDRESS.fullmatch(address)
     if not match or not 0 < int(match["port"]) < 65536:
-        raise ConfigError(
-            f"{address!r} is not an address", hint="write host:port, or [address]:port for IPv6"
-        )
+        raise ConfigError(f"{address!r} is not an address", hint="write host:port, or [address]:port for IPv6")
     return match["host"].strip("[]"), int(match["port"])
 
 
@@ -439,9 +431,7 @@ def _client_context(identity: Identity) -> ssl.SSLContext:
 
 def _handshake_failure(peer: str, address: str, error: ssl.SSLError) -> PeerUnauthenticated | PeerUnreachable:
     if isinstance(error, ssl.SSLCertVerificationError):
-        reason = VERIFY_FAILURES.get(
-            error.verify_code, f"its certificate is not valid: {error.verify_message}"
-        )
+        reason = VERIFY_FAILURES.get(error.verify_code, f"its certificate is not valid: {error.verify_message}")
         return PeerUnauthenticated(peer=peer, reason=reason)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return _unreachable(peer, address, "it hung up during the handshake")

@@ -40,7 +40,7 @@ LEAST_PART = 128  # lookups between two releases; each may map a few neighbourin
 Unknown = Literal["refuse", "zero"]
 
 
-class DuplicateId(DataError):  # noqa: N818
+class DuplicateId(DataError):
     """A request names an id twice; `position` is the later row of the request, counted from 1."""
 
     def __init__(self, position: int) -> None:
@@ -51,7 +51,7 @@ class DuplicateId(DataError):  # noqa: N818
         self.position = position
 
 
-class UnknownId(DataError):  # noqa: N818
+class UnknownId(DataError):
     """A request names ids that the table does not have: `count` in its batch, the first at row `position`."""
 
     def __init__(self, position: int, count: int) -> None:

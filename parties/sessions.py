@@ -70,9 +70,7 @@ def next_state(state: State, event: str, session: str) -> State:
     try:
         return TRANSITIONS[state, event]
     except KeyError:
-        raise LocalProtocolError(
-            f"a session that is {state or 'new'} cannot {event}", session=session
-        ) from None
+        raise LocalProtocolError(f"a session that is {state or 'new'} cannot {event}", session=session) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +133,7 @@ class Sessions:
         with store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
-                    transaction.change_session(
-                        row.session, expected=row.state, state="FAILED", changed=_now()
-                    )
+                    transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
 
     def get(self, session: str) -> Session:
         found = self._sessions.get(session)
@@ -154,13 +150,9 @@ class Sessions:
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session:
         """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
         if proposal.session in self._sessions:
-            raise PolicyRefused(
-                party=self._settings.name, field="session", reason="there is one of this name"
-            )
+            raise PolicyRefused(party=self._settings.name, field="session", reason="there is one of this name")
         if sum(s.state not in ENDS for s in self._sessions.values()) >= self._limits.sessions:
-            raise LimitExceeded(
-                peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once"
-            )
+            raise LimitExceeded(peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once")
         session = self._session(proposal, proposed_by)
         self._check_policy(session, proposal.protocol)
         self._check_role(session.job, session.me)
@@ -178,9 +170,7 @@ class Sessions:
             del self._sessions[session]
 
     def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session:
-        if not (
-            proposal.session.isascii() and proposal.session.isprintable() and 0 < len(proposal.session) <= 64
-        ):
+        if not (proposal.session.isascii() and proposal.session.isprintable() and 0 < len(proposal.session) <= 64):
             self._refuse("session", "its name is not of 1 to 64 printable characters")
         parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
         members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
@@ -293,9 +283,7 @@ class Sessions:
         description = _describe(session)
         with self._store.transaction() as transaction:
             transaction.put_session(
-                SessionRow(
-                    session.id, session.job.protocol, session.proposed_by, description, session.state, _now()
-                )
+                SessionRow(session.id, session.job.protocol, session.proposed_by, description, session.state, _now())
             )
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:

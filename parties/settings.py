@@ -103,9 +103,7 @@ class PartySettings(Settings):
                 f'datasets.{name}.unknown_rows = "zero" cannot go with a person column: rows that the table does not '
                 "have belong to no person, so what of a person is kept could depend on her labels"
             )
-        strangers = [
-            c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"
-        ]
+        strangers = [c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"]
         if strangers or not dataset.consumers:
             raise ValueError(
                 f"datasets.{name}.consumers: {', '.join(strangers) or 'nobody'} is not an active party of [peers]"
@@ -153,9 +151,7 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
     names = key.strip().split(".")
     if not separator or not all(names):
-        raise ConfigError(
-            f"--set {override}: not of the form key.path=value", hint="such as privacy.epsilon=0.5"
-        )
+        raise ConfigError(f"--set {override}: not of the form key.path=value", hint="such as privacy.epsilon=0.5")
     for name in names[:-1]:
         values = values.setdefault(name, {})
         if not isinstance(values, dict):

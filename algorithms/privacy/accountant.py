@@ -41,9 +41,7 @@ def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
     return min(bound, _loss_distribution_epsilon(gaussian, laplaces, delta))
 
 
-def fits(
-    events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon: float, budget_delta: float
-) -> bool:
+def fits(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon: float, budget_delta: float) -> bool:
     """Whether the budget still holds after the new event."""
     return composed_epsilon([*events, new_event], budget_delta) <= budget_epsilon * (1 + BUDGET_SLACK)
 

@@ -111,9 +111,7 @@ NOISE_MULTIPLIERS: dict[str, Callable[[float, float], float]] = {
 def noise_multiplier(mechanism: str, epsilon: float, delta: float) -> float:
     """The noise multiplier of (epsilon, delta) by a mechanism's name."""
     if mechanism not in NOISE_MULTIPLIERS:
-        raise ConfigError(
-            f"privacy.mechanism must be one of {', '.join(NOISE_MULTIPLIERS)}, not {mechanism!r}"
-        )
+        raise ConfigError(f"privacy.mechanism must be one of {', '.join(NOISE_MULTIPLIERS)}, not {mechanism!r}")
     return NOISE_MULTIPLIERS[mechanism](epsilon, delta)
 
 

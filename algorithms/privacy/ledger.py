@@ -140,14 +140,10 @@ class Budget:
 
 def spent(entries_of_population: Iterable[LedgerEntry], delta: float) -> float:
     """The epsilon at this delta that one population's entries have spent."""
-    return composed_epsilon(
-        (ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta
-    )
+    return composed_epsilon((ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta)
 
 
-def check_budget(
-    events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str
-) -> None:
+def check_budget(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str) -> None:
     """Refuses a release that would carry the population past its budget.
 
     Raises:
@@ -268,9 +264,7 @@ def receipt_for(server: str, entry: LedgerEntry, charged: Iterable[str]) -> Rece
     return Receipt(server, entry.population, entry.position, entry.hash, charges)
 
 
-def check_receipt(
-    receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int
-) -> None:
+def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int) -> None:
     """Checks that our ledger still has the entry that a receipt proves.
 
     Args:

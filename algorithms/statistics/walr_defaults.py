@@ -53,7 +53,9 @@ def default_norm_bound(row_norms: ArrayLike, quantile: float = 0.99) -> float:
         raise DataError(f"row {int(np.argmin(np.isfinite(norms) & (norms >= 0)))}: its norm is not a finite number")
     bound = float(np.quantile(norms, quantile))
     if bound == 0:
-        raise DataError(f"{quantile:.0%} of the rows are zero: there is nothing to clip to", hint="append the constant feature")
+        raise DataError(
+            f"{quantile:.0%} of the rows are zero: there is nothing to clip to", hint="append the constant feature"
+        )
     return bound
 
 

@@ -1,6 +1,6 @@
 """`make demo`: WALR between two processes on real data, then what only a demo can know.
 
-    python examples/walr/demo.py [--out DIR] [--set KEY=VALUE ...]
+python examples/walr/demo.py [--out DIR] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def comparison(out: Path) -> Panel:
     held_out = np.isin(features["id"].to_pylist(), ids)
     x = np.column_stack([features[name].to_numpy() for name in features.column_names if name != "id"])
     y = np.array([labels[i] for i in features["id"].to_pylist()])
-    order = {i: p for i, p in zip(ids, private, strict=True)}
+    order = dict(zip(ids, private, strict=True))
     private = np.array([order[i] for i in np.array(features["id"].to_pylist())[held_out]])
     plain = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf)).fit(x[~held_out], y[~held_out])
     rows = {

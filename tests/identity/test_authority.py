@@ -116,9 +116,7 @@ def test_a_certificate_does_not_outlive_its_authority(folder: Path) -> None:
 def test_nothing_is_overwritten(folder: Path) -> None:
     files = issue(folder, "alice")
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
-    with pytest.raises(
-        ConfigError, match=r"authority\.pem exists already: an authority is never overwritten"
-    ):
+    with pytest.raises(ConfigError, match=r"authority\.pem exists already: an authority is never overwritten"):
         create_authority(folder, "Another")
     with pytest.raises(ConfigError, match=r"alice exists already: alice has a certificate$") as caught:
         issue(folder, "alice")

@@ -48,10 +48,7 @@ def test_the_life_of_a_certificate(folder: Path) -> None:
         == f"{alice}/certificate.pem: alice until DATE; copy this one file to alice\n"
     )
     assert run("show", alice).endswith("19 days left\n")
-    assert (
-        run("revoke", folder, "alice")
-        == f"{folder}/crl.pem: alice is revoked; copy this file to every party\n"
-    )
+    assert run("revoke", folder, "alice") == f"{folder}/crl.pem: alice is revoked; copy this file to every party\n"
     assert run("crl", folder, "--days", 7) == (
         f"{folder}/crl.pem: 2 revoked, until DATE, 6 days left; copy this file to every party\n"
     )

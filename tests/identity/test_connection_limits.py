@@ -47,9 +47,7 @@ async def connected(
     await server.stop(None)
 
 
-async def code(
-    channel: grpc.aio.Channel, size: int, method: str = "/echo/Once", metadata_bytes: int = 0
-) -> str:
+async def code(channel: grpc.aio.Channel, size: int, method: str = "/echo/Once", metadata_bytes: int = 0) -> str:
     try:
         headers = (("x", "x" * metadata_bytes),)
         await channel.unary_unary(method)(b"x" * size, metadata=headers, timeout=5)

@@ -155,9 +155,7 @@ async def test_a_key_under_a_passphrase_works_on_both_sides(folder: Path, bob: I
 # --- clients that do not ------------------------------------------------------------------------------
 
 
-async def test_a_client_of_another_authority_is_told_so(
-    alice: Identity, bob: Identity, stranger: Identity
-) -> None:
+async def test_a_client_of_another_authority_is_told_so(alice: Identity, bob: Identity, stranger: Identity) -> None:
     async with serving(alice) as (address, health):
         assert await refusal(stranger, "alice", address) == "its certificate comes from another authority"
         trusting = replace(stranger, authority_pem=bob.authority_pem, revoked=None)
@@ -190,9 +188,7 @@ async def test_a_revoked_client_is_refused_even_on_a_connection_it_had(
         ):
             error = await status(calling)
             assert error.code() is grpc.StatusCode.UNAUTHENTICATED
-            assert (
-                error.details() == "the connection with bob is not authenticated: its certificate was revoked"
-            )
+            assert error.details() == "the connection with bob is not authenticated: its certificate was revoked"
     assert health.callers == ["bob"]
 
 
@@ -264,9 +260,7 @@ async def test_our_own_expired_revocation_list_lets_nobody_in(
     alice: Identity, bob: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(alice) as (address, _):
-        monkeypatch.setattr(
-            bob.revoked, "_check_fresh", lambda: (_ for _ in ()).throw(ConfigError("crl expired"))
-        )
+        monkeypatch.setattr(bob.revoked, "_check_fresh", lambda: (_ for _ in ()).throw(ConfigError("crl expired")))
         with pytest.raises(ConfigError, match="crl expired"):
             await call(bob, "alice", address)
 
@@ -347,9 +341,7 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         thread.join(5)
 
 
-def tls_answer(
-    identity: Identity, protocols: list[str], **settings: object
-) -> Callable[[socket.socket], None]:
+def tls_answer(identity: Identity, protocols: list[str], **settings: object) -> Callable[[socket.socket], None]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(identity.files.certificate, identity.files.key)
     context.load_verify_locations(cadata=identity.authority_pem.decode())
@@ -439,9 +431,7 @@ def test_an_alert_about_our_certificate_is_told(
     alice: Identity, bob: Identity, expired: Identity, stranger: Identity, version: ssl.TLSVersion
 ) -> None:
     trusting = replace(stranger, authority_pem=bob.authority_pem)
-    answer = tls_answer(
-        alice, ["h2"], verify_mode=ssl.CERT_REQUIRED, minimum_version=version, maximum_version=version
-    )
+    answer = tls_answer(alice, ["h2"], verify_mode=ssl.CERT_REQUIRED, minimum_version=version, maximum_version=version)
     with listening(answer) as address:
         assert unauthenticated(expired, address) == "it refused our certificate: certificate expired"
         assert unauthenticated(trusting, address) == "it refused our certificate: unknown ca"

@@ -126,12 +126,8 @@ def test_a_certificate_that_may_only_serve(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_a_certificate_without_a_party(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        authority, "_alternative_names", lambda *_: x509.SubjectAlternativeName([x509.DNSName("bob")])
-    )
-    with pytest.raises(
-        ConfigError, match=r"names no party: its common name must be its first alternative name$"
-    ):
+    monkeypatch.setattr(authority, "_alternative_names", lambda *_: x509.SubjectAlternativeName([x509.DNSName("bob")]))
+    with pytest.raises(ConfigError, match=r"names no party: its common name must be its first alternative name$"):
         load(issue(folder, "alice"))
 
 
@@ -185,9 +181,7 @@ def test_addresses(address: str, parts: tuple[str, int]) -> None:
     assert split_address(address) == parts
 
 
-@pytest.mark.parametrize(
-    "address", ["a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"]
-)
+@pytest.mark.parametrize("address", ["a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"])
 def test_bad_addresses(address: str) -> None:
     with pytest.raises(ConfigError, match=r"is not an address$"):
         split_address(address)

@@ -16,6 +16,7 @@ from algorithms.privacy import gaussian
 from algorithms.privacy.ledger import Budget
 from algorithms.protocols import walr
 from algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from parties import measurement_codec
 from parties.label_index import open_or_build
 from parties.measurement import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
 from parties.settings import PartyDatasetSettings, PolicySettings
@@ -89,11 +90,10 @@ class House:
         return self.directory / "party.sqlite"
 
     def open(self) -> None:
+        store = Store(self.database)
         key = SigningKey.load_or_create(self.directory / "receipt_key.pem")
         budgets = {d.population: self.budget for d in self.datasets.values()}
-        self.service = MeasurementService(
-            "labels", self.datasets, budgets, self.policy, Store(self.database), key, self.approved_job
-        )
+        self.service = MeasurementService("labels", self.datasets, budgets, self.policy, store, key, self.approved_job)
 
     def close(self) -> None:
         self.service.store.close()
@@ -118,7 +118,13 @@ class House:
         held = (receipt.receipt, receipt.receipt_signature) if receipt else (b"", b"")
         return replace(walr.step_1_open(rows, ONE, settings, held), **changes)
 
-    def send(self, rows: ConsumerRows, request: AggregateOpen, consumer: str = "shop") -> tuple[NoisySum, np.ndarray]:
+    def send(
+        self,
+        rows: ConsumerRows,
+        request: AggregateOpen,
+        consumer: str = "shop",
+        make_desk: Callable[[MeasurementService, str], AggregateDesk] = AggregateDesk,
+    ) -> tuple[NoisySum, np.ndarray]:
         """The answer and which rows counted."""
         self.consumed.clear()
 
@@ -126,7 +132,7 @@ class House:
             self.consumed.extend([step] if sender == consumer else [])
             return data
 
-        desk = AggregateDesk(self.service, consumer)
+        desk = make_desk(self.service, consumer)
         try:
             answer, kept, _ = run_both(rows, request, desk, wire, consumer)
         finally:
@@ -136,6 +142,10 @@ class House:
     def ask(self, rows: ConsumerRows | None = None, consumer: str = "shop", **changes: Any) -> NoisySum:
         rows = one_hot() if rows is None else rows
         return self.send(rows, self.request(rows, **changes), consumer)[0]
+
+    def octets(self, **changes: Any) -> bytes:
+        """The answer as it is stored and sent."""
+        return measurement_codec.answer_to_pb(self.ask(**changes)).SerializeToString()
 
     @property
     def entries(self) -> list[Any]:

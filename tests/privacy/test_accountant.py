@@ -35,8 +35,7 @@ GAUSSIANS = st.lists(MULTIPLIERS.map(gaussian), max_size=8)
 def random_composition(rng: random.Random) -> list[ReleaseEvent]:
     mechanisms: list[Mechanism] = ["gaussian"] if rng.random() < 0.5 else ["gaussian", "laplace"]
     return [
-        ReleaseEvent(rng.choice(mechanisms), 10 ** rng.uniform(-0.3, 1.7), NEIGHBOURS)
-        for _ in range(rng.randint(1, 8))
+        ReleaseEvent(rng.choice(mechanisms), 10 ** rng.uniform(-0.3, 1.7), NEIGHBOURS) for _ in range(rng.randint(1, 8))
     ]
 
 

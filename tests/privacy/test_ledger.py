@@ -36,9 +36,7 @@ HALF = ReleaseEvent("gaussian", analytic_noise_multiplier(0.5, 1e-6), NEIGHBOURS
 ONE = ReleaseEvent("gaussian", analytic_noise_multiplier(1.0, 1e-6), NEIGHBOURS)
 
 
-def charge(
-    previous: LedgerEntry | None, population: str = "users", event: ReleaseEvent = HALF
-) -> LedgerEntry:
+def charge(previous: LedgerEntry | None, population: str = "users", event: ReleaseEvent = HALF) -> LedgerEntry:
     number = previous.position if previous else 0
     return append(
         previous,
@@ -129,9 +127,7 @@ def test_a_removed_or_swapped_entry_is_noticed(position: int) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.text())
-def test_no_two_contents_share_a_hash(
-    dataset: str, version: str, other_dataset: str, other_version: str
-) -> None:
+def test_no_two_contents_share_a_hash(dataset: str, version: str, other_dataset: str, other_version: str) -> None:
     one = replace(ENTRIES[0], dataset=dataset, dataset_version=version)
     two = replace(ENTRIES[0], dataset=other_dataset, dataset_version=other_version)
     assert (entry_hash(one) == entry_hash(two)) == (one == two)
@@ -258,9 +254,7 @@ def test_a_wrong_line_is_named(line: str) -> None:
 @given(st.sampled_from([field.name for field in fields(LedgerEntry)]), st.data())
 def test_any_value_of_another_type_is_refused(field: str, data: st.DataObject) -> None:
     content = json.loads(LINE)
-    wrong = st.one_of(
-        st.none(), st.booleans(), st.lists(st.integers()), st.dictionaries(st.text(), st.text())
-    )
+    wrong = st.one_of(st.none(), st.booleans(), st.lists(st.integers()), st.dictionaries(st.text(), st.text()))
     content[field] = data.draw(wrong)
     with pytest.raises(DataError, match="line 3 "):
         from_json_line(json.dumps(content, separators=(",", ":")), 3)

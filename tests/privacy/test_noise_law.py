@@ -18,7 +18,6 @@ from algorithms.errors import RangeError
 from algorithms.privacy.discrete_gaussian import discrete_laplace, sample, sample_vector
 from algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
 from algorithms.randomness import UniformInt, system_uniform
-
 from tests.privacy.noise_checks import FALSE_ALARM, Draw, chi_square_p_value, faults_of_normal, rejected_by_majority
 
 STD = LEAST_STD_STEPS
@@ -79,9 +78,7 @@ def test_the_system_generator_draws_the_same_law() -> None:
     assert faults_of_normal(gaussian(STD**2, system_uniform)(20_000), STD) == []
 
 
-@pytest.mark.parametrize(
-    "variance", [Fraction(1, 2), Fraction(7, 3), Fraction(9), Fraction(100), Fraction(401, 4)]
-)
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(7, 3), Fraction(9), Fraction(100), Fraction(401, 4)])
 def test_chi_square_against_the_definition(variance: Fraction) -> None:
     samples = sample_vector(20_000, variance, seeded(4))
     assert chi_square_p_value(samples, discrete_normal_pmf(variance)) > 1e-3

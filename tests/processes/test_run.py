@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.processes.reading import error_line
 
 from blindfit import load_model
+from tests.processes.reading import error_line
 
 
 def test_a_run_leaves_a_model_and_reports(project):

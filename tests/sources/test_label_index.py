@@ -365,8 +365,8 @@ def peak_kib(directory: Path, n_rows: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path):
-    """800,000 more rows are 26 MB more on disk and 55 MB of ids as Python holds them; the larger index reaches the 8 MiB
-    that may be mapped at a time, the smaller does not."""
+    """800,000 more rows are 26 MB more on disk and 55 MB of ids as Python holds them; the larger index reaches the
+    8 MiB that may be mapped at a time, the smaller does not."""
     for name in ("small", "large"):
         (tmp_path / name).mkdir()
     small, large = peak_kib(tmp_path / "small", 200_000), peak_kib(tmp_path / "large", 1_000_000)

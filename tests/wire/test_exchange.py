@@ -352,6 +352,11 @@ async def open_stream(site: Site, to: Site) -> tuple[object, grpc.aio.Channel]:
     return exchange_pb2_grpc.ExchangeStub(channel).Open(), channel
 
 
+async def read_all(call: object) -> None:
+    while await call.read() is not grpc.aio.EOF:
+        pass
+
+
 HELLO = pb.Frame(session="s", sender="p0", step="outbox", hello=pb.Hello())
 CHUNK = pb.Frame(session="s", sender="p0", sequence=1, step="Letter", chunk=pb.Chunk(data=b"x", last=True))
 
@@ -387,8 +392,7 @@ async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: li
             await call.write(frame)
         await call.done_writing()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            while await call.read() is not grpc.aio.EOF:
-                pass
+            await read_all(call)
         assert caught.value.details() == code
         await channel.close()
         await p1.close()

@@ -1,0 +1,108 @@
+"""Processes that release until they are killed, or race for the last unit: told what to do on standard input.
+
+python -m tests.measurement.children releasing DIRECTORY     a line: fork a child that releases; prints its pid
+python -m tests.measurement.children racing THREADS          a line "DIRECTORY TIME PREFIX": all threads release at
+                                                             that time; prints what became of each
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from algorithms.errors import BudgetExhausted
+from algorithms.privacy.ledger import Budget
+from algorithms.protocols.walr import NoisySum, Tally
+from parties import measurement_codec
+from parties.measurement import AggregateDesk, LabelDataset
+from tests.measurement.house import NAMES, House, make_dataset, one_hot
+
+RELEASE_EPSILON, BUDGET = 0.2, Budget(1.0, 1e-6)  # room for about 20 releases
+LAST_UNIT = Budget(1.0, 1e-6)
+RACE_EPSILON = 0.7  # two of them do not fit
+
+
+def dataset_of(directory: Path) -> LabelDataset:
+    return make_dataset(directory, {name: i % 2 for i, name in enumerate(NAMES)})
+
+
+# --- releasing ----------------------------------------------------------------------------------------
+
+
+def releasing(directory: Path) -> None:
+    dataset = dataset_of(directory)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            release_until_killed(Path(line.strip()), dataset)
+        print(child, flush=True)
+        os.waitpid(child, 0)
+        print("dead", flush=True)
+
+
+def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
+    """Writes down each answer only after `release` returned; what the system has of a file outlives the process."""
+    log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    house = House(directory, {"visits": dataset}, BUDGET)
+    rng = random.Random()
+    names: list[str] = []
+    for name in new_names(house):
+        try:
+            answer = house.octets(epsilon=RELEASE_EPSILON, release=name)
+            names.append(name)
+        except BudgetExhausted:
+            name = rng.choice(names) if names else "0"
+            answer = house.octets(epsilon=RELEASE_EPSILON, release=name)
+        os.write(log, f"{name} {answer.hex()}\n".encode())
+
+
+def new_names(house: House) -> Iterator[str]:
+    """Begins with the last one that may have been answered: the consumer that lost it asks again."""
+    return map(str, count(max(0, len(house.entries) - 1)))
+
+
+# --- racing -------------------------------------------------------------------------------------------
+
+
+def racing(n_threads: int) -> None:
+    with ThreadPoolExecutor(n_threads) as threads:
+        datasets: dict[Path, LabelDataset] = {}
+        for line in sys.stdin:
+            directory, start, prefix = line.split()
+            dataset = datasets.setdefault(Path(directory).parent, dataset_of(Path(directory).parent / str(os.getpid())))
+            house = House(Path(directory), {"visits": dataset}, LAST_UNIT)
+            names = [prefix if prefix == "same" else f"{prefix}-{i}" for i in range(n_threads)]
+            print(*threads.map(lambda name, h=house, at=float(start): race(h, name, at), names), flush=True)
+            house.close()
+
+
+def race(house: House, name: str, start: float) -> str:
+    """What the racer got: a release in hexadecimal, or nothing as the budget was gone."""
+
+    class WaitingDesk(AggregateDesk):
+        """Everybody was admitted; now all want to charge at once."""
+
+        def release(self, tally: Tally) -> NoisySum:
+            time.sleep(max(0.0, start - time.time()))
+            return super().release(tally)
+
+    request = house.request(one_hot(), epsilon=RACE_EPSILON, release=name)
+    try:
+        answer, _ = house.send(one_hot(), request, make_desk=WaitingDesk)
+    except BudgetExhausted:
+        return "-"
+    return measurement_codec.answer_to_pb(answer).SerializeToString().hex()
+
+
+if __name__ == "__main__":
+    what, argument = sys.argv[1:]
+    if what == "releasing":
+        releasing(Path(argument))
+    else:
+        racing(int(argument))

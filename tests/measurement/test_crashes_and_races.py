@@ -1,0 +1,177 @@
+"""A release is charged durably before it leaves, however the process dies; the last unit of a budget has one winner."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pytest
+
+from algorithms.privacy.ledger import verify_chain
+from parties import measurement_codec
+from protos import measurement_pb2 as pb
+from tests.measurement import children
+from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of
+from tests.measurement.house import House
+
+
+@contextmanager
+def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.measurement.children", *arguments]
+    root = Path(children.__file__).parents[2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        try:
+            yield process
+        finally:
+            process.stdin.close()  # type: ignore[union-attr]
+            process.wait(60)
+
+
+def tell(process: subprocess.Popen[str], line: str) -> None:
+    pipe: IO[str] = process.stdin  # type: ignore[assignment]
+    pipe.write(line + "\n")
+    pipe.flush()
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    pipe: IO[str] = process.stdout  # type: ignore[assignment]
+    line = pipe.readline()
+    assert line, "the child process has died"
+    return line.strip()
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------
+
+
+def released(directory: Path) -> dict[str, bytes]:
+    """What left the server, by the name of the release; every repetition was the same."""
+    answers: dict[str, bytes] = {}
+    whole = (directory / "answers").read_text() if (directory / "answers").exists() else ""
+    for line in whole.splitlines():
+        name, answer = line.split()
+        assert answers.setdefault(name, bytes.fromhex(answer)) == bytes.fromhex(answer)
+    return answers
+
+
+def check_charged(house: House, answers: dict[str, bytes]) -> None:
+    entries = house.entries
+    verify_chain(entries)
+    of_request = {entry.request_id: entry for entry in entries}
+    assert len(of_request) == len(entries)
+    for answer in answers.values():
+        message = measurement_codec.answer_from_pb(pb.NoisySum.FromString(answer), "labels")
+        digest = hashlib.sha256(np.ascontiguousarray(message.sums, "<i8").tobytes()).hexdigest()
+        assert digest in {entry.answer_sha256 for entry in entries}
+    for entry in entries:
+        stored = house.service.store.reader().answer("shop", entry.request_id)
+        assert stored is not None
+        assert stored.position == entry.position
+    assert house.spent() <= BUDGET.epsilon * (1 + 1e-9)
+
+
+def kill_at_random(tmp_path: Path, kills: int, seed: int, kills_a_ledger: int = 5) -> int:
+    rng = random.Random(seed)
+    n_answers = 0
+    dataset = dataset_of(tmp_path / "index")
+    with child("releasing", str(tmp_path / "child")) as process:
+        for ledger in range(-(-kills // kills_a_ledger)):
+            directory = tmp_path / str(ledger)
+            directory.mkdir()
+            for _ in range(min(kills_a_ledger, kills - ledger * kills_a_ledger)):
+                tell(process, str(directory))
+                pid = int(told(process))
+                time.sleep(rng.uniform(0, 0.1))
+                os.kill(pid, signal.SIGKILL)
+                assert told(process) == "dead"
+                house = House(directory, {"visits": dataset}, BUDGET)
+                answers = released(directory)
+                check_charged(house, answers)
+                house.close()
+            house = House(directory, {"visits": dataset}, BUDGET)
+            charged = len(house.entries)
+            for name, answer in answers.items():
+                assert house.octets(epsilon=RELEASE_EPSILON, release=name) == answer
+                assert house.consumed == ["AggregateOpen"]
+            assert len(house.entries) == charged
+            house.close()
+            n_answers += len(answers)
+    return n_answers
+
+
+def test_whenever_it_is_killed_what_left_was_charged(tmp_path: Path) -> None:
+    assert kill_at_random(tmp_path, 25, seed=1) > 25
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_a_thousand_kills(tmp_path: Path) -> None:
+    assert kill_at_random(tmp_path, 1000, seed=2, kills_a_ledger=8) > 1000
+
+
+# --- the last unit ----------------------------------------------------------------------------------
+
+THREADS, PROCESSES = 32, 2
+
+
+def race(tmp_path: Path, rounds: int) -> None:
+    dataset = dataset_of(tmp_path / "index")
+    with child("racing", str(THREADS)) as one, child("racing", str(THREADS)) as two:
+        for number in range(rounds):
+            directory = tmp_path / str(number)
+            house = House(directory, {"visits": dataset}, LAST_UNIT)
+            house.close()
+            same = number % 5 == 4  # all ask the same: then nobody loses, and it is charged once
+            start = time.time() + (1.5 if number == 0 else 0.4)
+            for name, process in (("one", one), ("two", two)):
+                tell(process, f"{directory} {start} {'same' if same else name}")
+            results = [result for process in (one, two) for result in told(process).split()]
+            check_race(results, same)
+            house.open()
+            assert len(house.entries) == 1
+            house.close()
+            shutil.rmtree(directory)
+
+
+def check_race(results: list[str], same: bool) -> None:
+    assert len(results) == THREADS * PROCESSES
+    answers = [result for result in results if result != "-"]
+    assert len(set(answers)) == 1
+    assert len(answers) == (len(results) if same else 1)
+
+
+def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
+    race(tmp_path, 10)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_the_last_unit_has_one_winner_a_thousand_times(tmp_path: Path) -> None:
+    race(tmp_path, 1000)
+
+
+def test_a_loser_of_the_race_was_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The race above is one: without the second check, in the transaction that charges, everybody would win."""
+    house = House(tmp_path, {"visits": dataset_of(tmp_path)}, LAST_UNIT)
+    chargeable = house.service._check_chargeable
+
+    def only_at_admission(reader: Any, *arguments: Any) -> None:
+        if type(reader).__name__ != "Transaction":
+            chargeable(reader, *arguments)
+
+    monkeypatch.setattr(house.service, "_check_chargeable", only_at_admission)
+    with children.ThreadPoolExecutor(8) as threads:
+        start = time.time() + 0.5
+        results = list(threads.map(lambda i: children.race(house, str(i), start), range(8)))
+    assert len([result for result in results if result != "-"]) > 1
+    house.close()

@@ -1,0 +1,139 @@
+"""A small measurement server in this process, and callers of every sort."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+
+from parties import error_codes
+from parties.authority import issue
+from parties.identity import Identity
+from parties.limits import Limits, channel_options
+from parties.node import PartyNode
+from parties.settings import PartySettings, validate
+from protos import errors_pb2
+from tests.certificates import demo_authority, make_identity
+
+ROLES = {
+    "coordinator": "coordinator",
+    "shop": "active",
+    "helper": "passive",
+    "keys": "key-node",
+    "other-meter": "measurement",
+    "gone": "active",  # revoked
+}
+N_ROWS = 20
+
+
+def settings_of(authority: Path, directory: Path) -> PartySettings:
+    rows = "".join(f"{i},{i % 2}\n" for i in range(N_ROWS))
+    (directory / "labels.csv").write_text("id,label\n" + rows)
+    files = make_identity(authority, "meter").files
+    values = {
+        "name": "meter",
+        "role": "measurement",
+        "listen": "127.0.0.1:0",
+        "identity": {
+            "certificate": files.certificate,
+            "key": files.key,
+            "authority": files.authority,
+            "revoked": authority / "crl.pem",
+        },
+        "peers": {name: {"role": role} for name, role in ROLES.items()},
+        "policy": {"least_rows": 1},
+        "populations": {"people": {"epsilon": 2.0, "delta": 1e-5}},
+        "datasets": {
+            "labels": {
+                "url": "csv:labels.csv",
+                "id": "id",
+                "label": "label",
+                "population": "people",
+                "consumers": ["shop"],
+            }
+        },
+    }
+    return validate(values, PartySettings, source="the test")
+
+
+@contextlib.asynccontextmanager
+async def metering(authority: Path, directory: Path, limits: Limits | None = None) -> AsyncIterator[PartyNode]:
+    node = PartyNode(settings_of(authority, directory), directory, limits)
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.sessions.close()
+        await node.server.stop(None)
+        node.store.close()
+
+
+# --- callers --------------------------------------------------------------------------------------------
+
+
+def connect(node: PartyNode, own: Identity | None, limits: Limits | None = None) -> grpc.aio.Channel:
+    """Straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
+    root = make_identity(node.identity.files.authority.parents[1], "meter").authority_pem
+    pair = (own.key_pem, own.certificate_pem) if own else (None, None)
+    options = [
+        *channel_options(limits or Limits()),
+        ("grpc.ssl_target_name_override", "meter"),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    credentials = grpc.ssl_channel_credentials(root, *pair)
+    return grpc.aio.secure_channel(f"127.0.0.1:{node.port}", credentials, options=options)
+
+
+def in_plaintext(node: PartyNode) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(f"127.0.0.1:{node.port}", options=[("grpc.use_local_subchannel_pool", 1)])
+
+
+def expired(authority: Path) -> Identity:
+    """A party of the table whose certificate has run out."""
+    files = issue(authority, "late", days=5, starts=datetime.now(UTC) - timedelta(days=10))
+    own = make_identity(authority, "shop")
+    return replace(own, certificate_pem=files.certificate.read_bytes(), key_pem=files.key.read_bytes())
+
+
+def foreign(directory: Path) -> Identity:
+    """The right name, from another authority."""
+    return make_identity(demo_authority(directory), "shop")
+
+
+async def call(
+    channel: grpc.aio.Channel,
+    method: str,
+    *requests: bytes,
+    metadata: Sequence[tuple[str, str]] = (),
+    timeout_s: float = 5,
+) -> str:
+    """What the caller learns from the first answer: OK, the server's own code, or gRPC's status.
+
+    Any method may be called so: a stream of one message is what a unary call is on the wire.
+    """
+    stream = channel.stream_stream(method)(metadata=grpc.aio.Metadata(*metadata), timeout=timeout_s)
+    try:
+        with contextlib.suppress(asyncio.InvalidStateError):
+            for request in requests:
+                await stream.write(request)
+            await stream.done_writing()
+        await stream.read()
+    except grpc.aio.AioRpcError as error:
+        return said(error)
+    finally:
+        stream.cancel()
+    return "OK"
+
+
+def said(error: grpc.aio.AioRpcError) -> str:
+    for key, value in error.trailing_metadata() or ():
+        if key == error_codes.ERROR_METADATA_KEY:
+            detail = errors_pb2.ErrorDetail.FromString(value)
+            assert error.details() == error_codes.name_of(detail.code)
+            return error_codes.name_of(detail.code)
+    return error.code().name

@@ -1,0 +1,168 @@
+"""Row 16: every limit of a running party, passed once: a typed error for the caller, and the server still serves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
+from parties import codec, error_codes, exchange, measurement
+from parties.jobs import JobParameters, PrivacySettings
+from parties.limits import Limits
+from parties.node import PartyNode
+from protos import control_pb2, control_pb2_grpc
+from tests.certificates import make_identity
+from tests.wire.meter import call, connect, metering
+
+LIMITS = Limits(
+    max_message_bytes=100_000,
+    chunk_bytes=50_000,
+    window_bytes=100_000,
+    max_typed_message_bytes=200_000,
+    max_metadata_bytes=8192,
+    concurrent_streams=4,
+    concurrent_calls=6,
+    sessions=2,
+    connect_timeout_s=1.0,
+)
+WATCH = "/grpc.health.v1.Health/Watch"
+DESCRIBE = "/blindfit.v1.Control/Describe"
+
+
+@contextlib.asynccontextmanager
+async def coordinated(
+    authority: Path, directory: Path, limits: Limits = LIMITS
+) -> AsyncIterator[tuple[PartyNode, grpc.aio.Channel]]:
+    """A party and a coordinator's connection, which must be served to the end."""
+    async with metering(authority, directory, limits) as node:
+        async with connect(node, make_identity(authority, "coordinator")) as channel:
+            yield node, channel
+        async with connect(node, make_identity(authority, "coordinator")) as channel:
+            assert await call(channel, DESCRIBE, b"") == "OK"
+
+
+def typed(error: grpc.aio.AioRpcError) -> BlindfitError:
+    return error_codes.error_of_call(error, peer="meter", address="a:1", step="Call")
+
+
+async def refusal(calling: object) -> BlindfitError:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await calling
+    return typed(caught.value)
+
+
+def proposal(session: str) -> control_pb2.Proposal:
+    job = JobParameters(protocol="walr", privacy=PrivacySettings(epsilon=0.5))
+    return control_pb2.Proposal(
+        session=session,
+        protocol="walr",
+        members=[
+            control_pb2.Member(name="shop", role="active", address="localhost:1", dataset="rows"),
+            control_pb2.Member(name="meter", role="measurement", address="localhost:2", dataset="labels"),
+        ],
+        parameters=codec.parameters_to_pb(job.to_parameters()),
+    )
+
+
+async def hold(channel: grpc.aio.Channel, count: int) -> list[grpc.aio.StreamStreamCall]:
+    held = [channel.stream_stream(WATCH)() for _ in range(count)]
+    for stream in held:
+        await stream.write(b"")
+        await stream.read()
+    return held
+
+
+async def test_a_message_too_large(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (_, channel):
+        propose = control_pb2_grpc.ControlStub(channel).Propose
+        error = await refusal(propose(control_pb2.Proposal(session="x" * 100_001)))
+        assert isinstance(error, LimitExceeded)
+        assert await call(channel, DESCRIBE, b"") == "OK"  # even on the same connection
+
+
+async def test_metadata_too_large(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (_, channel):
+        describe = control_pb2_grpc.ControlStub(channel).Describe
+        request = control_pb2.DescribePartyRequest()
+        assert isinstance(await refusal(describe(request, metadata=(("x", "x" * 8192),))), LimitExceeded)
+        assert await call(channel, DESCRIBE, b"", metadata=[("x", "x" * 4000)]) == "OK"
+
+
+async def test_too_many_streams_on_a_connection_wait(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (_, channel):
+        held = await hold(channel, 4)
+        describe = control_pb2_grpc.ControlStub(channel).Describe
+        error = await refusal(describe(control_pb2.DescribePartyRequest(), timeout=0.3))
+        assert isinstance(error, TransportError)
+        held[0].cancel()
+        assert await call(channel, DESCRIBE, b"") == "OK"
+
+
+async def test_too_many_calls_in_the_process(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (node, channel):
+        async with connect(node, make_identity(authority, "shop")) as shop:
+            held = [*await hold(channel, 3), *await hold(shop, 3)]
+            describe = control_pb2_grpc.ControlStub(channel).Describe
+            assert isinstance(await refusal(describe(control_pb2.DescribePartyRequest())), LimitExceeded)
+            for stream in held:
+                stream.cancel()
+            async with asyncio.timeout(5):
+                while await call(channel, DESCRIBE, b"") != "OK":
+                    await asyncio.sleep(0.02)
+
+
+async def test_too_many_sessions(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (_, channel):
+        stub = control_pb2_grpc.ControlStub(channel)
+        for session in ("a", "b"):
+            assert (await stub.Propose(proposal(session))).state == control_pb2.ACCEPTED
+        error = await refusal(stub.Propose(proposal("c")))
+        assert isinstance(error, LimitExceeded)
+        assert error.limit == "2 sessions at once"
+        await stub.Cancel(control_pb2.SessionRequest(session="a"))
+        assert (await stub.Propose(proposal("c"))).state == control_pb2.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("method", "module", "deadline"),
+    [
+        ("/blindfit.v1.Exchange/Open", exchange, "HELLO_S"),
+        ("/blindfit.v1.Measurement/Aggregate", measurement, "STEP_TIMEOUT_S"),
+    ],
+)
+async def test_a_stream_that_says_nothing(
+    authority: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, module: object, deadline: str
+) -> None:
+    monkeypatch.setattr(module, deadline, 0.2)
+    async with coordinated(authority, tmp_path) as (node, _):
+        async with connect(node, make_identity(authority, "shop")) as shop:
+            stream = shop.stream_stream(method)(timeout=5)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stream.read()
+            assert caught.value.details() == "PEER_TIMEOUT"
+            assert typed(caught.value).timeout_s == 0.2
+
+
+async def test_a_connection_that_never_shakes_hands(authority: Path, tmp_path: Path) -> None:
+    async with coordinated(authority, tmp_path) as (node, _):
+        connections = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(50)]
+        async with asyncio.timeout(LIMITS.connect_timeout_s + 3):
+            for reader, _writer in connections:
+                await reader.read()  # until the server hangs up
+        for _reader, writer in connections:
+            writer.close()
+
+
+async def test_a_client_that_pings_too_often(authority: Path, tmp_path: Path) -> None:
+    eager = Limits(keepalive_time_s=0.05, min_ping_interval_s=0.01)
+    async with coordinated(authority, tmp_path) as (node, _):
+        async with connect(node, make_identity(authority, "shop"), eager) as shop:
+            (held,) = await hold(shop, 1)
+            async with asyncio.timeout(10):
+                error = await refusal(held.read())
+            assert isinstance(error, PeerUnreachable)

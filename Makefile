@@ -13,13 +13,13 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	@echo "Setting up $(VENV) ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@echo "Setting up $(VENV) (a minute; longer where packages are not cached) ..."
+	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[demo]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	@echo "Setting up $(VENV) with what the tests need ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "Setting up $(VENV) with what the tests need (a minute or two) ..."
+	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.demo
 
 setup: $(VENV)/.dev  ## .venv with everything a developer needs

@@ -39,7 +39,7 @@ class WalrSettings(Settings):
     norm_quantile: float = Field(0.99, gt=0, le=1)  # what "auto" takes of the row norms
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
-    mu: Literal["as-released", "clip", "project"] = "as-released"
+    mu: Literal["clip", "as-released", "project"] = "clip"
     solver: SolverName = "auto"
     tolerance: float | None = None
     max_iterations: int | None = None

@@ -18,6 +18,8 @@ from protos import measurement_pb2 as pb
 
 M = TypeVar("M")
 
+STATUS_POLLS, STATUS_POLL_S = 100, 0.02
+
 _BODIES: dict[type, str] = {
     AggregateOpen: "open",
     WeightRows: "rows",
@@ -199,10 +201,9 @@ class ClientSide:
                 await self._call.write(request)
         except TimeoutError:
             raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
-        except asyncio.InvalidStateError:
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            await self._await_status()
             await self._raise_status(step)
-        except grpc.aio.AioRpcError as error:
-            raise error_codes.error_of_call(error, peer=to, address=self._address, step=step) from None
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         _require_peer(sender, self._server)
@@ -224,6 +225,13 @@ class ClientSide:
             async with asyncio.timeout(self._step_timeout_s):
                 await self._call.done_writing()
                 await self._call.read()
+
+    async def _await_status(self) -> None:
+        """A write to a call that the server has ended fails as INTERNAL, without a word; why it ended comes after that."""
+        for _ in range(STATUS_POLLS):
+            if await self._call.code() is not grpc.StatusCode.INTERNAL or await self._call.trailing_metadata():
+                return
+            await asyncio.sleep(STATUS_POLL_S)
 
     async def _raise_status(self, step: str) -> None:
         """The call has ended: its status says why."""

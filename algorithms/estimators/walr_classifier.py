@@ -37,7 +37,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frac_bits: of the grid on which rows and noise lie.
         l2: regulariser; "auto": from the noise.
         intercept: whether a constant feature is appended.
-        mu: "as-released", "clip" or "project".
+        mu: "clip" each coordinate of the noisy mean to what some labels could give, take it "as-released", or "project" it.
         solver, tolerance, max_iterations: see `algorithms.statistics.solvers`.
         seed: of public randomness alone (batches); never of the noise.
 
@@ -59,7 +59,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frac_bits: int = 16,
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
-        mu: MuTreatment = "as-released",
+        mu: MuTreatment = "clip",
         solver: str = "auto",
         tolerance: float | None = None,
         max_iterations: int | None = None,
@@ -112,6 +112,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
         chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return chosen
 

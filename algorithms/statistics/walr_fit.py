@@ -33,7 +33,7 @@ def fit_released(
     epsilon: float,
     settings: SolverSettings,
     l2: float | Literal["auto"] = "auto",
-    treatment: MuTreatment = "as-released",
+    treatment: MuTreatment = "clip",
     generator: np.random.Generator | None = None,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> WalrFit:

@@ -6,6 +6,7 @@ python examples/walr/demo.py [--out DIR] [--set KEY=VALUE ...]
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def main() -> None:
 
 
 def run_job(out: Path, overrides: list[str]) -> None:
-    command = [sys.executable, "-m", "blindfit", "run", str(HERE / "job.toml"), "--out", str(out)]
+    job = os.path.relpath(HERE / "job.toml")
+    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
     for override in overrides:
         command += ["--set", override]
     shown = " ".join(["blindfit", *command[3:]])
@@ -75,7 +77,7 @@ def comparison(out: Path) -> Panel:
     return Panel(
         table,
         title="known only because this is a demo",
-        subtitle=f"{held_out.sum():,} held-out rows; one machine holds both parties' files",
+        subtitle=f"{held_out.sum():,} held-out rows, both files here",
         expand=False,
     )
 

@@ -65,8 +65,8 @@ def main() -> None:
     write(out / "features.parquet", lambda path: pq.write_table(features, path))
     write(out / "visits.csv", lambda path: pyarrow.csv.write_csv(visits, path))
     share = np.mean(visits["saw_doctor"].to_numpy())
-    print(f"{out / 'features.parquet'}: {len(features):,} rows, {features.num_columns - 1} features")
-    print(f"{out / 'visits.csv'}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
+    print(f"{os.path.relpath(out / 'features.parquet')}: {len(features):,} rows, {features.num_columns - 1} features")
+    print(f"{os.path.relpath(out / 'visits.csv')}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Proxy:
         return forth, back
 
 
-class Cut(Exception):
+class CutError(Exception):
     """Ends both directions at once."""
 
 
@@ -100,4 +100,4 @@ class Way:
         if self.fate == "half-close":
             writer.write_eof()
             return
-        raise Cut
+        raise CutError

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from algorithms.errors import RangeError
 
-MAX_NORM_BOUND = 2**25  # of a row, in grid steps: with MAX_COLUMNS columns, a sum of squares stays below 2^62
+MAX_NORM_BOUND = 2**25  # of a row, in grid steps: its square must be exact in float64
 MAX_COLUMNS = 2**12
 MAX_ROWS = 2**31  # a sum of rows stays below 2^56
 MIN_FRAC_BITS, MAX_FRAC_BITS = 4, 24
@@ -79,20 +79,9 @@ def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows,
 
 
 def _too_long(rows: npt.NDArray[np.integer], norm_bound: int) -> npt.NDArray[np.bool_]:
-    """Exact: entries are bounded before they are squared, so that 64 bits hold the sum of squares."""
-    low, high = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
-    huge = (low < -norm_bound) | (high > norm_bound)
-    bounded = rows if not huge.any() else np.where(huge[:, None], 0, rows)
-    # In float64 a sum of squares below 2^53 is exact; only near the bound does the integer sum have to decide.
-    real = bounded.astype(np.float64)
-    squares = np.einsum("ij,ij->i", real, real)
-    limit = float(norm_bound) ** 2
-    long = huge | (squares > limit)
-    near = np.flatnonzero(~huge & (np.abs(squares - limit) <= limit * 2.0**-40))
-    if near.size:
-        exact = bounded[near].astype(np.int64)
-        long[near] = np.einsum("ij,ij->i", exact, exact) > norm_bound**2
-    return np.asarray(long)
+    """Exact: float64 holds every sum of squares up to 2^53, and the square of the bound is at most 2^50."""
+    real = rows.astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", real, real) > float(norm_bound) ** 2)
 
 
 def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:

@@ -26,7 +26,9 @@ def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Wr
     """Every party as a process on this machine; all of them report into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with launch(job, base_dir, out) as launched:
+    with contextlib.ExitStack() as stack:
+        with console.status(f"starting {len(job.parties)} processes"):
+            launched = stack.enter_context(launch(job, base_dir, out))
         set_up_s = time.monotonic() - started
         try:
             session = drive(job, launched, console)

@@ -65,9 +65,11 @@ class JobProgress:
         waiting = f" (waits for {progress.waiting_for})" if progress.waiting_for else ""
         text = f"{progress.step}{waiting}"
         if text != self._steps.get(party):
-            self._progress.reset(task, total=progress.total or None)
+            self._progress.reset(task)
             self._print_step(party, text)
-        self._progress.update(task, description=text, completed=progress.done, total=progress.total or None)
+        self._progress.update(task, description=text, completed=progress.done)
+        # update() takes None for "as before", and here it means "not known".
+        next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
 
     def _print_step(self, party: str, text: str) -> None:
         self._steps[party] = text

@@ -268,6 +268,8 @@ def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, 
         return e.LimitExceeded(peer=peer, step=step, limit="a gRPC limit")
     if code is Status.UNIMPLEMENTED:
         return e.CallNotAllowed(peer=peer, method=step)
-    if code is Status.UNAVAILABLE:
+    # Our servers say what is wrong. Without their word the others are gRPC's own for a call that was cut off; the
+    # first also for a write to a call that the server has ended, so that only another call learns why.
+    if code in (Status.INTERNAL, Status.UNKNOWN, Status.CANCELLED, Status.UNAVAILABLE):
         return e.PeerUnreachable(peer=peer, address=address, step=step, reason="the connection was lost")
     return e.TransportError(f"the call to {peer} failed at step {step} with {code.name}", peer=peer, step=step)

@@ -210,7 +210,8 @@ class Link:
             await channel.close()
 
     async def _write_frames(self, call: Any) -> None:
-        with contextlib.suppress(asyncio.InvalidStateError):  # the call has ended: who reads it knows why
+        # A write to a call that has ended fails with a status of grpc.aio's own; who reads the call knows why it ended.
+        with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             while True:
                 frame = self._outbox.frame_after(self._sent)
                 if frame is None:
@@ -242,12 +243,10 @@ class Link:
 
 
 def _may_mend(error: BlindfitError) -> bool:
-    """Whether a new stream may get further: the peer was cut off, or is starting again, or has not heard of the
-    session yet; or gRPC ended the call without a word of the peer.
-    """
+    """Whether a new stream may get further: a cut, or a peer that has not heard of the session yet."""
     if isinstance(error, PeerAborted):
         return error.code == "SESSION_UNKNOWN"
-    return isinstance(error, PeerUnreachable) or type(error) is TransportError
+    return isinstance(error, PeerUnreachable)
 
 
 async def _together(*works: Coroutine[Any, Any, None]) -> None:

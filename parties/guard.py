@@ -122,12 +122,11 @@ class Guard(grpc.aio.ServerInterceptor):
     def _admitted(self, method: str, context: Any) -> Iterator[None]:
         """Raises PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
         caller = self._caller_of(context)
+        _caller.set(caller)
         if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):
-            log.warning("call refused", caller=caller, method=method)
             raise CallNotAllowed(peer=self._party, method=method)
         if self._calls[caller] >= CALLS_PER_CALLER:
             raise LimitExceeded(peer=self._party, step=method, limit=f"{CALLS_PER_CALLER} calls at once")
-        _caller.set(caller)
         self._calls[caller] += 1
         try:
             yield

@@ -114,13 +114,13 @@ class MeasurementService:
 
     def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
         """Policy, receipt, budget; the stored answer when the same request was answered before."""
-        reader = self.store.reader()
         self._check_receipt(request, dataset)
-        stored = reader.answer(consumer, request.request_id)
-        if stored is not None:
-            return _stored_answer(stored, request)
-        self._check_policy(request, dataset)
-        self._check_chargeable(reader, request, dataset, consumer)
+        with self.store.snapshot() as snapshot:  # the same request may be answered at this moment
+            stored = snapshot.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            self._check_policy(request, dataset)
+            self._check_chargeable(snapshot, request, dataset, consumer)
         return None
 
     def _check_chargeable(

@@ -81,15 +81,14 @@ class MeasurementClient:
 
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Aggregate:
             on_rows(-1)  # from the start again
-            stream = stub.Aggregate()
             channel = measurement_codec.ClientSide(
-                self._server, self._address, stream, self._step_timeout_s, self._limits.max_message_bytes
+                self._server, self._address, stub.Aggregate(), self._step_timeout_s, self._limits.max_message_bytes
             )
             try:
                 answer, kept = await walr.run_active(rows, request, self._server, channel, on_rows)
                 await channel.finish()
             finally:
-                stream.cancel()
+                channel.close()
             return Aggregate(answer, kept, channel.bytes_sent)
 
         return await self._with_stub("Aggregate", call)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import numpy as np
@@ -181,11 +181,17 @@ class ServerSide:
 
 
 class ClientSide:
-    """The consumer's channel to the measurement server, over one open call."""
+    """The consumer's channel to the measurement server, over one open call.
+
+    A read is always under way: without one, gRPC does not notice why a server ended a call that is being written to.
+    """
 
     def __init__(self, server: str, address: str, call: Any, step_timeout_s: float, max_message_bytes: int) -> None:
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
+        self._read: asyncio.Future[Any] | None = None
+        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata] | None = None
+        call.add_done_callback(self._note_status)
         self.bytes_sent = 0
 
     async def send(self, to: str, message: object) -> None:
@@ -196,13 +202,13 @@ class ClientSide:
             raise RangeError(f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}")
         self.bytes_sent += size
         step = type(message).__name__
+        self._reading()
         try:
             async with asyncio.timeout(self._step_timeout_s):
                 await self._call.write(request)
         except TimeoutError:
             raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
         except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            await self._await_status()
             await self._raise_status(step)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
@@ -210,11 +216,12 @@ class ClientSide:
         step = kind.__name__
         try:
             async with asyncio.timeout(self._step_timeout_s):
-                response = await self._call.read()
+                response = await asyncio.shield(self._reading())
         except TimeoutError:
             raise PeerTimeout(peer=sender, step=step, timeout_s=self._step_timeout_s) from None
-        except grpc.aio.AioRpcError as error:
-            raise error_codes.error_of_call(error, peer=sender, address=self._address, step=step) from None
+        except grpc.aio.AioRpcError:
+            response = grpc.aio.EOF
+        self._read = None
         if response is grpc.aio.EOF:
             await self._raise_status(step)
         return message_from_pb(response, kind, culprit=sender)
@@ -224,23 +231,50 @@ class ClientSide:
         with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
             async with asyncio.timeout(self._step_timeout_s):
                 await self._call.done_writing()
-                await self._call.read()
+                await asyncio.shield(self._reading())
 
-    async def _await_status(self) -> None:
-        """A write to a call that the server has ended fails as INTERNAL, without a word; why it ended comes after that."""
+    def close(self) -> None:
+        self._call.cancel()
+        if self._read is not None:
+            self._read.cancel()
+
+    def _reading(self) -> asyncio.Future[Any]:
+        if self._read is None:
+            self._read = asyncio.ensure_future(self._call.read())
+            self._read.add_done_callback(
+                lambda read: read.cancelled() or read.exception()
+            )  # else gRPC's would be logged
+        return self._read
+
+    def _note_status(self, call: Any) -> None:
+        """Called by gRPC the moment that the call ends, and so before a failing write puts its own status there."""
+        self._status = (_value_now(call.code()), _value_now(call.trailing_metadata()))
+
+    async def _raise_status(self, step: str) -> NoReturn:
+        """The call has ended: its status says why.
+
+        A write to an ended call fails with a status of its own, INTERNAL without any detail, just before or after the
+        true one comes.
+        """
+        code, metadata = self._status or (grpc.StatusCode.INTERNAL, None)
         for _ in range(STATUS_POLLS):
-            if await self._call.code() is not grpc.StatusCode.INTERNAL or await self._call.trailing_metadata():
-                return
+            if code is not grpc.StatusCode.INTERNAL or metadata:
+                break
             await asyncio.sleep(STATUS_POLL_S)
-
-    async def _raise_status(self, step: str) -> None:
-        """The call has ended: its status says why."""
-        error = grpc.aio.AioRpcError(
-            await self._call.code(), grpc.aio.Metadata(), await self._call.trailing_metadata(), ""
-        )
-        if error.code() is grpc.StatusCode.OK:
+            code, metadata = await self._call.code(), await self._call.trailing_metadata()
+        if code is grpc.StatusCode.OK:
             raise UnexpectedStep(culprit=self._server, expected=step, got="the end of the stream", step=step)
+        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), "")
         raise error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
+
+
+def _value_now(value: Coroutine[Any, Any, M]) -> M:
+    """Of a coroutine that has nothing to wait for."""
+    try:
+        value.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise LocalProtocolError("gRPC tells of the end of a call whose status is not known")
 
 
 def _require_peer(name: str, expected: str) -> None:

@@ -44,7 +44,6 @@ class PolicySettings(Settings):
     least_rows: int = Field(100, ge=1)
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     approve: Literal["auto", "ask"] = "auto"
-    approve_timeout_s: float = Field(3600.0, gt=0)
 
 
 class PopulationSettings(Settings):
@@ -56,6 +55,7 @@ class PopulationSettings(Settings):
 
 class PartyDatasetSettings(DatasetSettings):
     population: str | None = None
+    row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
     unknown_rows: Literal["refuse", "zero"] = "refuse"
     max_rows_per_person: int = Field(1, ge=1, le=2**16)
     consumers: list[str] = []

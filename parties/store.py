@@ -108,8 +108,29 @@ class Store:
                     hint="make room on its disk, or mend its permissions, and ask again",
                 ) from None
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        """Several reads of one state, whatever other processes write meanwhile; for nothing else."""
+        with self._lock, self._readable():
+            self._db.execute("BEGIN")
+            try:
+                yield Transaction(self._db)
+            finally:
+                self._db.execute("ROLLBACK")
+
     def reader(self) -> Transaction:
+        """Each read alone."""
         return _Reader(self)
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerUnavailable(
+                f"{self.path} could not be read ({error}): nothing was released and nothing was charged",
+                hint="look at its disk; if it is damaged, restore a backup, and every consumer's receipt will say so",
+            ) from None
 
 
 class Transaction:
@@ -235,11 +256,5 @@ class _Reader(Transaction):
         self._store = store
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        with self._store._lock:
-            try:
-                return super()._all(query, values)
-            except sqlite3.Error as error:
-                raise LedgerUnavailable(
-                    f"{self._store.path} could not be read ({error}): nothing was released and nothing was charged",
-                    hint="look at its disk; if it is damaged, restore a backup and tell the consumers",
-                ) from None
+        with self._store._lock, self._store._readable():
+            return super()._all(query, values)

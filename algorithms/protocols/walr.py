@@ -361,7 +361,7 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
         raise MalformedMessage(culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Draft:
     """A release that is not yet charged: it must not leave before the ledger has it."""
 

@@ -9,12 +9,10 @@ that names the dataset, the file or table, the row and the column. It never show
 which could be a label.
 """
 
-from parties.sources.origin import Column
 from parties.sources.settings import DatasetSettings
 from parties.sources.source import DuplicateSearch, RowBatch, Source, open_source
 
 __all__ = [
-    "Column",
     "DatasetSettings",
     "DuplicateSearch",
     "RowBatch",

@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import NullType
 
 from algorithms.errors import DataError
-from parties.sources.origin import Column, Origin, near_names, refuse_duplicate_names
+from parties.sources.origin import Origin, near_names, refuse_duplicate_names
 from parties.sources.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
@@ -39,9 +39,6 @@ class SqlTable:
 
     def fingerprint(self) -> None:
         """A table may change at any time, and nothing cheap tells."""
-
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(column.name, _is_number(column.type)) for column in self.table.columns)
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         # Untyped, a column is handed over as the driver returns it: SQLite may keep text among numbers.
@@ -159,10 +156,6 @@ def _answering(origin: Origin) -> Iterator[None]:
 
 
 # --- values -----------------------------------------------------------------------------------------
-
-
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, sa.Numeric | sa.Float | sa.Integer | sa.Boolean)
 
 
 def _to_arrow(values: Sequence[Any]) -> Any:

@@ -15,14 +15,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from algorithms.errors import DataError
-from parties.sources.columns import to_numbers
-from parties.sources.origin import Column, Origin, Reader, refuse_duplicate_names
+from parties.sources.origin import Origin, Reader, refuse_duplicate_names
 from parties.sources.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
 USE_THREADS = False  # each keeps a reserve of memory, and they save little at this size of block
 SNIFFED_BYTES = 1 << 16
-SNIFFED_ROWS = 1 << 14
 
 
 def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None) -> Reader:
@@ -78,20 +76,6 @@ class CsvFile:
 
     def fingerprint(self) -> str:
         return file_fingerprint(self.path)
-
-    def columns(self) -> tuple[Column, ...]:
-        """A column is of numbers if its first rows are: numbers or nothing, and not nothing throughout."""
-        for batch in self.arrow_batches(self.names, SNIFFED_ROWS):
-            sniffed = batch.slice(0, SNIFFED_ROWS)
-            return tuple(Column(name, self._holds_numbers(sniffed.column(name), name)) for name in self.names)
-        return tuple(Column(name, False) for name in self.names)
-
-    def _holds_numbers(self, column: Any, name: str) -> bool:
-        try:
-            numbers = to_numbers(column, name=name, first_row=1, origin=Origin(self.origin.dataset, self.origin.where))
-        except DataError:
-            return False
-        return bool((numbers == numbers).any())
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         del batch_rows  # Arrow reads blocks of bytes
@@ -211,9 +195,6 @@ class ParquetFile:
     def fingerprint(self) -> str:
         return file_fingerprint(self.path)
 
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(field.name, _is_number(field.type)) for field in self.schema)
-
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with (
             _sound_parquet(self.origin),
@@ -230,8 +211,3 @@ def _sound_parquet(origin: Origin) -> Iterator[None]:
             yield
     except (pa.ArrowException, OSError) as error:
         raise origin.error("this is not a parquet file, or it is damaged", hint="write the file again") from error
-
-
-def _is_number(kind: Any) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-    return any(test(kind) for test in tests)

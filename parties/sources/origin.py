@@ -14,14 +14,6 @@ NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column as the file or table declares it; csv declares nothing, so its first rows decide."""
-
-    name: str
-    is_number: bool
-
-
-@dataclass(frozen=True)
 class Origin:
     """A dataset and its file or table, as errors name them."""
 
@@ -47,8 +39,6 @@ class Reader(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]: ...
-
-    def columns(self) -> tuple[Column, ...]: ...
 
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None where nothing cheap can tell."""

@@ -16,7 +16,7 @@ from parties.id_hash import HashKeys, hash_texts
 from parties.sources.columns import refuse_missing, to_labels, to_numbers, to_texts
 from parties.sources.database import POSTGRESQL_DRIVERS, open_table
 from parties.sources.files import open_file
-from parties.sources.origin import Column, Origin, Reader, refuse_missing_names
+from parties.sources.origin import Origin, Reader, refuse_missing_names
 from parties.sources.settings import DatasetSettings
 from parties.sources.urls import file_of, parse_database_url, without_password
 
@@ -59,9 +59,6 @@ class Source:
     @property
     def origin(self) -> Origin:
         return self._reader.origin
-
-    def columns(self) -> tuple[Column, ...]:
-        return self._reader.columns()
 
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None for databases, which cannot tell."""

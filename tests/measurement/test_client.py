@@ -493,6 +493,7 @@ async def test_files_close_after_the_work_that_uses_them(house: House) -> None:
     work = asyncio.ensure_future(desk.in_background(lambda: begin.wait(10) and desk.join(NAMES[1:])))
     await asyncio.sleep(0.05)
     work.cancel()
+    await asyncio.sleep(0.05)
     desk.close()
     assert not desk._kept.closed
     begin.set()

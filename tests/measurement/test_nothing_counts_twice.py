@@ -182,7 +182,7 @@ def dataset_in(directory: Path) -> LabelDataset:
 
 
 def test_nothing_counts_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run(monkeypatch, tmp_path, sequences=100, steps=10)
+    run(monkeypatch, tmp_path, sequences=400, steps=8)
 
 
 @pytest.mark.soak

@@ -71,6 +71,18 @@ def test_the_same_request_gets_the_same_answer_without_rows_or_charge(house: Hou
     assert len(house.entries) == 1
 
 
+def test_the_same_request_that_is_answered_at_this_moment(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for a stored answer and the look at the budget, another process gives the answer and spends it."""
+    other = House(tmp_path, house.datasets)
+    answers: list[bytes] = []
+    monkeypatch.setattr(house.service, "_check_policy", lambda *_: answers.append(other.octets()))
+    assert house.octets() == answers[0]
+    assert len(house.entries) == 1
+    other.close()
+
+
 def test_another_name_is_another_draw_and_another_charge(open_house: OpenHouse) -> None:
     house = open_house(budget=WIDE)
     answers = [house.ask(release=name) for name in ("a", "b")]

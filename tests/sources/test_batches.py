@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from algorithms.errors import DataError
-from parties.sources import Column, DuplicateSearch
+from parties.sources import DuplicateSearch
 from tests.sources.tables import read, source_of, write, write_text
 
 KINDS = ["csv", "parquet", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
@@ -108,12 +108,6 @@ def test_a_batch_may_be_dropped_whole_but_not_the_table(tmp_path):
         read(tmp_path, url, features=["x"], missing="drop")
     with pytest.raises(DataError, match="column x: no row has a value"):
         read(tmp_path, url, features=["x"], missing="mean")
-
-
-def test_columns_say_which_are_numbers(tmp_path, kind, server):
-    columns = source_of(tmp_path, write(tmp_path, kind, TABLE, server)).columns()
-    numbers = {"age", "wage", "y"} | ({"id"} if kind == "csv" else set())
-    assert columns == tuple(Column(name, name in numbers) for name in TABLE)
 
 
 def test_number_labels(tmp_path, kind, server):

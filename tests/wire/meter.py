@@ -118,12 +118,14 @@ async def call(
     """
     stream = channel.stream_stream(method)(metadata=grpc.aio.Metadata(*metadata), timeout=timeout_s)
     try:
-        with contextlib.suppress(asyncio.InvalidStateError):
+        with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             for request in requests:
                 await stream.write(request)
             await stream.done_writing()
         await stream.read()
     except grpc.aio.AioRpcError as error:
+        if error.details() == "Internal error from Core":  # grpc.aio's own, for a write to a call that has ended
+            return await call(channel, method, *requests, metadata=metadata, timeout_s=timeout_s)
         return said(error)
     finally:
         stream.cancel()
@@ -136,4 +138,5 @@ def said(error: grpc.aio.AioRpcError) -> str:
             detail = errors_pb2.ErrorDetail.FromString(value)
             assert error.details() == error_codes.name_of(detail.code)
             return error_codes.name_of(detail.code)
+    assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
     return error.code().name

@@ -154,7 +154,10 @@ def test_a_failed_call_is_what_the_peer_says_or_what_grpc_says() -> None:
         (status.RESOURCE_EXHAUSTED, e.LimitExceeded),
         (status.UNIMPLEMENTED, e.CallNotAllowed),
         (status.UNAVAILABLE, e.PeerUnreachable),
-        (status.UNKNOWN, e.TransportError),
+        (status.INTERNAL, e.PeerUnreachable),
+        (status.UNKNOWN, e.PeerUnreachable),
+        (status.CANCELLED, e.PeerUnreachable),
+        (status.DATA_LOSS, e.TransportError),
     ):
         assert type(failed(code)) is kind
         assert type(failed(code, (key, b"\xff\xff junk"))) is kind  # a detail that does not parse

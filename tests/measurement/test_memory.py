@@ -1,0 +1,77 @@
+"""The server's memory does not grow with the rows of a request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parties.label_index import open_or_build
+from parties.settings import PartyDatasetSettings
+from parties.sources import open_source
+from tests.measurement import children
+
+FEW, MANY, COLUMNS, PERSONS = 200_000, 800_000, 20, 100_000
+
+STREAM = """
+    import sys
+    from pathlib import Path
+    import numpy as np
+    from algorithms.protocols.walr import Tally, WeightRows
+    from tests.measurement.test_memory import COLUMNS, dataset_in
+    from tests.walr.seats import request_for, rows_of
+
+    n_rows = int(sys.argv[2])
+    weights = np.random.default_rng(0).integers(-2**14, 2**14, (16384, COLUMNS), np.int32)
+    request = request_for(rows_of(), n_rows=n_rows, n_columns=COLUMNS)
+    kept = open(Path(sys.argv[1]) / "kept", "wb")
+    with dataset_in(Path(sys.argv[1])) as index, index.new_request(3, "refuse") as state:
+        def join(ids):
+            batch = state.join(list(ids))
+            return batch.labels, batch.kept
+        tally = Tally(request, kept.write)
+        for start in range(0, n_rows, len(weights)):
+            stop = min(start + len(weights), n_rows)
+            ids = tuple(f"row-{i}" for i in range(start, stop))
+            tally.add(WeightRows(ids, weights[: stop - start]), join, consumer="shop")
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print(tally.rows, tally.rows_kept, int(peak.split()[1]) / 1024)
+"""
+
+
+def dataset_in(directory: Path):
+    settings = PartyDatasetSettings(url="parquet:labels.parquet", id="id", label="label", person="person")
+    return open_or_build(open_source(settings, directory, "labels"), directory / "index")
+
+
+def peak_mib(directory: Path, n_rows: int) -> float:
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(STREAM), str(directory), str(n_rows)],
+        cwd=Path(children.__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.returncode == 0, run.stderr
+    rows, rows_kept, peak = run.stdout.split()
+    assert (int(rows), int(rows_kept)) == (n_rows, min(n_rows, 3 * PERSONS))
+    return float(peak)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's own figure of peak memory")
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    numbers = np.arange(MANY)
+    columns = {
+        "id": pa.array([f"row-{i}" for i in numbers]),
+        "label": pa.array(numbers % 2),
+        "person": pa.array([f"person-{i % PERSONS}" for i in numbers]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "labels.parquet")
+    dataset_in(tmp_path).close()
+    assert peak_mib(tmp_path, MANY) - peak_mib(tmp_path, FEW) < 20

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from algorithms.errors import BlindfitError, ConfigError
 from coordinator import certs, jobs, ledger_view, operator, preflight
@@ -139,9 +140,9 @@ def main() -> None:
     try:
         app()
     except BlindfitError as error:
-        errors.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         if error.hint:
-            errors.print(f"[dim]hint:[/] {_escaped(error.hint)}", highlight=False, soft_wrap=True)
+            errors.print(f"[dim]hint:[/] {escape(error.hint)}", highlight=False, soft_wrap=True)
         raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
     except Exception as error:
         if os.environ.get("BLINDFIT_TRACEBACK"):
@@ -154,7 +155,3 @@ def main() -> None:
     except KeyboardInterrupt:
         errors.print("[bold red]stopped[/]: the parties were told", highlight=False)
         raise SystemExit(130) from None
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")

@@ -10,7 +10,7 @@ import tomli_w
 from pydantic import Field, field_validator, model_validator
 
 from parties.jobs import JobParameters
-from parties.settings import PARTY_NAME, Role, Settings, load_settings
+from parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
 
 ROLES_OF_PROTOCOL: dict[str, tuple[str, ...]] = {"walr": ("active", "measurement")}
 
@@ -22,20 +22,10 @@ class JobParty(Settings):
     address: str | None = None  # where it is up, for `blindfit submit`
 
 
-class CoordinatorSettings(Settings):
-    """Who proposes the job, for `blindfit submit`; `blindfit run` makes certificates of its own."""
-
-    certificate: Path
-    key: Path
-    authority: Path
-    revoked: Path | None = None
-    passphrase_file: Path | None = None
-
-
 class Job(JobParameters):
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     parties: dict[str, JobParty]
-    coordinator: CoordinatorSettings | None = None
+    coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
 
     @field_validator("parties")
     @classmethod

@@ -19,7 +19,6 @@ from coordinator.progress import JobProgress
 from coordinator.session import JobSession
 from parties.identity import Identity
 from parties.node import open_identity
-from parties.settings import IdentitySettings
 
 
 def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
@@ -69,7 +68,7 @@ def coordinator_identity(job: Job, base_dir: Path) -> Identity:
             "[coordinator] is missing: parties that are up ask who proposes the job",
             hint="name its certificate, key and authority (`blindfit certs issue DIR coordinator` makes them)",
         )
-    return open_identity(IdentitySettings(**job.coordinator.model_dump()), base_dir)
+    return open_identity(job.coordinator, base_dir)
 
 
 def drive(job: Job, launched: Launched, console: Console) -> JobSession:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +27,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     book.verify_chain(entries)
     console.print(_budgets(settings, entries))
     if entries:
-        console.print(_entries(entries))
+        console.print(_entries(settings, entries))
     if store.reader().rollbacks():
         console.print(
             "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
@@ -35,7 +36,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
 
 
 def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
-    table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget (epsilon)")
+    table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget", box=SIMPLE_HEAD)
     for name, population in settings.populations.items():
         own = [entry for entry in entries if entry.population == name]
         spent = book.spent(own, population.delta)
@@ -50,23 +51,31 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
     return table
 
 
-def _entries(entries: list[LedgerEntry]) -> Table:
-    table = Table("#", "when (UTC)", "by whom", "on what", "unit", "epsilon", "delta", "hash", title="Ledger")
+def _entries(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
+    table = Table(
+        "#", "when (UTC)", "by whom", "on what", "epsilon", "at delta", "hash", title="Ledger", box=SIMPLE_HEAD
+    )
     for entry in entries:
-        recovered = entry.kind == "recovered"
-        event = ReleaseEvent.from_canonical(entry.event)
-        epsilon = f"{entry.epsilon:.4g}" if not recovered else f"{composed_epsilon([event], 1e-5):.4g}"
+        epsilon, delta = _spent_by(entry, settings)
         table.add_row(
             str(entry.position),
-            entry.time[:19].replace("T", " "),
+            entry.time[:16].replace("T", " "),
             entry.requester or "(recovered)",
             f"{entry.population}/{entry.dataset or '?'}",
-            entry.unit,
-            epsilon,
-            f"{entry.delta:g}" if not recovered else "1e-05",
-            entry.hash[:12],
+            f"{epsilon:.4g}",
+            f"{delta:g}",
+            entry.hash[:8],
         )
     return table
+
+
+def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float]:
+    """A recovered charge is known as an event alone: its epsilon is that at the population's delta."""
+    if entry.kind == "release":
+        return entry.epsilon, entry.delta
+    population = settings.populations.get(entry.population)
+    delta = population.delta if population else 1e-5
+    return composed_epsilon([ReleaseEvent.from_canonical(entry.event)], delta), delta
 
 
 def export(settings: PartySettings, base_dir: Path, path: Path, console: Console) -> None:

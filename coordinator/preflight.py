@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from algorithms.errors import BlindfitError, BudgetExhausted
 from algorithms.privacy import gaussian
@@ -212,6 +214,7 @@ _MARKS = {
 
 
 def show(findings: list[Finding], console: Console) -> None:
+    table = Table.grid(padding=(0, 2))
     for finding in findings:
-        text = finding.text.replace("[", r"\[")
-        console.print(f"{_MARKS[finding.level]:>8} [bold]{finding.about}[/]: {text}", highlight=False)
+        table.add_row(_MARKS[finding.level], f"[bold]{finding.about}[/]", escape(finding.text))
+    console.print(table)

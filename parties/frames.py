@@ -59,7 +59,7 @@ class Outbox:
             self._append(self._frame(step, abort=pb.Abort(code=code, step=step)))  # type: ignore[arg-type]
 
     def hello(self) -> pb.Frame:
-        return pb.Frame(session=self.session, sender=self.sender, step=self.name, hello=pb.Hello())
+        return pb.Frame(session=self.session, sender=self.sender, hello=pb.Hello(outbox=self.name))
 
     def acknowledge(self, received: int) -> None:
         """Raises MalformedMessage: an acknowledgement of what was never sent, or that goes back."""
@@ -152,7 +152,7 @@ class Inbox:
         self._require(frame.sender == self.sender, "sender", "is not the certificate's name")
         body = frame.WhichOneof("body")
         if body == "hello":
-            self._accept_hello(frame.step)
+            self._accept_hello(frame.hello.outbox)
             return
         self._require(body is not None, "body", "is missing")
         self._require(self._outbox != "", "body", "comes before a Hello")

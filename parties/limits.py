@@ -21,7 +21,6 @@ class Limits:
         chunk_bytes: the payload of one frame.
         max_typed_message_bytes: one protocol message, put together from its chunks.
         window_bytes: what a stream may hold unacknowledged or unread before it waits.
-        max_ids: identifiers that a peer may send to be aligned.
         max_metadata_bytes: the headers of one call.
         concurrent_streams: calls at once on one connection.
         concurrent_calls: calls at once in one process; for `grpc.aio.server(maximum_concurrent_rpcs=...)`.
@@ -35,9 +34,8 @@ class Limits:
 
     max_message_bytes: int = 4 * MIB
     chunk_bytes: int = MIB
-    max_typed_message_bytes: int = 1024 * MIB
+    max_typed_message_bytes: int = 256 * MIB
     window_bytes: int = 8 * MIB
-    max_ids: int = 50_000_000
     max_metadata_bytes: int = 16 * 1024
     concurrent_streams: int = 64
     concurrent_calls: int = 128

@@ -25,8 +25,10 @@ class Frame(_message.Message):
     def __init__(self, session: _Optional[str] = ..., sender: _Optional[str] = ..., sequence: _Optional[int] = ..., step: _Optional[str] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("outbox",)
+    OUTBOX_FIELD_NUMBER: _ClassVar[int]
+    outbox: str
+    def __init__(self, outbox: _Optional[str] = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("data", "last")

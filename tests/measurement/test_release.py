@@ -74,7 +74,7 @@ def test_the_same_request_gets_the_same_answer_without_rows_or_charge(house: Hou
 def test_the_same_request_that_is_answered_at_this_moment(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look for a stored answer and the look at the budget, another process gives the answer and spends it."""
+    """Between the look for a stored answer and the look at the budget, another process answers it and spends all."""
     other = House(tmp_path, house.datasets)
     answers: list[bytes] = []
     monkeypatch.setattr(house.service, "_check_policy", lambda *_: answers.append(other.octets()))

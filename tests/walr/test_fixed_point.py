@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from algorithms import fixed_point
 from algorithms.errors import RangeError
 from algorithms.fixed_point import (
     MAX_COLUMNS,
@@ -123,6 +124,20 @@ def test_one_step_past_the_bound_is_seen(bound: int, shape: list[float], excess:
     enforced, scaled = enforce_norm_bound(row, bound)
     assert scaled == (excess > 0)
     assert squares(enforced[0]) <= bound**2
+
+
+def test_a_row_that_rounding_left_too_long_shrinks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    directions = fixed_point._directions
+
+    def rounded_up(rows: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
+        unit, factor = directions(rows, bound)
+        return unit, factor * (1 + 1e-7)
+
+    monkeypatch.setattr(fixed_point, "_directions", rounded_up)
+    rows = np.random.default_rng(0).integers(-(2**31), 2**31 - 1, (200, 8)).astype(np.int32)
+    enforced, scaled = enforce_norm_bound(rows, MAX_NORM_BOUND)
+    assert scaled == 200
+    assert all(0.999 * MAX_NORM_BOUND**2 < squares(row) <= MAX_NORM_BOUND**2 for row in enforced)
 
 
 def test_the_largest_sizes_are_exact() -> None:

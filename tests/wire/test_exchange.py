@@ -357,7 +357,7 @@ async def read_all(call: object) -> None:
         pass
 
 
-HELLO = pb.Frame(session="s", sender="p0", step="outbox", hello=pb.Hello())
+HELLO = pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox"))
 CHUNK = pb.Frame(session="s", sender="p0", sequence=1, step="Letter", chunk=pb.Chunk(data=b"x", last=True))
 
 
@@ -375,12 +375,12 @@ def changed(frame: pb.Frame, **fields: object) -> pb.Frame:
         ([CHUNK], "MALFORMED_MESSAGE"),
         ([changed(HELLO, session="t")], "SESSION_UNKNOWN"),
         ([changed(HELLO, sender="dealer")], "MALFORMED_MESSAGE"),
-        ([changed(HELLO, step="x" * 65)], "MALFORMED_MESSAGE"),
+        ([changed(HELLO, hello=pb.Hello(outbox="x" * 65))], "MALFORMED_MESSAGE"),
         ([HELLO, changed(CHUNK, session="t")], "MALFORMED_MESSAGE"),
         ([HELLO, changed(CHUNK, sequence=2)], "MALFORMED_MESSAGE"),
         ([HELLO, changed(CHUNK, sender="p1")], "MALFORMED_MESSAGE"),
         ([HELLO, changed(CHUNK, step="not a name")], "MALFORMED_MESSAGE"),
-        ([HELLO, changed(HELLO, step="another")], "MALFORMED_MESSAGE"),
+        ([HELLO, changed(HELLO, hello=pb.Hello(outbox="another"))], "MALFORMED_MESSAGE"),
         ([HELLO, changed(CHUNK, chunk=pb.Chunk(data=b"x" * (MIB + 1)))], "LIMIT_EXCEEDED"),
     ],
 )

@@ -122,7 +122,7 @@ def frame(**fields: object) -> pb.Frame:
 def begun() -> Inbox:
     """One message has come, and half of the next."""
     inbox = Inbox("s", "p0", LIMITS)
-    inbox.accept(pb.Frame(session="s", sender="p0", step="outbox", hello=pb.Hello()))
+    inbox.accept(pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox")))
     inbox.accept(frame(sequence=1, chunk=pb.Chunk(data=b"x" * 8)))
     return inbox
 
@@ -142,8 +142,8 @@ def begun() -> Inbox:
         (frame(step="a\nb"), "step", "is not a message's name"),
         (frame(step="Lettér"), "step", "is not a message's name"),
         (frame(chunk=pb.Chunk()), "chunk", "is empty"),
-        (frame(hello=pb.Hello(), step="other"), "outbox", "is another one: the sender has lost what it sent before"),
-        (frame(hello=pb.Hello(), step=""), "outbox", "has a wrong length"),
+        (frame(hello=pb.Hello(outbox="other")), "outbox", "is another one: the sender has lost what it sent before"),
+        (frame(hello=pb.Hello()), "outbox", "has a wrong length"),
     ],
 )
 def test_a_frame_that_breaks_a_rule_is_refused_and_changes_nothing(bad: pb.Frame, field: str, reason: str) -> None:

@@ -129,7 +129,7 @@ async def test_a_foreign_exception_leaves_without_a_word(
     name: str,
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
-    hello = exchange_pb2.Frame(session="s", sender="shop", step="x", hello=exchange_pb2.Hello())
+    hello = exchange_pb2.Frame(session="s", sender="shop", hello=exchange_pb2.Hello(outbox="x"))
     request = hello.SerializeToString() if method.endswith("Open") else b""
     with capture_logs() as logs:
         async with metering(authority, tmp_path) as node:

@@ -67,7 +67,7 @@ def greet(data: bytes) -> None:
 def frames(data: bytes) -> None:
     """A stream that begins well, and goes on with this frame."""
     inbox = Inbox("s", "p0", LIMITS)
-    inbox.accept(exchange_pb2.Frame(session="s", sender="p0", step="outbox", hello=exchange_pb2.Hello()))
+    inbox.accept(exchange_pb2.Frame(session="s", sender="p0", hello=exchange_pb2.Hello(outbox="outbox")))
     inbox.accept(exchange_pb2.Frame.FromString(data))
 
 

@@ -37,7 +37,8 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frac_bits: of the grid on which rows and noise lie.
         l2: regulariser; "auto": from the noise.
         intercept: whether a constant feature is appended.
-        mu: "clip" each coordinate of the noisy mean to what some labels could give, take it "as-released", or "project" it.
+        mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it, or take it
+            "as-released".
         solver, tolerance, max_iterations: see `algorithms.statistics.solvers`.
         seed: of public randomness alone (batches); never of the noise.
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from algorithms.errors import ConfigError
+
 
 class MappedArray:
     """A one-dimensional array mapped from a file."""
@@ -28,9 +30,21 @@ class MappedArray:
 
     @classmethod
     def temporary(cls, length: int, dtype: DTypeLike, directory: Path) -> MappedArray:
-        """Zeros on disk under no name: nothing remains of them, however the process ends."""
+        """Zeros on disk under no name: nothing remains of them, however the process ends.
+
+        Raises:
+            ConfigError: no room on the disk. (A sparse file would say so only when it is written through the map, by a
+                signal that ends the process.)
+        """
+        size = length * np.dtype(dtype).itemsize
         with tempfile.TemporaryFile(dir=directory) as file:
-            os.truncate(file.fileno(), length * np.dtype(dtype).itemsize)
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:
+                raise ConfigError(
+                    f"{directory} has no room for {size} bytes of working files: {error.strerror}",
+                    hint="make room on its disk",
+                ) from None
             return cls(file.fileno(), dtype, writable=True)
 
     @property

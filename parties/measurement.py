@@ -65,6 +65,12 @@ class LabelDataset:
         return "person" if self.settings.person else "row"
 
     @property
+    def unit(self) -> str:
+        """In words, for ledger and privacy statement."""
+        row_is = self.settings.row_is
+        return UNITS[self.kind][0] + (f", {row_is}" if row_is and self.kind == "row" else "")
+
+    @property
     def population(self) -> str:
         return str(self.settings.population)
 
@@ -100,8 +106,6 @@ class MeasurementService:
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform = store, key, uniform
         book.verify_chain(store.reader().ledger())
-        with store.transaction() as transaction:
-            transaction.note_opening()
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
         """One answer for both: who may not use a dataset does not learn that it exists."""
@@ -221,7 +225,6 @@ class MeasurementService:
         dataset: LabelDataset,
         consumer: str,
     ) -> NoisySum:
-        unit = UNITS[dataset.kind][0]
         entry = book.append(
             transaction.last_entry(),
             population=dataset.population,
@@ -234,16 +237,16 @@ class MeasurementService:
             event=draft.event,
             epsilon=request.epsilon,
             delta=request.delta,
-            unit=unit,
+            unit=dataset.unit,
             answer_sha256=hashlib.sha256(np.ascontiguousarray(draft.sums, "<i8").tobytes()).hexdigest(),
             time=_now(),
         )
         transaction.add_entry(entry)
         charged = [e.event for e in transaction.ledger(dataset.population)]
-        statement = book.receipt_for(self.name, entry, charged).statement()
+        statement = book.receipt_for(self.name, entry, charged, transaction.entry_at).statement()
         if len(statement) > MAX_RECEIPT_BYTES:
             self._refuse("privacy.epsilon", "this population has seen too many different ones: take one used before")
-        answer = walr.answer_of(draft, unit=unit, receipt=(statement, self.key.sign(statement)))
+        answer = walr.answer_of(draft, unit=dataset.unit, receipt=(statement, self.key.sign(statement)))
         encoded = measurement_codec.answer_to_pb(answer).SerializeToString()
         transaction.add_answer(
             consumer,
@@ -299,12 +302,12 @@ def acknowledge_rollbacks(store: Store) -> int:
 
 
 def _lost_charges(receipt: Receipt, transaction: Transaction) -> Counter[str]:
-    """What a receipt proves, less what this ledger may have in common with the one that gave it.
+    """What a receipt proves, less what this ledger is known to have in common with the one that gave it.
 
-    What was released since the server was started on the restored ledger is not in common: else a release after the
-    rollback would stand in for an equal one that was lost. What was recovered is, from whichever receipt.
+    What was released after the two parted is not in common: else it would stand in for an equal release that was
+    lost. What was recovered is, from whichever receipt.
     """
-    common = min(transaction.position_when_opened(), receipt.position - 1)
+    common = book.common_position(receipt, transaction.entry_at)
     entries = (e for e in transaction.ledger() if e.kind == "recovered" or e.position <= common)
     return book.missing_charges(receipt, entries)
 
@@ -432,14 +435,14 @@ class AggregateDesk:
 
 class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
     """Args:
-    on_answered: told the session and the request of every answer that left.
+    on_answered: told the consumer and the request of every answer that left.
     """
 
     def __init__(
         self,
         service: MeasurementService,
         caller_of: Callable[[], str],
-        on_answered: Callable[[AggregateOpen], None] = lambda _: None,
+        on_answered: Callable[[str, AggregateOpen], None] = lambda _consumer, _request: None,
     ) -> None:
         self._service, self._caller_of, self._on_answered = service, caller_of, on_answered
 
@@ -463,4 +466,4 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         finally:
             desk.close()
             if channel.answered:  # even if the consumer hung up after it
-                self._on_answered(desk.request)
+                self._on_answered(consumer, desk.request)

@@ -9,7 +9,14 @@ from typing import TypeVar
 
 import grpc
 
-from algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, PeerTimeout, PeerUnreachable
+from algorithms.errors import (
+    BlindfitError,
+    LocalProtocolError,
+    MalformedMessage,
+    PeerTimeout,
+    PeerUnauthenticated,
+    PeerUnreachable,
+)
 from algorithms.protocols import walr
 from algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
 from parties import error_codes, identity, measurement_codec
@@ -96,7 +103,7 @@ class MeasurementClient:
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
         for cuts_left in reversed(range(MAX_CUTS)):
-            channel = await self._connect(step)
+            channel = await self._connect(step, after_a_cut=cuts_left < MAX_CUTS - 1)
             try:
                 return await call(measurement_pb2_grpc.MeasurementStub(channel))  # type: ignore[no-untyped-call]
             except grpc.aio.AioRpcError as call_error:
@@ -114,7 +121,7 @@ class MeasurementClient:
             return PeerTimeout(peer=self._server, step=step, timeout_s=self._step_timeout_s)
         return error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
 
-    async def _connect(self, step: str) -> grpc.aio.Channel:
+    async def _connect(self, step: str, *, after_a_cut: bool) -> grpc.aio.Channel:
         loop = asyncio.get_running_loop()
         give_up, wait_s = loop.time() + self._reconnect_s, 0.1
         while True:
@@ -122,6 +129,10 @@ class MeasurementClient:
             limits = replace(self._limits, connect_timeout_s=min(self._limits.connect_timeout_s, left_s))
             try:
                 return await identity.open_channel(self._identity, self._server, self._address, limits)
+            except PeerUnauthenticated:
+                # It accepted us before: a handshake that a stopping server cuts off looks like a refusal.
+                if not after_a_cut or loop.time() + wait_s > give_up:
+                    raise
             except PeerUnreachable as error:
                 if loop.time() + wait_s > give_up:
                     reason = f"{str(error).rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"

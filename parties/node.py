@@ -104,9 +104,11 @@ class PartyNode:
             return None
         return ApprovedJob(session.me.dataset, session.job.privacy.epsilon, session.job.privacy.delta)
 
-    def _on_answered(self, request: AggregateOpen) -> None:
+    def _on_answered(self, consumer: str, request: AggregateOpen) -> None:
         with contextlib.suppress(SessionUnknown):
-            self.sessions.get(request.session).aggregate_answered.set()
+            session = self.sessions.get(request.session)
+            if consumer in session.members:
+                session.aggregate_answered.set()
 
     async def _run_walr_measurement(self, session: Session) -> dict[str, ParameterValue]:
         """The work is done in Aggregate calls; the session lasts until its own has been answered."""

@@ -33,8 +33,6 @@ CREATE INDEX IF NOT EXISTS answers_session ON answers (requester, session);
 CREATE TABLE IF NOT EXISTS kept_rows (
     requester TEXT, request_id TEXT, piece INTEGER, bits BLOB NOT NULL,
     PRIMARY KEY (requester, request_id, piece));
-CREATE TABLE IF NOT EXISTS opened (
-    one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -213,14 +211,6 @@ class Transaction:
         return rows[0][0] if rows else b""  # type: ignore[return-value]
 
     # --- receipts
-
-    def note_opening(self) -> None:
-        """Where the ledger ended when a server began to use it: it cannot have been restored since."""
-        self._all("INSERT OR REPLACE INTO opened SELECT 1, ifnull(max(position), 0) FROM ledger")
-
-    def position_when_opened(self) -> int:
-        rows = self._all("SELECT position FROM opened")
-        return int(str(rows[0][0])) if rows else 0
 
     def receipt_held(self, server: str, population: str) -> tuple[bytes, bytes]:
         rows = self._all(

@@ -25,6 +25,7 @@ Kind = Literal["release", "recovered"]
 """A recovered entry charges again what a receipt proves and a lost ledger no longer shows."""
 
 NO_PREVIOUS_HASH = "0" * 64
+NEAR_LANDMARKS = 32
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,8 @@ class Receipt:
         entry_hash: that entry's hash, which fixes every entry before it.
         charges: (canonical event, how often) of this population up to that entry, sorted; enough to charge
             them again when the ledger is lost.
+        landmarks: (position, hash) of earlier entries, newest first: where a ledger that no longer has
+            `entry_hash` last agreed with this one.
     """
 
     server: str
@@ -225,6 +228,7 @@ class Receipt:
     position: int
     entry_hash: str
     charges: tuple[tuple[str, int], ...]
+    landmarks: tuple[tuple[int, str], ...] = ()
 
     def statement(self) -> bytes:
         """Canonical JSON: what the server signs, and what travels."""
@@ -234,6 +238,7 @@ class Receipt:
             "position": self.position,
             "entry_hash": self.entry_hash,
             "charges": [list(charge) for charge in self.charges],
+            "landmarks": [list(landmark) for landmark in self.landmarks],
         }
         return json.dumps(content, separators=(",", ":")).encode()
 
@@ -245,7 +250,8 @@ class Receipt:
         try:
             content = json.loads(statement)
             charges = tuple((str(event), int(count)) for event, count in content.pop("charges"))
-            receipt = cls(**content, charges=charges)
+            landmarks = tuple((int(position), str(at)) for position, at in content.pop("landmarks"))
+            receipt = cls(**content, charges=charges, landmarks=landmarks)
             whole = receipt.statement() == statement
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             whole = False
@@ -258,10 +264,30 @@ class Receipt:
         return not Counter(dict(other.charges)) - Counter(dict(self.charges))
 
 
-def receipt_for(server: str, entry: LedgerEntry, charged: Iterable[str]) -> Receipt:
+def receipt_for(
+    server: str, entry: LedgerEntry, charged: Iterable[str], entry_at: Callable[[int], LedgerEntry | None]
+) -> Receipt:
     """The receipt of an entry; `charged` are its population's canonical events up to it, its own included."""
     charges = tuple(sorted(Counter(charged).items()))
-    return Receipt(server, entry.population, entry.position, entry.hash, charges)
+    earlier = (entry_at(position) for position in _landmark_positions(entry.position))
+    landmarks = tuple((e.position, e.hash) for e in earlier if e is not None)
+    return Receipt(server, entry.population, entry.position, entry.hash, charges, landmarks)
+
+
+def _landmark_positions(position: int) -> list[int]:
+    """Every one of the last NEAR_LANDMARKS, then ever fewer: a receipt stays small however long the ledger."""
+    near = range(1, NEAR_LANDMARKS + 1)
+    far = (2**power for power in range(NEAR_LANDMARKS.bit_length(), position.bit_length()))
+    return [position - distance for distance in (*near, *far) if position > distance]
+
+
+def common_position(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None]) -> int:
+    """The last position up to which our ledger is known to be the one that gave the receipt; 0 where none is."""
+    for position, at in ((receipt.position, receipt.entry_hash), *receipt.landmarks):
+        entry = entry_at(position)
+        if entry is not None and entry.hash == at:
+            return position
+    return 0
 
 
 def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int) -> None:

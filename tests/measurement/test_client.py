@@ -25,6 +25,7 @@ from algorithms.errors import (
     LimitExceeded,
     PeerAborted,
     PeerTimeout,
+    PeerUnauthenticated,
     PeerUnreachable,
     PolicyRefused,
     RangeError,
@@ -63,7 +64,9 @@ class Server:
     async def start(self) -> None:
         guard = Guard("labels", lambda context: tls.caller(context, self._identity), ROLES)
         self.server = grpc.aio.server(interceptors=(guard,), options=server_options(self._limits))
-        servicer = MeasurementServicer(self.house.service, current_caller, self.answered.append)
+        servicer = MeasurementServicer(
+            self.house.service, current_caller, lambda _, request: self.answered.append(request)
+        )
         measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, self.server)
         self.port = self.server.add_secure_port(f"127.0.0.1:{self.port}", tls.server_credentials(self._identity))
         await self.server.start()
@@ -398,6 +401,35 @@ async def test_an_address_that_swallows_everything_costs_no_more_than_reconnect_
             await client.describe("visits")
         assert time.monotonic() - started < 3
         assert lost.value.step == "Describe"
+
+
+@pytest.mark.parametrize("accepted_before", [False, True])
+async def test_a_refused_handshake_is_final_unless_it_follows_a_cut(
+    house: House, authority: Path, monkeypatch: pytest.MonkeyPatch, accepted_before: bool
+) -> None:
+    """A server that is going down hangs up in the middle of a handshake, as one does that refuses us."""
+    send, open_channel, opened = ServerSide.send, tls.open_channel, 0
+
+    async def cut_once(self: ServerSide, to: str, message: object) -> None:
+        if opened == 1:
+            await self._context.abort(grpc.StatusCode.UNAVAILABLE)
+        await send(self, to, message)
+
+    async def refused_once(*arguments: Any) -> grpc.aio.Channel:
+        nonlocal opened
+        opened += 1
+        if opened == (2 if accepted_before else 1):
+            raise PeerUnauthenticated(peer="labels", reason="it hung up")
+        return await open_channel(*arguments)
+
+    monkeypatch.setattr(ServerSide, "send", cut_once)
+    monkeypatch.setattr(tls, "open_channel", refused_once)
+    async with serving(house, authority) as world:
+        if accepted_before:
+            await world.ask()
+        else:
+            with pytest.raises(PeerUnauthenticated):
+                await world.ask()
 
 
 async def test_a_server_that_keeps_cutting_is_given_up(

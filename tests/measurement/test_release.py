@@ -268,7 +268,8 @@ def test_a_receipt_stays_small(open_house: OpenHouse, monkeypatch: pytest.Monkey
     """It lists the different events, and a consumer chooses them: it must not outgrow a message."""
     house = open_house(budget=WIDE)
     answers = [house.ask(epsilon=epsilon) for epsilon in (0.1, 0.2)]
-    most = len(answers[1].receipt) + 10
+    landmark = 80  # bytes of one more entry's position and hash
+    most = len(answers[1].receipt) + landmark + 10
     monkeypatch.setattr(measurement, "MAX_RECEIPT_BYTES", most)
     with pytest.raises(PolicyRefused, match="too many different"):
         house.ask(epsilon=0.3)

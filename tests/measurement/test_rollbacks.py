@@ -161,7 +161,6 @@ def test_a_fork_is_noticed_and_its_own_releases_stand_for_nothing(open_house: Op
     house.ask(release="next", receipt=lost[-1])
 
 
-@pytest.mark.xfail(strict=True, reason="a receipt does not say where two ledgers parted: the last start is taken")
 def test_a_fork_before_the_last_start_stands_for_nothing(open_house: OpenHouse) -> None:
     house = open_house(budget=WIDE)
     backup = back_up(house)

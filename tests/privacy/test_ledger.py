@@ -15,6 +15,7 @@ from algorithms.privacy.accountant import composed_epsilon
 from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.gaussian import analytic_noise_multiplier
 from algorithms.privacy.ledger import (
+    NEAR_LANDMARKS,
     NO_PREVIOUS_HASH,
     Budget,
     LedgerEntry,
@@ -22,6 +23,7 @@ from algorithms.privacy.ledger import (
     append,
     check_budget,
     check_receipt,
+    common_position,
     entry_hash,
     from_json_line,
     missing_charges,
@@ -67,7 +69,7 @@ def ledger(populations: list[str]) -> list[LedgerEntry]:
 def receipt_at(entries: list[LedgerEntry], position: int) -> Receipt:
     entry = entries[position - 1]
     charged = [e.event for e in entries[:position] if e.population == entry.population]
-    return receipt_for("server", entry, charged)
+    return receipt_for("server", entry, charged, {e.position: e for e in entries}.get)
 
 
 def check(receipt: Receipt, entries: list[LedgerEntry]) -> None:
@@ -322,6 +324,8 @@ def test_charges_of_another_population_do_not_stand_in() -> None:
     assert missing_charges(receipt, elsewhere) == Counter(dict(receipt.charges))
 
 
+LONG = ledger(["users"] * 300)
+
 RECEIPTS = st.builds(
     Receipt,
     st.text(max_size=3),
@@ -329,6 +333,7 @@ RECEIPTS = st.builds(
     st.integers(1, 20),
     st.text("01", max_size=3),
     st.lists(st.tuples(st.text("ab1", max_size=2), st.integers(1, 12)), max_size=3).map(tuple),
+    st.lists(st.tuples(st.integers(1, 12), st.text("ab1", max_size=2)), max_size=3).map(tuple),
 )
 
 
@@ -346,5 +351,24 @@ def test_a_receipt_signs_every_field() -> None:
         replace(receipt, entry_hash="0" * 64),
         replace(receipt, charges=receipt.charges[:-1]),
         replace(receipt, charges=tuple((event, count + 1) for event, count in receipt.charges)),
+        replace(receipt, landmarks=receipt.landmarks[1:]),
     ]
-    assert len({r.statement() for r in [receipt, *changes]}) == 7
+    assert len({r.statement() for r in [receipt, *changes]}) == 8
+
+
+@given(st.integers(0, 299), st.integers(1, 300))
+def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
+    """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""
+    position = max(position, parted + 1)
+    lost = LONG[:position]
+    kept = [*LONG[:parted], charge(LONG[parted - 1] if parted else None, "another", ONE)]
+    found = common_position(receipt_at(lost, position), {e.position: e for e in kept}.get)
+    assert found <= parted
+    if position - parted <= NEAR_LANDMARKS:
+        assert found == parted
+    else:
+        assert position - found <= 2 * (position - parted)
+
+
+def test_a_receipt_stays_small() -> None:
+    assert len(receipt_at(LONG, 300).statement()) < 4096

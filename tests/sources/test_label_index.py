@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from parties import label_index, label_index_build
 from parties.id_hash import HashKeys
 from parties.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
 from parties.label_index_build import IndexKeys
+from parties.mapped import MappedArray
 from tests.sources.tables import source_of, write, write_sqlite
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -370,3 +372,12 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
         (tmp_path / name).mkdir()
     small, large = peak_kib(tmp_path / "small", 200_000), peak_kib(tmp_path / "large", 1_000_000)
     assert large - small < 20 * 1024
+
+
+def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(ConfigError, match="has no room for 8 bytes of working files: No space left on device"):
+        MappedArray.temporary(8, "u1", tmp_path)

@@ -14,6 +14,13 @@ from numpy.typing import DTypeLike, NDArray
 from algorithms.errors import ConfigError
 
 
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:  # macOS, where the file stays sparse
+        os.truncate(descriptor, size)
+
+
 class MappedArray:
     """A one-dimensional array mapped from a file."""
 
@@ -39,7 +46,7 @@ class MappedArray:
         size = length * np.dtype(dtype).itemsize
         with tempfile.TemporaryFile(dir=directory) as file:
             try:
-                os.posix_fallocate(file.fileno(), 0, size)
+                _allocate(file.fileno(), size)
             except OSError as error:
                 raise ConfigError(
                     f"{directory} has no room for {size} bytes of working files: {error.strerror}",

@@ -14,7 +14,9 @@ from rich.markup import escape
 
 from algorithms.errors import ConfigError
 from parties import authority as authority_
-from parties.authority import CRL_DAYS, PartyFiles, party_of, read_certificate, read_file
+from parties import private_files
+from parties.authority import CRL_DAYS, PartyFiles, party_of
+from parties.private_files import read_certificate, read_file
 
 app = typer.Typer(
     name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties."
@@ -146,7 +148,7 @@ def _lock(passphrase: bytes | None) -> str:
 
 def _authority_passphrase(directory: Path, file: Path | None) -> bytes | None:
     key = directory / "authority.key"
-    if not key.exists() or not authority_.is_locked(read_file(key)):
+    if not key.exists() or not private_files.is_locked(read_file(key)):
         return None
     return _given(AUTHORITY_VARIABLE, file) or _asked("the authority's key", confirm=False)
 

@@ -29,17 +29,22 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from algorithms.errors import ConfigError
+from parties.private_files import (
+    private_pem,
+    read_certificate,
+    read_file,
+    read_private_key,
+    replace_file,
+    write_new,
+)
 
 PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")
 CRL_DAYS = 30
 CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose clock is behind ours
-# The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
-LEAST_PASSPHRASE = 12
 
 
 @dataclass(frozen=True)
@@ -403,9 +408,6 @@ def _write_folder(signer: _Signer, folder: Path, certificate: x509.Certificate, 
         raise
 
 
-# --- files ---------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """One command at a time in an authority's folder, so that no serial is lost from the index."""
@@ -421,105 +423,6 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file that must not exist yet: it appears whole, with its mode, or not at all."""
-    temporary = _write_temporary(path, content, mode)
-    try:
-        os.link(temporary, path)  # unlike a rename, a link does not replace
-    except FileExistsError as error:
-        raise ConfigError(f"{path} exists already and is not overwritten", hint="move it away first") from error
-    finally:
-        os.unlink(temporary)
-
-
-def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file in the place of an older one: a reader sees the old or the new, never a part."""
-    temporary = _write_temporary(path, content, mode)
-    try:
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _write_temporary(path: Path, content: bytes, mode: int) -> str:
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # O_EXCL, mode 0600
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), mode)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return temporary
-
-
-def read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error.strerror}", hint="check the path and the file's owner"
-        ) from error
-
-
-def read_certificate(path: Path) -> x509.Certificate:
-    try:
-        return x509.load_pem_x509_certificate(read_file(path))
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} is not a certificate in PEM", hint="it must begin with -----BEGIN CERTIFICATE-----"
-        ) from error
-
-
-def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
-    """Reads a key that only its owner can read, and that is locked exactly if a passphrase is given."""
-    content = read_file(path)
-    check_private(path)
-    if is_locked(content) and not passphrase:
-        raise ConfigError(f"{path} is locked and no passphrase was given", hint="give its passphrase")
-    if passphrase and not is_locked(content):
-        raise ConfigError(
-            f"{path} is not locked, though a passphrase was given",
-            hint="drop the passphrase, or lock the key: openssl pkey -aes256 -in KEY -out NEW",
-        )
-    try:
-        return serialization.load_pem_private_key(content, passphrase or None)
-    except (ValueError, TypeError) as error:
-        reason = "does not open with this passphrase" if passphrase else "is not a private key in PEM"
-        raise ConfigError(f"{path} {reason}") from error
-
-
-def is_locked(key_pem: bytes) -> bool:
-    return b"ENCRYPTED" in key_pem
-
-
-def check_private(path: Path) -> None:
-    """Refuses a file that others can read, by PostgreSQL's rule: 0600, or 0640 where root owns it.
-
-    The second is how Kubernetes hands a secret to a process that is not root.
-    """
-    status = path.stat()
-    allowed = 0o640 if status.st_uid == 0 else 0o600
-    if status.st_mode & 0o777 & ~allowed & ~0o100:
-        raise ConfigError(
-            f"{path} has mode {status.st_mode & 0o777:04o}: others can use this secret",
-            hint=f"chmod 600 {path}",
-        )
-
-
-def private_pem(key: PrivateKeyTypes, passphrase: bytes | None = None) -> bytes:
-    if passphrase is not None and len(passphrase) < LEAST_PASSPHRASE:
-        raise ConfigError(f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words")
-    lock = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

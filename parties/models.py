@@ -9,7 +9,7 @@ from typing import Any
 
 from algorithms.errors import DataError
 from algorithms.statistics.walr_model import WALRModel
-from parties.authority import replace_file
+from parties.private_files import replace_file
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

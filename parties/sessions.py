@@ -35,10 +35,11 @@ from algorithms.errors import (
 from algorithms.messages import ParameterValue
 from algorithms.protocols import handshake
 from parties import codec, error_codes
-from parties.exchange import ExchangeChannel, OpenPeer, Timeouts
+from parties.exchange import ExchangeChannel
 from parties.guard import where
 from parties.jobs import JobParameters
 from parties.limits import Limits
+from parties.link import OpenPeer, Timeouts
 from parties.settings import PartySettings
 from parties.store import SessionRow, Store
 from protos import control_pb2 as pb

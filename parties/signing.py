@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from algorithms.errors import ConfigError
-from parties.authority import private_pem, read_private_key, write_new
+from parties.private_files import private_pem, read_private_key, write_new
 
 
 class SigningKey:

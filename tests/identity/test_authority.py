@@ -15,19 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from algorithms.errors import ConfigError
 from parties import authority as module
-from parties.authority import (
-    PartyFiles,
-    create_authority,
-    issue,
-    party_of,
-    read_certificate,
-    read_private_key,
-    renew,
-    renew_crl,
-    replace_file,
-    revoke,
-    write_new,
-)
+from parties.authority import PartyFiles, create_authority, issue, party_of, renew, renew_crl, revoke
+from parties.private_files import read_certificate, read_private_key, replace_file, write_new
 from tests.certificates import demo_authority
 
 PASSPHRASE = b"correct horse battery staple"

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from algorithms.errors import ConfigError
 from coordinator.certs import app
-from parties.authority import PartyFiles, issue, read_certificate
+from parties.authority import PartyFiles, issue
 from parties.identity import load_identity
+from parties.private_files import read_certificate
 from tests.certificates import load
 
 PASSPHRASE = "correct horse battery staple"

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
 from parties import identity as module
-from parties.authority import PartyFiles, issue, read_certificate, renew, revoke
+from parties.authority import PartyFiles, issue, renew, revoke
 from parties.identity import (
     Identity,
     caller,
@@ -30,6 +30,7 @@ from parties.identity import (
     server_credentials,
 )
 from parties.limits import Limits, channel_options, server_options
+from parties.private_files import read_certificate
 from tests.certificates import demo_authority, load, make_identity
 
 TIMEOUT_S = 5.0

@@ -14,8 +14,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from algorithms.errors import ConfigError
 from parties import authority
-from parties.authority import PartyFiles, issue, read_certificate, renew, renew_crl, revoke
+from parties.authority import PartyFiles, issue, renew, renew_crl, revoke
 from parties.identity import RevocationList, current, load_identity, split_address
+from parties.private_files import read_certificate
 from tests.certificates import demo_authority, load
 
 

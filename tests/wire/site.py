@@ -11,10 +11,11 @@ from pathlib import Path
 import grpc
 
 from parties import identity as tls
-from parties.exchange import ExchangeChannel, ExchangeServicer, Timeouts
+from parties.exchange import ExchangeChannel, ExchangeServicer
 from parties.guard import Guard, current_caller
 from parties.identity import Identity
 from parties.limits import Limits, server_options
+from parties.link import Timeouts
 from protos import exchange_pb2_grpc
 from tests.certificates import make_identity
 from tests.wire.proxy import Proxy

@@ -13,7 +13,8 @@ import pytest
 
 from algorithms.errors import BlindfitError
 from algorithms.messages import Integer, Octets
-from parties.exchange import ExchangeChannel, Timeouts
+from parties.exchange import ExchangeChannel
+from parties.link import Timeouts
 from tests.wire.site import proxied
 
 TIMEOUTS = Timeouts(step_s=6.0, reconnect_s=3.0)

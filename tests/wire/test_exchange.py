@@ -22,13 +22,15 @@ from algorithms.errors import (
     PeerAborted,
     PeerTimeout,
     PeerUnreachable,
+    TransportError,
     UnexpectedStep,
 )
 from algorithms.messages import Integer, Octets
-from parties import exchange, frames
+from parties import frames
 from parties import identity as tls
-from parties.exchange import ExchangeChannel, Signal, Timeouts
+from parties.exchange import ExchangeChannel
 from parties.limits import Limits, server_options
+from parties.link import Signal, Timeouts
 from protos import exchange_pb2 as pb
 from protos import exchange_pb2_grpc
 from tests.wire.site import QUICK, Site, introduce, sites
@@ -505,7 +507,7 @@ async def test_a_bug_in_a_link_is_an_error_and_not_a_silence(authority: Path, mo
     with capture_logs() as logs:
         async with pair(authority) as (p0, _p1, _up):
             await p0.send("p1", Letter(1))
-            error = await failure(p0.receive("p1", Letter), exchange.TransportError)
+            error = await failure(p0.receive("p1", Letter), TransportError)
     assert error.peer == "p1"
     assert "canary" not in repr(logs) + str(error)
 

@@ -13,6 +13,8 @@ from algorithms.messages import ParameterValue
 from algorithms.statistics.solvers import SolverName, SolverSettings
 from parties.settings import Settings, validate
 
+DEFAULT_NORM_QUANTILE = 0.99
+
 
 class PrivacySettings(Settings):
     epsilon: float = Field(gt=0, le=50)
@@ -36,7 +38,7 @@ class WalrSettings(Settings):
     intercept: bool = True
     constant_columns: Literal["error", "drop"] = "error"
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
-    norm_quantile: float = Field(0.99, gt=0, le=1)  # what "auto" takes of the row norms
+    norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
     mu: Literal["clip", "as-released", "project"] = "clip"
@@ -75,6 +77,8 @@ class WalrSettings(Settings):
                 raise ValueError(f'{name} must be "auto" or a number that is not negative')
         if self.norm_bound == 0:
             raise ValueError("norm_bound must be above 0")
+        if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
+            raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
         try:
             self.solver_settings(0.0)
         except ConfigError as error:

@@ -29,7 +29,6 @@ from algorithms.errors import (
     LocalProtocolError,
     PeerAborted,
     PolicyRefused,
-    ProtocolError,
     SessionUnknown,
 )
 from algorithms.messages import ParameterValue
@@ -237,7 +236,8 @@ class Sessions:
             await self._change(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
-            await session.channel.close(PeerAborted(culprit=session.proposed_by, code="CANCELLED"))
+            with contextlib.suppress(BlindfitError):
+                await session.channel.close(PeerAborted(culprit=session.proposed_by, code="CANCELLED"))
             raise
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
             await self._fail(session, error)
@@ -254,7 +254,7 @@ class Sessions:
             log.error("session failed", session=session.id, error=type(error).__name__, where=where(error))
         session.error = error
         await self._change(session, "fail")
-        with contextlib.suppress(ProtocolError):
+        with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
     async def cancel(self, session_id: str) -> Session:

@@ -61,6 +61,10 @@ class PartyDatasetSettings(DatasetSettings):
     consumers: list[str] = []
 
 
+SERVER_OPTIONS = {"population", "unknown_rows", "max_rows_per_person", "consumers", "row_is"}
+CONSUMER_OPTIONS = {"features", "missing"}
+
+
 class PartySettings(Settings):
     name: str = Field(pattern=PARTY_NAME)
     role: Literal["active", "passive", "measurement", "key-node"]
@@ -83,6 +87,22 @@ class PartySettings(Settings):
         return peers
 
     @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> PartySettings:
+        """An option of another role would be read and do nothing."""
+        is_server = self.role == "measurement"
+        if not is_server and (self.populations or "least_rows" in self.policy.model_fields_set):
+            raise ValueError("populations and policy.least_rows are options of a measurement server")
+        for name, dataset in self.datasets.items():
+            in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
+            if is_server and dataset.person is None:
+                in_vain |= dataset.model_fields_set & {"max_rows_per_person"}
+            if dataset.person is not None:
+                in_vain |= dataset.model_fields_set & {"row_is"}
+            if in_vain:
+                raise ValueError(f"datasets.{name}.{min(in_vain)}: does nothing here, remove it")
+        return self
+
+    @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         if self.role == "measurement":
             for name, dataset in self.datasets.items():
@@ -93,6 +113,8 @@ class PartySettings(Settings):
     def _check_label_dataset(self, name: str, dataset: PartyDatasetSettings) -> None:
         if dataset.label is None:
             raise ValueError(f"datasets.{name}.label: a measurement server's dataset needs a label column")
+        if dataset.label_kind != "binary":
+            raise ValueError(f"datasets.{name}.label_kind: an aggregate needs binary labels")
         if dataset.population not in self.populations:
             raise ValueError(
                 f"datasets.{name}.population: {dataset.population!r} is not one of [populations] "

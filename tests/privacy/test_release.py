@@ -105,6 +105,7 @@ def test_the_claimed_epsilon_holds(batches: int) -> None:
 def test_a_broken_mechanism_is_caught(mutant: Release, batches: int) -> None:
     caught = [worst_epsilon(mutant, 10_000, seed) > EPSILON for seed in range(batches)]
     assert sum(caught) > batches // 2
+    assert worst_epsilon(mutant, 10_000 * batches, seed=0) > EPSILON  # all the samples together leave no doubt
 
 
 def test_every_output_lies_on_the_public_grid() -> None:

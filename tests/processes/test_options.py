@@ -1,0 +1,31 @@
+"""No option is read and then does nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processes.reading import error_line
+
+
+@pytest.mark.parametrize(
+    ("party", "option", "expected"),
+    [
+        ("shop", "policy.least_rows=10", "populations and policy.least_rows are options of a measurement server"),
+        ("shop", 'datasets.rows.unknown_rows="zero"', "datasets.rows.unknown_rows: does nothing here, remove it"),
+        ("shop", "datasets.rows.row_is=visit", "datasets.rows.row_is: does nothing here, remove it"),
+        ("meter", 'datasets.labels.features="rest"', "datasets.labels.features: does nothing here, remove it"),
+        ("meter", "datasets.labels.missing=drop", "datasets.labels.missing: does nothing here, remove it"),
+        ("meter", "datasets.labels.max_rows_per_person=3", "max_rows_per_person: does nothing here, remove it"),
+        ("meter", "datasets.labels.label_kind=number", "label_kind: an aggregate needs binary labels"),
+    ],
+)
+def test_an_option_of_another_role_is_refused(project, party, option, expected):
+    refused = project.blindfit("party", f"{party}.toml", "--set", option)
+    assert refused.returncode == 2
+    assert error_line(refused).endswith(expected)
+
+
+def test_a_quantile_beside_a_bound_is_refused(project):
+    options = ("--set", "walr.norm_bound=5.0", "--set", "walr.norm_quantile=0.9")
+    refused = project.blindfit("show", "job.toml", *options)
+    assert "norm_quantile does nothing" in error_line(refused)

@@ -14,7 +14,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Setting up $(VENV) (a minute; longer where packages are not cached) ..."
-	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[demo]'
+	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[demo,phe]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -6,6 +6,8 @@ class and its public fields (parties/error_codes.py), never an exception's text.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class BlindfitError(Exception):
     """The root: one line that says what was wrong, and where there is one, a hint that says what to do."""
@@ -13,6 +15,14 @@ class BlindfitError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error comes whole from a worker process, though its class takes other arguments than its message."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
+    return kind.__new__(kind, *args)
 
 
 class ConfigError(BlindfitError):
@@ -25,6 +35,15 @@ class DataError(BlindfitError):
 
 class RangeError(BlindfitError):
     """A number lies outside the range in which the result would be right."""
+
+
+class ComputeFailed(BlindfitError):
+    """This party's own workers did not do their tasks: they died, were out of reach, or took too long."""
+
+    def __init__(self, *, backend: str, reason: str, failed: int = 0, tasks: int = 0, hint: str = "") -> None:
+        undone = f"{failed} of {tasks} tasks were not done: " if tasks else ""
+        super().__init__(f"[compute] {backend}: {undone}{reason}", hint=hint)
+        self.backend, self.reason, self.failed, self.tasks = backend, reason, failed, tasks
 
 
 # --- a protocol went wrong --------------------------------------------------------------------

@@ -6,6 +6,9 @@ Rows of weights are rounded toward zero, never to nearest: rounding to nearest p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +21,133 @@ MIN_FRAC_BITS, MAX_FRAC_BITS = 4, 24
 
 IntegerRows = npt.NDArray[np.int32]
 RealRows = npt.NDArray[np.float64]
+MAX_BITS = 62  # of a number in int64, so that a sum of two still fits
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Fixed:
+    """Integers that know their scale: value / 2^frac_bits is the real number.
+
+    Attributes:
+        values: any shape, int64; or of Python integers (dtype object) where they may pass 62 bits.
+        frac_bits: one public exponent for all of them, never one for each.
+    """
+
+    values: npt.NDArray[Any]
+    frac_bits: int
+
+    def __post_init__(self) -> None:
+        values: Any = self.values
+        if not isinstance(values, np.ndarray):  # numpy gives a bare number in place of an array of shape ()
+            kind = np.int64 if isinstance(values, np.integer) else object
+            object.__setattr__(self, "values", np.asarray(values, dtype=kind))
+
+    @classmethod
+    def from_reals(cls, reals: npt.ArrayLike, frac_bits: int) -> Fixed:
+        """Rounded to nearest, ties to even: off by at most half of 2^-frac_bits.
+
+        Raises:
+            RangeError: a number is not finite, or needs more than 62 bits.
+        """
+        with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
+            scaled = np.rint(np.ldexp(np.asarray(reals, dtype=np.float64), frac_bits))
+        if not np.isfinite(scaled).all() or (scaled.size and np.abs(scaled).max() >= 2.0**MAX_BITS):
+            raise RangeError(
+                f"a number is not finite or does not fit in {MAX_BITS} bits with {frac_bits} fraction bits",
+                hint="scale the numbers, or choose fewer fraction bits",
+            )
+        return cls(scaled.astype(np.int64), frac_bits)
+
+    @classmethod
+    def from_integers(cls, integers: npt.ArrayLike, frac_bits: int = 0) -> Fixed:
+        """Integers as they are, in units of 2^-frac_bits.
+
+        Raises:
+            RangeError: they are not integers.
+        """
+        values = np.asarray(integers)
+        if values.dtype.kind == "f" and not isinstance(integers, np.ndarray):
+            values = np.asarray(integers, dtype=object)  # of 2^63 and -1 numpy makes floats
+        if values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
+            return cls(values.astype(np.int64), frac_bits)
+        if values.size == 0:
+            return cls(np.zeros(values.shape, np.int64), frac_bits)
+        if not all(isinstance(value, int | np.integer) for value in values.flat):
+            raise RangeError("the numbers are not integers", hint="Fixed.from_reals rounds real numbers")
+        return cls(np.array([int(value) for value in values.flat], object).reshape(values.shape), frac_bits)
+
+    def to_reals(self) -> npt.NDArray[np.float64]:
+        """The nearest float64 of each.
+
+        Raises:
+            RangeError: one is larger than any float64.
+        """
+        if self.values.dtype == object:
+            try:
+                reals = [v / (1 << self.frac_bits) for v in self.values.flat]
+            except OverflowError:
+                raise RangeError("a number is larger than any float64") from None
+            return np.array(reals, dtype=np.float64).reshape(self.values.shape)
+        return np.ldexp(self.values.astype(np.float64), -self.frac_bits)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def bound(self) -> int:
+        """The largest magnitude, in steps of 2^-frac_bits."""
+        return max(abs(int(self.values.max())), abs(int(self.values.min()))) if self.values.size else 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, which: Any) -> Fixed:
+        return Fixed(self.values[which], self.frac_bits)
+
+    def __add__(self, other: Fixed) -> Fixed:
+        return Fixed(_wide(self, self.bound + other.bound) + other.values, self._scale_of(other))
+
+    def __sub__(self, other: Fixed) -> Fixed:
+        return Fixed(_wide(self, self.bound + other.bound) - other.values, self._scale_of(other))
+
+    def __mul__(self, other: Fixed) -> Fixed:
+        product = _wide(self, self.bound * other.bound) * other.values
+        return Fixed(product, self.frac_bits + other.frac_bits)
+
+    def __neg__(self) -> Fixed:
+        return Fixed(-_wide(self, self.bound), self.frac_bits)
+
+    def _scale_of(self, other: Fixed) -> int:
+        if self.frac_bits != other.frac_bits:
+            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits do not add")
+        return self.frac_bits
+
+
+def _wide(left: Fixed, bound: int) -> npt.NDArray[Any]:
+    """The left values in a type that holds the result: int64 wraps round without a word."""
+    return left.values if bound < 2**MAX_BITS else left.values.astype(object)
+
+
+def clip_integer_rows(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
+    """Rows longer than the bound, scaled to it and cut toward zero, in integers: every machine gets the same.
+
+    Args:
+        rows: (n, k), the square of every norm below 2^62. norm_bound: in steps.
+
+    Returns:
+        (n, k) with every norm at most norm_bound: |x B| / (floor(norm) + 1) is less than |x| B / norm.
+    """
+    norm_bound = min(norm_bound, 2**31)  # no row is longer
+    squares = np.einsum("ij,ij->i", rows, rows)
+    roots = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
+    roots -= roots * roots > squares  # float64 rounds a large square
+    roots += (roots + 1) * (roots + 1) <= squares
+    long = squares > norm_bound * norm_bound
+    clipped = rows.copy()
+    scaled = np.abs(rows[long]) * norm_bound // (roots[long, None] + 1)
+    clipped[long] = np.sign(rows[long]) * scaled
+    return clipped
 
 
 def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:

@@ -14,6 +14,10 @@ from typing import Annotated, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from algorithms.paillier.keys import PublicKey
+from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
+
 ParameterValue = str | int | float | bool | tuple[str, ...]
 
 RealTensor = Annotated[npt.NDArray[np.float64], "real_tensor"]
@@ -26,6 +30,12 @@ Integer = Annotated[int, "integer"]
 Real = Annotated[float, "real"]
 Octets = Annotated[bytes, "octets"]
 Parameters = Annotated[Mapping[str, ParameterValue], "parameters"]
+Bits = Annotated[npt.NDArray[np.bool_], "bits"]  # (length,): a mask, membership
+OctetVector = Annotated[npt.NDArray[np.uint8], "octet_vector"]  # (count, width): byte strings of one width
+PublicKeyKind = Annotated[PublicKey, "paillier_public_key"]  # of the right form; the receiver checks the number itself
+# Of these, one class is sent and the other received: `open` of either gives what one can compute with.
+CiphertextVector = Annotated[FreshCiphertext | ReceivedCiphertext, "ciphertext_vector"]
+PartialDecryptionVector = Annotated[PartialDecryption | ReceivedPartialDecryption, "partial_decryption"]
 
 M = TypeVar("M")
 

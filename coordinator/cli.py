@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from algorithms.errors import BlindfitError, ConfigError
+from coordinator import calibrate as calibrate_
 from coordinator import certs, jobs, ledger_view, operator, preflight
 from coordinator.job import load_job, shown
 from coordinator.report.party import render_party
@@ -119,6 +120,12 @@ def ledger(
         ledger_view.export(loaded, settings.parent, export, console)
     else:
         ledger_view.show(loaded, settings.parent, console)
+
+
+@app.command()
+def calibrate(settings: PartyFile, overrides: SetOption = None) -> None:
+    """Say whether a party's workers work, and how fast they are."""
+    calibrate_.calibrate(load_settings(settings, overrides or [], PartySettings), settings.parent, console)
 
 
 @app.command()

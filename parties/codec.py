@@ -16,13 +16,22 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, UnexpectedStep
+from algorithms.errors import DataError, LocalProtocolError, MalformedMessage, UnexpectedStep
 from algorithms.messages import ParameterValue
+from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from algorithms.paillier.keys import PublicKey
+from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
 from protos import payload_pb2 as pb
 
 MODULUS = 2**61 - 1
 MAX_DIMENSIONS = 4
 MAX_ELEMENTS = 2**31
+MAX_BITS = 2**28  # eight times as many bytes once they are unpacked: no more than a whole message may have
+MAX_OCTETS_BYTES = 1024  # one element of an octet vector
+MIN_CIPHERTEXT_BYTES = 64  # of a key of 256 bits, in tests
+MAX_CIPHERTEXT_BYTES = 2048  # of a key of 8192 bits
+MAX_CIPHERTEXTS = 2**24
+MAX_PUBLIC_KEY_BYTES = 64 * 1024
 
 M = TypeVar("M")
 
@@ -105,6 +114,122 @@ def _decode_shares(field: pb.Field) -> Any:
 def _require_in_field(shares: np.ndarray[Any, Any]) -> None:
     if shares.size and int(shares.max()) >= MODULUS:
         raise _FieldError("has an element outside the field")
+
+
+# --- flags and byte strings ------------------------------------------------------------------------
+
+
+def _encode_bits(value: Any) -> dict[str, Any]:
+    flags = _exactly(value, "?")
+    if flags.ndim != 1:
+        raise _FieldError("is not a vector")
+    _require_bits(flags.size)
+    return {"bits": pb.Bits(length=flags.size, data=np.packbits(flags).tobytes())}
+
+
+def _decode_bits(field: pb.Field) -> Any:
+    length, data = field.bits.length, field.bits.data
+    _require_bits(length)
+    if len(data) != -(-length // 8):
+        raise _FieldError("has data of another length than its bits")
+    if length % 8 and data[-1] & (0xFF >> length % 8):
+        raise _FieldError("has a bit set past its last")
+    return np.unpackbits(np.frombuffer(data, "u1"), count=length).view(np.bool_)
+
+
+def _require_bits(length: int) -> None:
+    if length > MAX_BITS:
+        raise _FieldError(f"has more than {MAX_BITS} bits")
+
+
+def _encode_octet_vector(value: Any) -> dict[str, Any]:
+    octets = _exactly(value, "u1")
+    if octets.ndim != 2:
+        raise _FieldError("is not a vector of byte strings")
+    width_bytes, data = octets.shape[1], octets.tobytes()
+    _require_octets(width_bytes, data)
+    return {"octet_vector": pb.OctetVector(width_bytes=width_bytes, data=data)}
+
+
+def _decode_octet_vector(field: pb.Field) -> Any:
+    width_bytes, data = field.octet_vector.width_bytes, field.octet_vector.data
+    _require_octets(width_bytes, data)
+    return np.frombuffer(data, "u1").reshape(-1, width_bytes)
+
+
+def _require_octets(width_bytes: int, data: bytes) -> None:
+    _require_elements(width_bytes, data, least=1, most=MAX_OCTETS_BYTES, max_count=MAX_ELEMENTS)
+
+
+def _require_elements(width_bytes: int, data: bytes, *, least: int, most: int, max_count: int) -> None:
+    if not least <= width_bytes <= most:
+        raise _FieldError(f"has elements that are not of {least} to {most} bytes")
+    if len(data) % width_bytes:
+        raise _FieldError("has data that are no whole number of elements")
+    if len(data) // width_bytes > max_count:
+        raise _FieldError(f"has more than {max_count} elements")
+
+
+# --- Paillier --------------------------------------------------------------------------------------
+
+
+def _encode_ciphertexts(value: Any) -> dict[str, Any]:
+    """By its exact class: a homomorphic result tells how it was made, so it never leaves."""
+    if type(value) is not FreshCiphertext:
+        raise _FieldError("was not re-randomised: only a FreshCiphertext is sent")
+    width_bytes, data = value.to_wire()
+    _require_ciphertexts(width_bytes, data)
+    return {"ciphertext_vector": pb.CiphertextVector(width_bytes=width_bytes, data=data)}
+
+
+def _decode_ciphertexts(field: pb.Field) -> Any:
+    width_bytes, data = field.ciphertext_vector.width_bytes, field.ciphertext_vector.data
+    _require_ciphertexts(width_bytes, data)
+    return ReceivedCiphertext(width_bytes, data)
+
+
+def _encode_partial_decryption(value: Any) -> dict[str, Any]:
+    if type(value) is not PartialDecryption:
+        raise _FieldError("is not a PartialDecryption of our own")
+    width_bytes, data = value.to_wire()
+    _require_ciphertexts(width_bytes, data)
+    return {"partial_decryption": pb.PartialDecryption(width_bytes=width_bytes, data=data)}
+
+
+def _decode_partial_decryption(field: pb.Field) -> Any:
+    width_bytes, data = field.partial_decryption.width_bytes, field.partial_decryption.data
+    _require_ciphertexts(width_bytes, data)
+    return ReceivedPartialDecryption(width_bytes, data)
+
+
+def _require_ciphertexts(width_bytes: int, data: bytes) -> None:
+    """What can be said without the key; the numbers are checked by `open`."""
+    _require_elements(
+        width_bytes, data, least=MIN_CIPHERTEXT_BYTES, most=MAX_CIPHERTEXT_BYTES, max_count=MAX_CIPHERTEXTS
+    )
+
+
+def _encode_public_key(value: Any) -> dict[str, Any]:
+    """By its exact class: nothing that also holds the private key."""
+    if type(value) is not PublicKey:
+        raise _FieldError("is not a public key")
+    data = value.to_bytes()
+    _require_key_size(data)
+    return {"paillier_public_key": pb.PaillierPublicKey(data=data)}
+
+
+def _decode_public_key(field: pb.Field) -> Any:
+    data = field.paillier_public_key.data
+    _require_key_size(data)
+    try:
+        return PublicKey.from_bytes(data)
+    except DataError:
+        raise _FieldError("is not a public key") from None
+
+
+def _require_key_size(data: bytes) -> None:
+    if len(data) > MAX_PUBLIC_KEY_BYTES:
+        raise _FieldError(f"is longer than {MAX_PUBLIC_KEY_BYTES} bytes")
 
 
 # --- parameters ------------------------------------------------------------------------------------
@@ -191,6 +316,11 @@ _KINDS: dict[str, _Kind] = {
     "integer": _Kind("integer", lambda v: {"integer": v}, lambda f: f.integer),
     "real": _Kind("real", _encode_finite, lambda f: _finite(f.real)),
     "octets": _Kind("octets", lambda v: {"octets": v}, lambda f: f.octets),
+    "bits": _Kind("bits", _encode_bits, _decode_bits),
+    "octet_vector": _Kind("octet_vector", _encode_octet_vector, _decode_octet_vector),
+    "paillier_public_key": _Kind("paillier_public_key", _encode_public_key, _decode_public_key),
+    "ciphertext_vector": _Kind("ciphertext_vector", _encode_ciphertexts, _decode_ciphertexts),
+    "partial_decryption": _Kind("partial_decryption", _encode_partial_decryption, _decode_partial_decryption),
 }
 
 

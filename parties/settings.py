@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -46,6 +48,67 @@ class PolicySettings(Settings):
     approve: Literal["auto", "ask"] = "auto"
 
 
+SCHEDULER = re.compile(r"(?P<scheme>tls|tcp)://(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
+COMPUTE_TLS = {"certificate", "key", "authority"}
+COMPUTE_OPTIONS = {
+    "serial": set[str](),
+    "loky": {"workers", "task_timeout_s"},
+    "dask": {"address", "task_timeout_s"} | COMPUTE_TLS,
+}
+
+
+class ComputeSettings(Settings):
+    """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster."""
+
+    backend: Literal["serial", "loky", "dask"] = "loky"
+    workers: int | None = Field(None, ge=1, le=4096)  # processes; default: as many as this machine has cores
+    address: str | None = None  # of the Dask scheduler
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None  # of the cluster alone; not that of [identity], which peers have too
+    task_timeout_s: float = Field(600.0, gt=0, le=7 * 86400)  # the longest wait for the next result
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> ComputeSettings:
+        in_vain = self.model_fields_set - COMPUTE_OPTIONS[self.backend] - {"backend"}
+        if in_vain:
+            raise ValueError(f'{min(in_vain)} does nothing with backend = "{self.backend}", remove it')
+        if self.workers == 1:
+            raise ValueError('workers = 1 is this process alone: say backend = "serial"')
+        return self
+
+    @model_validator(mode="after")
+    def _dask_is_whole(self) -> ComputeSettings:
+        if self.backend != "dask":
+            return self
+        if self.address is None:
+            raise ValueError('address is missing: backend = "dask" needs its scheduler, such as tls://scheduler:8786')
+        scheme, host = _scheduler(self.address)
+        given = {name for name in COMPUTE_TLS if getattr(self, name) is not None}
+        if scheme == "tcp" and not _is_this_machine(host):
+            raise ValueError("address: tcp:// is for a scheduler on this machine; to any other it is tls://")
+        if scheme == "tcp" and given:
+            raise ValueError(f"{min(given)} does nothing with a tcp:// address, remove it")
+        if scheme == "tls" and given != COMPUTE_TLS:
+            raise ValueError(f"{min(COMPUTE_TLS - given)} is missing: tls:// needs certificate, key and authority")
+        return self
+
+
+def _scheduler(address: str) -> tuple[str, str]:
+    """tls://host:port -> scheme and host."""
+    match = SCHEDULER.fullmatch(address)
+    if match is None or not 0 < int(match["port"]) < 2**16:
+        raise ValueError(f"address: {address!r} is not of the form tls://host:port")
+    return match["scheme"], match["host"].strip("[]")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class PopulationSettings(Settings):
     """One budget for all datasets about the same people."""
 
@@ -78,6 +141,7 @@ class PartySettings(Settings):
     policy: PolicySettings = PolicySettings()
     datasets: dict[str, PartyDatasetSettings] = {}
     populations: dict[str, PopulationSettings] = {}
+    compute: ComputeSettings = ComputeSettings()
 
     @field_validator("peers")
     @classmethod
@@ -100,6 +164,16 @@ class PartySettings(Settings):
                 in_vain |= dataset.model_fields_set & {"row_is"}
             if in_vain:
                 raise ValueError(f"datasets.{name}.{min(in_vain)}: does nothing here, remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _the_cluster_is_not_for_peers(self) -> PartySettings:
+        """Whoever has a certificate of the cluster's authority can run code on it."""
+        if self.compute.authority == self.identity.authority:
+            raise ValueError(
+                "compute.authority is that of [identity], which other organisations have certificates of: "
+                "the cluster needs an authority of its own"
+            )
         return self
 
     @model_validator(mode="after")

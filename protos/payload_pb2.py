@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/payload.proto\x12\x0b\x62lindfit.v1\")\n\nRealTensor\x12\r\n\x05shape\x18\x01 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"A\n\rIntegerTensor\x12\r\n\x05shape\x18\x01 \x03(\r\x12\x13\n\x0bwidth_bytes\x18\x02 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x1b\n\x0bShareVector\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x19\n\x08TextList\x12\r\n\x05items\x18\x01 \x03(\t\"\x8d\x01\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x11\n\x07integer\x18\x03 \x01(\x03H\x00\x12\x0e\n\x04real\x18\x04 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x05 \x01(\x08H\x00\x12&\n\x05texts\x18\x06 \x01(\x0b\x32\x15.blindfit.v1.TextListH\x00\x42\x07\n\x05value\"3\n\nParameters\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.blindfit.v1.Parameter\"\xd2\x02\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\x0breal_tensor\x18\x02 \x01(\x0b\x32\x17.blindfit.v1.RealTensorH\x00\x12\x34\n\x0einteger_tensor\x18\x03 \x01(\x0b\x32\x1a.blindfit.v1.IntegerTensorH\x00\x12\x30\n\x0cshare_vector\x18\x04 \x01(\x0b\x32\x18.blindfit.v1.ShareVectorH\x00\x12&\n\x05texts\x18\x05 \x01(\x0b\x32\x15.blindfit.v1.TextListH\x00\x12-\n\nparameters\x18\x06 \x01(\x0b\x32\x17.blindfit.v1.ParametersH\x00\x12\x0e\n\x04text\x18\x07 \x01(\tH\x00\x12\x11\n\x07integer\x18\x08 \x01(\x03H\x00\x12\x0e\n\x04real\x18\t \x01(\x01H\x00\x12\x10\n\x06octets\x18\n \x01(\x0cH\x00\x42\x07\n\x05value\";\n\x07Message\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\"\n\x06\x66ields\x18\x02 \x03(\x0b\x32\x12.blindfit.v1.Fieldb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/payload.proto\x12\x0b\x62lindfit.v1\")\n\nRealTensor\x12\r\n\x05shape\x18\x01 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"A\n\rIntegerTensor\x12\r\n\x05shape\x18\x01 \x03(\r\x12\x13\n\x0bwidth_bytes\x18\x02 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x1b\n\x0bShareVector\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"$\n\x04\x42its\x12\x0e\n\x06length\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"0\n\x0bOctetVector\x12\x13\n\x0bwidth_bytes\x18\x01 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"5\n\x10\x43iphertextVector\x12\x13\n\x0bwidth_bytes\x18\x01 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"6\n\x11PartialDecryption\x12\x13\n\x0bwidth_bytes\x18\x01 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"!\n\x11PaillierPublicKey\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x19\n\x08TextList\x12\r\n\x05items\x18\x01 \x03(\t\"\x8d\x01\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x11\n\x07integer\x18\x03 \x01(\x03H\x00\x12\x0e\n\x04real\x18\x04 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x05 \x01(\x08H\x00\x12&\n\x05texts\x18\x06 \x01(\x0b\x32\x15.blindfit.v1.TextListH\x00\x42\x07\n\x05value\"3\n\nParameters\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.blindfit.v1.Parameter\"\xe0\x04\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\x0breal_tensor\x18\x02 \x01(\x0b\x32\x17.blindfit.v1.RealTensorH\x00\x12\x34\n\x0einteger_tensor\x18\x03 \x01(\x0b\x32\x1a.blindfit.v1.IntegerTensorH\x00\x12\x30\n\x0cshare_vector\x18\x04 \x01(\x0b\x32\x18.blindfit.v1.ShareVectorH\x00\x12&\n\x05texts\x18\x05 \x01(\x0b\x32\x15.blindfit.v1.TextListH\x00\x12-\n\nparameters\x18\x06 \x01(\x0b\x32\x17.blindfit.v1.ParametersH\x00\x12\x0e\n\x04text\x18\x07 \x01(\tH\x00\x12\x11\n\x07integer\x18\x08 \x01(\x03H\x00\x12\x0e\n\x04real\x18\t \x01(\x01H\x00\x12\x10\n\x06octets\x18\n \x01(\x0cH\x00\x12:\n\x11\x63iphertext_vector\x18\x0b \x01(\x0b\x32\x1d.blindfit.v1.CiphertextVectorH\x00\x12=\n\x13paillier_public_key\x18\x0c \x01(\x0b\x32\x1e.blindfit.v1.PaillierPublicKeyH\x00\x12<\n\x12partial_decryption\x18\r \x01(\x0b\x32\x1e.blindfit.v1.PartialDecryptionH\x00\x12!\n\x04\x62its\x18\x0e \x01(\x0b\x32\x11.blindfit.v1.BitsH\x00\x12\x30\n\x0coctet_vector\x18\x0f \x01(\x0b\x32\x18.blindfit.v1.OctetVectorH\x00\x42\x07\n\x05value\";\n\x07Message\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\"\n\x06\x66ields\x18\x02 \x03(\x0b\x32\x12.blindfit.v1.Fieldb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,14 +37,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INTEGERTENSOR']._serialized_end=145
   _globals['_SHAREVECTOR']._serialized_start=147
   _globals['_SHAREVECTOR']._serialized_end=174
-  _globals['_TEXTLIST']._serialized_start=176
-  _globals['_TEXTLIST']._serialized_end=201
-  _globals['_PARAMETER']._serialized_start=204
-  _globals['_PARAMETER']._serialized_end=345
-  _globals['_PARAMETERS']._serialized_start=347
-  _globals['_PARAMETERS']._serialized_end=398
-  _globals['_FIELD']._serialized_start=401
-  _globals['_FIELD']._serialized_end=739
-  _globals['_MESSAGE']._serialized_start=741
-  _globals['_MESSAGE']._serialized_end=800
+  _globals['_BITS']._serialized_start=176
+  _globals['_BITS']._serialized_end=212
+  _globals['_OCTETVECTOR']._serialized_start=214
+  _globals['_OCTETVECTOR']._serialized_end=262
+  _globals['_CIPHERTEXTVECTOR']._serialized_start=264
+  _globals['_CIPHERTEXTVECTOR']._serialized_end=317
+  _globals['_PARTIALDECRYPTION']._serialized_start=319
+  _globals['_PARTIALDECRYPTION']._serialized_end=373
+  _globals['_PAILLIERPUBLICKEY']._serialized_start=375
+  _globals['_PAILLIERPUBLICKEY']._serialized_end=408
+  _globals['_TEXTLIST']._serialized_start=410
+  _globals['_TEXTLIST']._serialized_end=435
+  _globals['_PARAMETER']._serialized_start=438
+  _globals['_PARAMETER']._serialized_end=579
+  _globals['_PARAMETERS']._serialized_start=581
+  _globals['_PARAMETERS']._serialized_end=632
+  _globals['_FIELD']._serialized_start=635
+  _globals['_FIELD']._serialized_end=1243
+  _globals['_MESSAGE']._serialized_start=1245
+  _globals['_MESSAGE']._serialized_end=1304
 # @@protoc_insertion_point(module_scope)

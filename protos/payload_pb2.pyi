@@ -30,6 +30,44 @@ class ShareVector(_message.Message):
     data: bytes
     def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
+class Bits(_message.Message):
+    __slots__ = ("length", "data")
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    length: int
+    data: bytes
+    def __init__(self, length: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class OctetVector(_message.Message):
+    __slots__ = ("width_bytes", "data")
+    WIDTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    width_bytes: int
+    data: bytes
+    def __init__(self, width_bytes: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class CiphertextVector(_message.Message):
+    __slots__ = ("width_bytes", "data")
+    WIDTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    width_bytes: int
+    data: bytes
+    def __init__(self, width_bytes: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PartialDecryption(_message.Message):
+    __slots__ = ("width_bytes", "data")
+    WIDTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    width_bytes: int
+    data: bytes
+    def __init__(self, width_bytes: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PaillierPublicKey(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
 class TextList(_message.Message):
     __slots__ = ("items",)
     ITEMS_FIELD_NUMBER: _ClassVar[int]
@@ -59,7 +97,7 @@ class Parameters(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ...) -> None: ...
 
 class Field(_message.Message):
-    __slots__ = ("name", "real_tensor", "integer_tensor", "share_vector", "texts", "parameters", "text", "integer", "real", "octets")
+    __slots__ = ("name", "real_tensor", "integer_tensor", "share_vector", "texts", "parameters", "text", "integer", "real", "octets", "ciphertext_vector", "paillier_public_key", "partial_decryption", "bits", "octet_vector")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REAL_TENSOR_FIELD_NUMBER: _ClassVar[int]
     INTEGER_TENSOR_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +108,11 @@ class Field(_message.Message):
     INTEGER_FIELD_NUMBER: _ClassVar[int]
     REAL_FIELD_NUMBER: _ClassVar[int]
     OCTETS_FIELD_NUMBER: _ClassVar[int]
+    CIPHERTEXT_VECTOR_FIELD_NUMBER: _ClassVar[int]
+    PAILLIER_PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_DECRYPTION_FIELD_NUMBER: _ClassVar[int]
+    BITS_FIELD_NUMBER: _ClassVar[int]
+    OCTET_VECTOR_FIELD_NUMBER: _ClassVar[int]
     name: str
     real_tensor: RealTensor
     integer_tensor: IntegerTensor
@@ -80,7 +123,12 @@ class Field(_message.Message):
     integer: int
     real: float
     octets: bytes
-    def __init__(self, name: _Optional[str] = ..., real_tensor: _Optional[_Union[RealTensor, _Mapping]] = ..., integer_tensor: _Optional[_Union[IntegerTensor, _Mapping]] = ..., share_vector: _Optional[_Union[ShareVector, _Mapping]] = ..., texts: _Optional[_Union[TextList, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., text: _Optional[str] = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., octets: _Optional[bytes] = ...) -> None: ...
+    ciphertext_vector: CiphertextVector
+    paillier_public_key: PaillierPublicKey
+    partial_decryption: PartialDecryption
+    bits: Bits
+    octet_vector: OctetVector
+    def __init__(self, name: _Optional[str] = ..., real_tensor: _Optional[_Union[RealTensor, _Mapping]] = ..., integer_tensor: _Optional[_Union[IntegerTensor, _Mapping]] = ..., share_vector: _Optional[_Union[ShareVector, _Mapping]] = ..., texts: _Optional[_Union[TextList, _Mapping]] = ..., parameters: _Optional[_Union[Parameters, _Mapping]] = ..., text: _Optional[str] = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., octets: _Optional[bytes] = ..., ciphertext_vector: _Optional[_Union[CiphertextVector, _Mapping]] = ..., paillier_public_key: _Optional[_Union[PaillierPublicKey, _Mapping]] = ..., partial_decryption: _Optional[_Union[PartialDecryption, _Mapping]] = ..., bits: _Optional[_Union[Bits, _Mapping]] = ..., octet_vector: _Optional[_Union[OctetVector, _Mapping]] = ...) -> None: ...
 
 class Message(_message.Message):
     __slots__ = ("kind", "fields")

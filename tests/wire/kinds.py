@@ -1,25 +1,37 @@
-"""One message class with a field of every kind, and hypothesis strategies for its values."""
+"""Two message classes that together have a field of every kind, and what makes their values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from algorithms.fixed_point import Fixed
 from algorithms.messages import (
+    Bits,
+    CiphertextVector,
     Int32Tensor,
     Integer,
     IntegerTensor,
     Octets,
+    OctetVector,
     Parameters,
+    PartialDecryptionVector,
+    PublicKeyKind,
     Real,
     RealTensor,
     ShareVector,
     Text,
     Texts,
 )
+from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from algorithms.paillier.keys import PrivateKey, PublicKey
+from algorithms.paillier.randomisers import FullExponent
+from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption, deal, partial_decrypt
+from algorithms.paillier.vectors import EncryptedVector, encrypt
 
 MODULUS = 2**61 - 1
 
@@ -36,6 +48,20 @@ class Everything:
     integer: Integer
     real: Real
     octets: Octets
+    flags: Bits
+    points: OctetVector
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypted:
+    """The kinds whose values need a key."""
+
+    key: PublicKeyKind
+    ciphertexts: CiphertextVector
+    partial: PartialDecryptionVector
+
+
+RECEIVED_AS = {FreshCiphertext: ReceivedCiphertext, PartialDecryption: ReceivedPartialDecryption}
 
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
@@ -56,6 +82,8 @@ MESSAGES = st.builds(
     integer=INT64,
     real=FINITE,
     octets=st.binary(),
+    flags=hnp.arrays(np.bool_, st.integers(0, 20)),
+    points=hnp.arrays(np.uint8, st.tuples(st.integers(0, 4), st.integers(1, 40))),
 )
 PLAIN = Everything(
     reals=np.array([[1.0, 2.5], [-3.0, 0.0]]),
@@ -68,14 +96,30 @@ PLAIN = Everything(
     integer=-5,
     real=2.5,
     octets=b"\x00\xff",
+    flags=np.array([True] * 8 + [False, True, True]),
+    points=np.array([[0, 1, 255], [2, 3, 4]], np.uint8),
 )
+
+
+def vector(private_key: PrivateKey, integers: Sequence[int]) -> EncryptedVector[FreshCiphertext]:
+    return encrypt(Fixed.from_integers(np.array(integers, np.int64)), FullExponent(private_key.public_key))
+
+
+def encrypted(private_key: PrivateKey, integers: Sequence[int] = (1, -2, 3)) -> Encrypted:
+    numbers = vector(private_key, integers)
+    share = deal(private_key, 2)[0]
+    return Encrypted(private_key.public_key, numbers.ciphertext, partial_decrypt(numbers, share))
 
 
 def assert_same(ours: object, theirs: object) -> None:
     for field in fields(ours):
         a, b = getattr(ours, field.name), getattr(theirs, field.name)
-        assert type(a) is type(b), field.name
-        if isinstance(a, np.ndarray):
+        assert RECEIVED_AS.get(type(a), type(a)) is type(b), field.name
+        if type(a) in RECEIVED_AS:
+            assert a.to_wire() == (b.width_bytes, b.data), field.name
+        elif isinstance(a, PublicKey):
+            assert a.to_bytes() == b.to_bytes(), field.name
+        elif isinstance(a, np.ndarray):
             assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), field.name
         else:
             assert a == b, field.name

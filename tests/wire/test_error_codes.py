@@ -45,7 +45,7 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (UnknownId(4, 2), e.DataError),
 ]
 # The bare roots of the tree: raised nowhere a peer could see, so they leave without a word.
-INTERNAL = {e.BlindfitError, e.PrivacyError, e.TransportError}
+INTERNAL = {e.BlindfitError, e.PrivacyError, e.TransportError, e.ComputeFailed}  # ours alone
 SAID_FROM_THE_OTHER_SIDE = {"hint", "culprit", "peer", "ours", "theirs", "reason", "session", "step"}
 
 

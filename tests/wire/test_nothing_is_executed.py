@@ -32,6 +32,8 @@ MAY_READ_BUFFERS = {
     "parties/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/label_index_build.py",  # our own digests
     "parties/mapped.py",  # our own files
+    "algorithms/paillier/randomisers.py",  # our own random digits
+    "algorithms/paillier/weighted_sums.py",  # our own integers
 }
 
 

@@ -1,0 +1,1 @@
+"""Paillier's cryptosystem: keys, vectors of ciphertexts, and sums of products under encryption."""

@@ -1,0 +1,87 @@
+"""Keys and vectors to and from python-paillier (`phe`), which is imported only here and only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from algorithms.errors import ConfigError, DataError, RangeError
+from algorithms.paillier.ciphertext_checks import check_ciphertexts
+from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
+from algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
+from algorithms.paillier.vectors import EncryptedVector
+from algorithms.randomness import UniformInt, system_uniform
+
+_BASE_BITS = 4  # python-paillier's exponents count powers of 16
+
+
+def public_key_to_phe(key: PublicKey) -> Any:
+    """A phe.PaillierPublicKey; hs and the proof stay behind."""
+    return _phe().PaillierPublicKey(key.n)
+
+
+def public_key_from_phe(key: Any) -> PublicKey:
+    """The key without hs and without a proof, both of which take its private key: `private_key_from_phe`."""
+    return PublicKey(int(key.n), None)
+
+
+def private_key_to_phe(key: PrivateKey) -> Any:
+    """A phe.PaillierPrivateKey."""
+    return _phe().PaillierPrivateKey(public_key_to_phe(key.public_key), key.p, key.q)
+
+
+def private_key_from_phe(key: Any, *, uniform: UniformInt = system_uniform) -> PrivateKey:
+    """The key with a proof, and with an hs of our own where both primes are 3 mod 4 and share no other factor.
+
+    Raises:
+        DataError: the primes do not make a Paillier key.
+    """
+    return private_key_of_primes(int(key.p), int(key.q), uniform=uniform)
+
+
+def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
+    """A phe.EncryptedNumber for each number, all of one exponent.
+
+    Raises:
+        RangeError: frac_bits is not a multiple of 4, and python-paillier's exponents are powers of 16.
+    """
+    if vector.frac_bits % _BASE_BITS:
+        raise RangeError(
+            f"{vector.frac_bits} fraction bits are not a power of 16, as python-paillier's exponents are",
+            hint="encrypt with frac_bits a multiple of 4",
+        )
+    key, exponent = public_key_to_phe(vector.public_key), -vector.frac_bits // _BASE_BITS
+    integers = vector.public_key.kernel.integers(vector.residues)
+    return [_phe().EncryptedNumber(key, int(integer), exponent) for integer in integers]
+
+
+def vector_from_phe(
+    numbers: Sequence[Any], public_key: PublicKey, *, bound: int | None = None
+) -> EncryptedVector[Ciphertext]:
+    """The numbers at one scale, the finest of theirs; each coarser one costs a power.
+
+    Args:
+        bound: on their magnitudes in steps of that scale; by default python-paillier's own, a third of the modulus.
+
+    Raises:
+        DataError: no numbers, or under another key.
+        RangeError: a ciphertext is invalid.
+    """
+    if not numbers or any(int(number.public_key.n) != public_key.n for number in numbers):
+        raise DataError("the encrypted numbers are none, or under another key")
+    finest = min(0, *(number.exponent for number in numbers))
+    integers = [int(number.ciphertext(be_secure=False)) for number in numbers]
+    check_ciphertexts(public_key, integers)
+    kernel = public_key.kernel
+    shifts = [1 << _BASE_BITS * (number.exponent - finest) for number in numbers]
+    residues = kernel.powers_each(kernel.residues(integers), shifts)
+    largest = public_key.n // 3 if bound is None else bound
+    return EncryptedVector(Ciphertext(public_key, residues), -finest * _BASE_BITS, largest)
+
+
+def _phe() -> Any:
+    try:
+        import phe
+    except ImportError:
+        raise ConfigError("python-paillier is not installed", hint="pip install 'blindfit[phe]'") from None
+    return phe

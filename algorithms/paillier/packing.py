@@ -1,0 +1,207 @@
+"""Several numbers in one ciphertext: sum_t v_t 2^(slot t), with |v_t| < 2^(slot - 1).
+
+Slots are signed: the sum is read from its lowest slot upwards, each slot's number being the remainder nearest to zero.
+So packing is linear, and packed vectors add like others, as long as every slot's bound holds; that is checked before
+an operation, as for any vector. Pack before every decryption: one decryption then serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from algorithms.errors import LocalProtocolError, RangeError
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.ciphertexts import (
+    Ciphertext,
+    FreshCiphertext,
+    Randomisers,
+    ReceivedCiphertext,
+    randomize,
+)
+from algorithms.paillier.kernel import Residues
+from algorithms.paillier.keys import PrivateKey, PublicKey
+from algorithms.paillier.vectors import C_co, EncryptedVector, bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How numbers lie in ciphertexts: public, and the same at every party.
+
+    Attributes:
+        length: how many numbers.
+        slot_bits: of one number with its sign.
+        slots: numbers in one ciphertext.
+    """
+
+    length: int
+    slot_bits: int
+    slots: int
+
+    @classmethod
+    def of(cls, public_key: PublicKey, length: int, slot_bits: int) -> Layout:
+        """As many slots as fit below half the modulus.
+
+        Raises:
+            RangeError: not even one does, or a slot has no room for a sign and a bit.
+        """
+        slots = (public_key.bits - 2) // max(1, slot_bits)
+        if slot_bits < 2 or slots < 1:
+            raise RangeError(
+                f"slots of {slot_bits} bits do not fit under a {public_key.bits}-bit key",
+                hint="a slot has at least 2 bits and at most two fewer than the key",
+            )
+        return cls(length, slot_bits, slots)
+
+    @property
+    def ciphertexts(self) -> int:
+        return -(-self.length // self.slots)
+
+    def check_bound(self, bound: int) -> None:
+        """Raises RangeError: numbers of this magnitude could spill into the next slot."""
+        if bound >= 1 << (self.slot_bits - 1):
+            raise RangeError(f"a number could need {int(bound).bit_length() + 1} bits; a slot has {self.slot_bits}")
+
+    def join(self, values: Sequence[int]) -> list[int]:
+        """The numbers as one plaintext for each ciphertext."""
+        return [
+            sum(int(value) << (self.slot_bits * t) for t, value in enumerate(values[start : start + self.slots]))
+            for start in range(0, self.length, self.slots)
+        ]
+
+    def part(self, plaintexts: Sequence[int]) -> list[int]:
+        """The inverse of `join`.
+
+        Raises:
+            RangeError: something is left over past the last slot: a number was too large.
+        """
+        half, mask = 1 << (self.slot_bits - 1), (1 << self.slot_bits) - 1
+        values: list[int] = []
+        for plaintext in plaintexts:
+            rest = int(plaintext)
+            for _ in range(min(self.slots, self.length - len(values))):
+                value = ((rest + half) & mask) - half
+                rest = (rest - value) >> self.slot_bits
+                values.append(value)
+            if rest:
+                raise RangeError("a decrypted pack holds more than its slots")
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedVector(Generic[C_co]):
+    """Encrypted numbers value / 2^frac_bits, |value| <= bound, several in each ciphertext."""
+
+    ciphertext: C_co
+    layout: Layout
+    frac_bits: int
+    bound: int
+
+    def __post_init__(self) -> None:
+        self.layout.check_bound(self.bound)
+
+    @property
+    def public_key(self) -> PublicKey:
+        return self.ciphertext.public_key
+
+    def __len__(self) -> int:
+        return self.layout.length
+
+    @staticmethod
+    def receive(
+        received: FreshCiphertext | ReceivedCiphertext,
+        public_key: PublicKey,
+        layout: Layout,
+        *,
+        frac_bits: int,
+        bound: int,
+        culprit: str,
+    ) -> PackedVector[Ciphertext]:
+        """A peer's ciphertexts, each checked; layout, scale and bound are the protocol's, never the peer's word."""
+        opened = received.open(public_key, length=layout.ciphertexts, culprit=culprit)
+        return PackedVector(opened, layout, frac_bits, bound)
+
+    def rerandomize(self, randomisers: Randomisers) -> PackedVector[FreshCiphertext]:
+        """The same numbers under fresh randomness; two products a ciphertext, and the randomisers'."""
+        return PackedVector(randomize(self.ciphertext, randomisers), self.layout, self.frac_bits, self.bound)
+
+    def __add__(self, other: PackedVector[Ciphertext] | Fixed) -> PackedVector[Ciphertext]:
+        """One product a ciphertext where both are encrypted, none where one is plain."""
+        bound = self._bound_of_sum(other)
+        kernel, residues = self.public_key.kernel, self.ciphertext.residues
+        if isinstance(other, Fixed):
+            residues = kernel.plus(residues, self.layout.join(other.values.tolist()))
+        else:
+            residues = kernel.products(residues, other.ciphertext.residues)
+        return PackedVector(Ciphertext(self.public_key, residues), self.layout, self.frac_bits, bound)
+
+    def _bound_of_sum(self, other: PackedVector[Ciphertext] | Fixed) -> int:
+        shape = other.shape if isinstance(other, Fixed) else (len(other),)
+        if other.frac_bits != self.frac_bits or shape != (len(self),):
+            raise RangeError("packed numbers of different scales or lengths do not add")
+        if isinstance(other, PackedVector):
+            if other.public_key != self.public_key:
+                raise LocalProtocolError("the two vectors are encrypted under different keys")
+            if other.layout != self.layout:
+                raise RangeError("vectors of different layouts do not add")
+        bound = self.bound + other.bound
+        self.layout.check_bound(bound)
+        return bound
+
+
+def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ciphertext]:
+    """Joins encrypted numbers, the first in the lowest slot; 9/8 slot_bits + 1 products a number, about.
+
+    Raises:
+        RangeError: the vector's bound does not fit in a slot.
+    """
+    layout = Layout.of(vector.public_key, len(vector), slot_bits)
+    layout.check_bound(vector.bound)
+    kernel = vector.public_key.kernel
+    padding = layout.ciphertexts * layout.slots - len(vector) if layout.ciphertexts > 1 else 0
+    residues = Residues.concatenate([vector.residues, kernel.ones_plus([0] * padding)])
+    depth = min(layout.slots, len(residues))
+    if depth == 0:
+        return PackedVector(vector.ciphertext, layout, vector.frac_bits, vector.bound)
+    total = residues[depth - 1 :: depth]
+    for slot in range(depth - 2, -1, -1):  # Horner, all ciphertexts at once
+        total = kernel.products(kernel.powers(total, 1 << slot_bits), residues[slot::depth])
+    return PackedVector(Ciphertext(vector.public_key, total), layout, vector.frac_bits, vector.bound)
+
+
+def encrypt_packed(
+    values: Fixed, slot_bits: int, randomisers: Randomisers, *, bound: int | None = None
+) -> PackedVector[FreshCiphertext]:
+    """Encrypts numbers, shape (n,), several to a ciphertext; `slots` times cheaper than `encrypt`.
+
+    Raises:
+        RangeError: a number passes the bound, or the bound its slot.
+    """
+    public_key = randomisers.public_key
+    if len(values.shape) != 1:
+        raise RangeError(f"a vector is encrypted, not numbers of shape {values.shape}")
+    if bound is not None and values.bound > bound:
+        raise RangeError("a number is larger than the bound of its vector")
+    bound = values.bound if bound is None else bound
+    layout = Layout.of(public_key, len(values), slot_bits)
+    layout.check_bound(bound)
+    plain = Ciphertext(public_key, public_key.kernel.ones_plus(layout.join(values.values.tolist())))
+    return PackedVector(randomize(plain, randomisers), layout, values.frac_bits, bound)
+
+
+def decrypt_packed(vector: PackedVector[Ciphertext], private_key: PrivateKey, *, threads: int = 1) -> Fixed:
+    """The numbers; one decryption a ciphertext, each checked first.
+
+    Raises:
+        LocalProtocolError: the vector is under another key.
+        RangeError: a ciphertext is invalid, or a number passes the vector's bound.
+    """
+    if vector.public_key != private_key.public_key:
+        raise LocalProtocolError("the vector is encrypted under another key")
+    return parted(private_key.decrypt_residues(vector.ciphertext.residues, threads=threads), vector)
+
+
+def parted(plaintexts: Sequence[int], vector: PackedVector[Ciphertext]) -> Fixed:
+    """Decrypted packs as the numbers in their slots, each within the vector's bound."""
+    return bounded(vector.layout.part(plaintexts), vector.frac_bits, vector.bound)

@@ -1,0 +1,257 @@
+"""Encryptions of zero: what hides a plaintext, and where nearly all the cost of encryption lies.
+
+    ShortExponent   hs^a, a of half the key's bits, from a fixed-base table: fast, and for whoever trusts the key's
+                    maker, as hs = 1 hides nothing
+    FullExponent    r^n with an r of our own: no trust needed, as the key's proof says that r^n mixes
+    OwnKey          powers mod p^2 and mod q^2, joined: the private key at hand; uniform among the powers of one base,
+                    and half the size
+
+Source: Paillier 1999 (r^n); Damgard, Jurik, Nielsen 2010, section 4.2 (hs^a, from a short a).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any
+
+import gmpy2
+import numpy as np
+import numpy.typing as npt
+from gmpy2 import mpz
+
+from algorithms.errors import BlindfitError, ConfigError, RangeError
+from algorithms.paillier.ciphertexts import Randomisers
+from algorithms.paillier.kernel import Counts, Kernel, Residues
+from algorithms.paillier.keys import PrivateKey, PublicKey
+from algorithms.randomness import UniformInt, system_uniform
+from algorithms.workers import THIS_PROCESS, Workers, even_slices
+
+WINDOW_BITS = 8
+HIDING_BITS = 40  # an exponent so much longer than the group is uniform in it to 2^-40
+LEAST_SHARE = 64  # randomisers for one task: fewer are not worth another process
+
+
+def digits_of(bits: int, window_bits: int) -> int:
+    return -(-bits // window_bits)
+
+
+class FixedBase:
+    """Random powers of one base from a table of its powers.
+
+    The table holds base^(d 2^(w s)) for every digit d of w bits and position s: 2^w products an entry row, once. A
+    power is then one product for each position, half of them without a reduction.
+    """
+
+    def __init__(self, kernel: Kernel, base: int, exponent_bits: int, window_bits: int = WINDOW_BITS) -> None:
+        self.kernel, self.window_bits = kernel, window_bits
+        self.positions = digits_of(exponent_bits, window_bits)
+        shifted = [kernel.residues([base])]
+        for _ in range(self.positions - 1):
+            shifted.append(kernel.powers(shifted[-1], 1 << window_bits))
+        self._table = kernel.power_tables(Residues.concatenate(shifted), 1 << window_bits)
+
+    def random_powers(self, count: int, uniform: UniformInt) -> Residues:
+        """`count` powers with exponents uniform on [0, 2^(positions w)); `positions` products each."""
+        return self.powers(random_digits(count, self.positions, self.window_bits, uniform))
+
+    def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
+        """The powers whose exponents have these digits, shape (count, positions), lowest first."""
+        rows = np.arange(self.positions, dtype=np.int64) << self.window_bits
+        ends = np.arange(1, len(digits) + 1, dtype=np.int64) * self.positions
+        return self.kernel.grouped_products(self._table, (digits + rows).reshape(-1), ends)
+
+
+def random_digits(count: int, positions: int, window_bits: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
+    """(count, positions) uniform digits of `window_bits` bits."""
+    octets = -(-positions * window_bits // 8)
+    drawn = uniform(1 << 8 * octets * count).to_bytes(octets * count, "big")
+    bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(count, octets), axis=1)
+    used = bits[:, : positions * window_bits].reshape(count, positions, window_bits)
+    return np.asarray(used @ (1 << np.arange(window_bits, dtype=np.int64)))
+
+
+class ShortExponent:
+    """hs^a for a of half the key's bits; only under a key whose maker is trusted.
+
+    Cost: bits / 16 products each; a table of 32 times as many entries, made at the first draw (2048 bits: 32,768
+    entries, 20 MB).
+
+    Raises:
+        ConfigError: the key has no hs.
+    """
+
+    def __init__(
+        self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS, uniform: UniformInt = system_uniform
+    ) -> None:
+        if public_key.hs is None:
+            raise ConfigError(
+                "the public key has no hs, which fast encryption needs",
+                hint="a key made by Blindfit has one; under a key from elsewhere use FullExponent",
+            )
+        self.public_key, self._workers, self._uniform = public_key, workers, uniform
+        self._table: FixedBase | None = None
+
+    def draw(self, count: int) -> Residues:
+        """Workers get the digits, so that what a source draws is the same wherever it is computed."""
+        parts = _parts(count, self._workers)
+        if len(parts) <= 1:
+            return self._own_table().random_powers(count, self._uniform)
+        n, hs = int(self.public_key.n), int(self.public_key.hs or 0)
+        positions = digits_of(self.public_key.bits // 2, WINDOW_BITS)
+        digits = random_digits(count, positions, WINDOW_BITS, self._uniform).astype(np.uint8)
+        tasks = [(n, hs, digits[part]) for part in parts]
+        return _gather(self.public_key.kernel, self._workers.map(_short_powers, tasks))
+
+    def _own_table(self) -> FixedBase:
+        if self._table is None:
+            hs = int(self.public_key.hs or 0)
+            self._table = FixedBase(self.public_key.kernel, hs, self.public_key.bits // 2)
+        return self._table
+
+
+class FullExponent:
+    """r^n with r uniform prime to n: for a key whose maker is not trusted; power_products(n) each."""
+
+    def __init__(
+        self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS, uniform: UniformInt = system_uniform
+    ) -> None:
+        self.public_key, self._workers, self._uniform = public_key, workers, uniform
+
+    def draw(self, count: int) -> Residues:
+        n = int(self.public_key.n)
+        units = [_random_unit(n, self._uniform) for _ in range(count)]
+        kernel = self.public_key.kernel
+        parts = _parts(count, self._workers, least=4)
+        if len(parts) <= 1:
+            return kernel.powers(kernel.residues(units), n)
+        tasks = [(n, units[part]) for part in parts]
+        return _gather(kernel, self._workers.map(_nth_powers, tasks))
+
+
+class OwnKey:
+    """For the owner of the private key: powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT.
+
+    Cost: bits / 8 products of half the size each. The private key stays in this process.
+    """
+
+    def __init__(self, private_key: PrivateKey, *, uniform: UniformInt = system_uniform) -> None:
+        self.public_key = private_key.public_key
+        self._uniform = uniform
+        p, q = mpz(private_key.p), mpz(private_key.q)
+        n = p * q
+        base = self.public_key.hs or gmpy2.powmod(_random_unit(int(n), uniform), n, n * n)
+        bits = self.public_key.bits // 2 + HIDING_BITS
+        self._mod_p2 = FixedBase(Kernel(p), base % (p * p), bits)
+        self._mod_q2 = FixedBase(Kernel(q), base % (q * q), bits)
+        self._q2 = q * q
+        self._q2_inverse = gmpy2.invert(self._q2, p * p)
+        self._p2 = p * p
+
+    def draw(self, count: int) -> Residues:
+        mod_p2 = self._mod_p2.kernel.integers(self._mod_p2.random_powers(count, self._uniform))
+        mod_q2 = self._mod_q2.kernel.integers(self._mod_q2.random_powers(count, self._uniform))
+        joined = [b + (a - b) * self._q2_inverse % self._p2 * self._q2 for a, b in zip(mod_p2, mod_q2, strict=True)]
+        return self.public_key.kernel.residues(joined)
+
+
+class RandomiserPool:
+    """Randomisers made in idle time and drawn later, each once.
+
+    with pool.filling():
+        message = await channel.receive(...)
+    """
+
+    CHUNK = 16  # made at a time, so that `filling` ends within milliseconds
+
+    def __init__(self, source: Randomisers, capacity: int) -> None:
+        if capacity < 1:
+            raise RangeError(f"a pool of {capacity} randomisers holds none")
+        self.public_key, self.capacity = source.public_key, capacity
+        self._source = source
+        self._made: deque[Residues] = deque()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def draw(self, count: int) -> Residues:
+        """From the pool, and what it lacks from the source."""
+        drawn: list[Residues] = []
+        with suppress(IndexError):
+            while len(drawn) < count:
+                drawn.append(self._made.popleft())
+        if len(drawn) < count:
+            with self._lock:  # a source is not made for two threads
+                drawn.append(self._source.draw(count - len(drawn)))
+        return Residues.concatenate(drawn)
+
+    def fill(self, count: int | None = None) -> None:
+        """Makes `count` more, or as many as fit."""
+        space = self.capacity - len(self._made)
+        wanted = space if count is None else min(count, space)
+        if wanted > 0:
+            with self._lock:
+                made = self._source.draw(wanted)
+            self._made.extend(made[i : i + 1] for i in range(len(made)))
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """A thread fills the pool until the block ends or the pool is full."""
+        stop = threading.Event()
+
+        def work() -> None:
+            with suppress(BlindfitError):  # the next draw meets it again, where somebody can act on it
+                while not stop.is_set() and len(self._made) < self.capacity:
+                    self.fill(self.CHUNK)
+
+        thread = threading.Thread(target=work, name="randomisers", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:
+    """The fast source where the key's maker is trusted and gave an hs, r^n where not."""
+    return ShortExponent(public_key, workers=workers) if maker_trusted else FullExponent(public_key, workers=workers)
+
+
+def _random_unit(n: int, uniform: UniformInt) -> int:
+    while gmpy2.gcd(unit := uniform(n - 1) + 1, n) != 1:
+        pass
+    return unit
+
+
+def _parts(count: int, workers: Workers, least: int = LEAST_SHARE) -> list[slice]:
+    return even_slices(count, min(workers.count, count // least))
+
+
+def _gather(kernel: Kernel, results: Sequence[tuple[Residues, Counts]]) -> Residues:
+    for _, counts in results:
+        kernel.counts.add(counts)
+    return Residues.concatenate([residues for residues, _ in results])
+
+
+# --- what workers run ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _table_of(n: int, hs: int) -> FixedBase:
+    return FixedBase(Kernel(n), hs, n.bit_length() // 2)
+
+
+def _short_powers(n: int, hs: int, digits: npt.NDArray[np.uint8]) -> tuple[Residues, Counts]:
+    table = _table_of(n, hs)
+    table.kernel.counts = Counts()
+    return table.powers(digits), table.kernel.counts
+
+
+def _nth_powers(n: int, units: list[Any]) -> tuple[Residues, Counts]:
+    kernel = Kernel(n)
+    return kernel.powers(kernel.residues(units), n), kernel.counts

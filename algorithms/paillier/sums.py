@@ -1,0 +1,127 @@
+"""Sums of products of plain numbers and encrypted ones: X^T [[w]] over rows and X [[w]] over columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.errors import RangeError
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.ciphertexts import Ciphertext
+from algorithms.paillier.kernel import Counts, Kernel, Residues
+from algorithms.paillier.multi_exponentiation import IntegerMatrix, column_powers, row_powers
+from algorithms.paillier.vectors import EncryptedVector, check_fits
+from algorithms.workers import THIS_PROCESS, Workers, even_slices
+
+LEAST_PRODUCTS = 4096  # for one task, about: fewer are not worth another process
+
+
+def columns_dot(
+    X: Fixed, w_enc: EncryptedVector[Ciphertext], *, workers: Workers = THIS_PROCESS
+) -> EncryptedVector[Ciphertext]:
+    """X^T [[w]]: for each column j the encrypted sum over rows of x_ij w_i.
+
+    Args:
+        X: (rows, columns), |value| < 2^62.
+        w_enc: (rows,).
+
+    Returns:
+        (columns,), frac_bits added up; its bound is the largest column sum of |x_ij| times the bound of w. Not
+        re-randomised.
+
+    Cost: multi_exponentiation.plan_columns; at 16 bits about 2 products an element, in time 1.5 of one.
+
+    Raises:
+        RangeError: shapes do not fit, or a sum could pass half the modulus.
+    """
+    matrix = _matrix(X, rows=len(w_enc))
+    bound = _largest_sum(matrix, axis=0) * w_enc.bound
+    check_fits(bound, w_enc.public_key)
+    kernel = w_enc.public_key.kernel
+    slices = even_slices(len(matrix), _parts(matrix, workers))
+    if len(slices) <= 1:
+        sums = column_powers(kernel, w_enc.residues, matrix)
+    else:
+        tasks = [(int(kernel.n), w_enc.residues[part], matrix[part]) for part in slices]
+        sums = _multiplied(kernel, workers.map(_column_task, tasks))
+    return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
+
+
+def rows_dot(
+    X: Fixed, w_enc: EncryptedVector[Ciphertext], *, workers: Workers = THIS_PROCESS
+) -> EncryptedVector[Ciphertext]:
+    """X [[w]]: for each row i the encrypted sum over columns of x_ij w_j.
+
+    Args:
+        X: (rows, columns), |value| < 2^62.
+        w_enc: (columns,).
+
+    Returns:
+        (rows,), frac_bits added up; its bound is the largest row sum of |x_ij| times the bound of w. Not
+        re-randomised.
+
+    Cost: fixed-base tables of the columns, once, and columns * (bits + 1) / 8 products a row, about.
+
+    Raises:
+        RangeError: shapes do not fit, or a sum could pass half the modulus.
+    """
+    matrix = _matrix(X, columns=len(w_enc))
+    bound = _largest_sum(matrix, axis=1) * w_enc.bound
+    check_fits(bound, w_enc.public_key)
+    kernel = w_enc.public_key.kernel
+    slices = even_slices(len(matrix), _parts(matrix, workers))
+    if len(slices) <= 1:
+        sums = row_powers(kernel, w_enc.residues, matrix)
+    else:
+        tasks = [(int(kernel.n), w_enc.residues, matrix[part]) for part in slices]
+        sums = Residues.concatenate(_counted(kernel, workers.map(_row_task, tasks)))
+    return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
+
+
+def _matrix(X: Fixed, *, rows: int | None = None, columns: int | None = None) -> IntegerMatrix:
+    shape = X.shape
+    if len(shape) != 2 or rows not in (None, shape[0]) or columns not in (None, shape[1]):
+        wanted = f"({rows if rows is not None else 'any'}, {columns if columns is not None else 'any'})"
+        raise RangeError(f"the matrix has shape {shape}; with this vector it must have {wanted}")
+    if X.bound >= 2**62:
+        raise RangeError("a number of the matrix has more than 62 bits")
+    return X.values.astype(np.int64)
+
+
+def _largest_sum(matrix: IntegerMatrix, axis: int) -> int:
+    """The largest sum of magnitudes along an axis, exact."""
+    if not matrix.size:
+        return 0
+    magnitudes = np.abs(matrix)
+    if int(magnitudes.max()) * matrix.shape[axis] < 2**62:
+        return int(magnitudes.sum(axis=axis).max())
+    return int(magnitudes.astype(object).sum(axis=axis).max())
+
+
+def _parts(matrix: IntegerMatrix, workers: Workers) -> int:
+    return max(1, min(workers.count, 2 * matrix.size // LEAST_PRODUCTS, len(matrix)))
+
+
+def _counted(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> list[Residues]:
+    for _, counts in results:
+        kernel.counts.add(counts)
+    return [residues for residues, _ in results]
+
+
+def _multiplied(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> Residues:
+    total, *rest = _counted(kernel, results)
+    for part in rest:
+        total = kernel.products(total, part)
+    return total
+
+
+# --- what workers run ------------------------------------------------------------------------------
+
+
+def _column_task(n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
+    kernel = Kernel(n)
+    return column_powers(kernel, bases, matrix), kernel.counts
+
+
+def _row_task(n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
+    kernel = Kernel(n)
+    return row_powers(kernel, bases, matrix), kernel.counts

@@ -1,0 +1,163 @@
+"""Threshold Paillier, n of n: every party holds a share of the key, and only all of them together decrypt.
+
+Source: Fouque, Poupard, Stern 2000, in its additive n-of-n form.
+Model: semi-honest; the dealer (the key node) forgets the key; any coalition short of all learns nothing.
+
+    d = 1 mod n, d = 0 mod lambda;  d = d_1 + .. + d_n mod n lambda, one d_i to each party
+    partial decryption: c^d_i mod n^2;  their product is c^d = 1 + m n
+
+A partial decryption costs a full exponentiation (an exponent of twice the key's bits), so pack before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import gmpy2
+from gmpy2 import mpz
+
+from algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.ciphertext_checks import check_ciphertexts
+from algorithms.paillier.ciphertexts import Ciphertext
+from algorithms.paillier.kernel import Residues
+from algorithms.paillier.keys import PrivateKey, PublicKey
+from algorithms.paillier.packing import PackedVector, parted
+from algorithms.paillier.vectors import EncryptedVector, bounded
+from algorithms.randomness import UniformInt, system_uniform
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShare:
+    """One party's part d_i of the exponent that decrypts."""
+
+    public_key: PublicKey
+    index: int
+    parties: int
+    exponent: int = field(repr=False)
+
+    def to_bytes(self) -> bytes:
+        """Parties, index and exponent; the public key travels by itself."""
+        octets = self.public_key.ciphertext_bytes
+        return bytes([self.parties, self.index]) + int(self.exponent).to_bytes(octets, "big")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, public_key: PublicKey) -> KeyShare:
+        """Raises DataError: not a share under this key."""
+        if len(data) != 2 + public_key.ciphertext_bytes or data[0] < 2 or data[1] >= data[0]:
+            raise DataError("the bytes are not a share of this Paillier key")
+        exponent = mpz.from_bytes(data[2:], "big")
+        if exponent >= public_key.n * public_key.n:
+            raise DataError("the share of the Paillier key is out of range")
+        return cls(public_key, data[1], data[0], exponent)
+
+
+class PartialDecryption:
+    """c^d_i for every ciphertext of one vector."""
+
+    __slots__ = ("public_key", "residues")
+
+    def __init__(self, public_key: PublicKey, residues: Residues) -> None:
+        self.public_key, self.residues = public_key, residues
+
+    def to_wire(self) -> tuple[int, bytes]:
+        """The width of one in octets, and all of them one after the other, big-endian."""
+        width = self.public_key.ciphertext_bytes
+        integers = self.public_key.kernel.integers(self.residues)
+        return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
+
+    def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
+        """As ReceivedPartialDecryption.open, where all roles run in one process."""
+        if public_key != self.public_key or length != len(self.residues):
+            raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
+        return self
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReceivedPartialDecryption:
+    """What a peer says is its partial decryption, unchecked."""
+
+    width_bytes: int
+    data: bytes
+
+    def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
+        """Every one checked to be prime to n and in (0, n^2).
+
+        Raises:
+            MalformedMessage: another key or length, or one is out of its range.
+        """
+        width = self.width_bytes
+        if width != public_key.ciphertext_bytes or len(self.data) != length * width:
+            raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
+        integers = [mpz.from_bytes(self.data[i : i + width], "big") for i in range(0, len(self.data), width)]
+        try:
+            check_ciphertexts(public_key, integers)
+        except RangeError as bad:
+            raise MalformedMessage(culprit=culprit, field="partial_decryption", reason=str(bad)) from None
+        return PartialDecryption(public_key, public_key.kernel.residues(integers))
+
+
+def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uniform) -> tuple[KeyShare, ...]:
+    """Splits the key among 2 to 255 parties; all but the last share are uniform.
+
+    Raises:
+        RangeError: fewer than two parties, or too many.
+    """
+    if not 2 <= parties <= 255:
+        raise RangeError(f"a key is shared among 2 to 255 parties, not {parties}")
+    p, q = mpz(private_key.p), mpz(private_key.q)
+    n, lam = p * q, gmpy2.lcm(p - 1, q - 1)
+    whole = lam * gmpy2.invert(lam, n)
+    exponents = [mpz(uniform(int(n * lam))) for _ in range(parties - 1)]
+    exponents.append((whole - sum(exponents)) % (n * lam))
+    public_key = private_key.public_key
+    return tuple(KeyShare(public_key, index, parties, exponent) for index, exponent in enumerate(exponents))
+
+
+def partial_decrypt(
+    vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], share: KeyShare
+) -> PartialDecryption:
+    """One full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
+
+    Raises:
+        LocalProtocolError: the vector is under another key.
+        RangeError: a ciphertext is invalid.
+    """
+    if vector.public_key != share.public_key:
+        raise LocalProtocolError("the vector is encrypted under another key")
+    kernel = share.public_key.kernel
+    integers = kernel.integers(vector.ciphertext.residues)
+    check_ciphertexts(share.public_key, integers)
+    return PartialDecryption(share.public_key, kernel.powers(kernel.residues(integers), share.exponent))
+
+
+def combine(
+    vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], partials: Sequence[PartialDecryption], parties: int
+) -> Fixed:
+    """The numbers, from every party's partial decryption of the same vector; parties - 1 products a ciphertext.
+
+    Raises:
+        LocalProtocolError: not one from each party, or of another key or length.
+        RangeError: together they do not decrypt (one of them is of another vector or share), or a number is too large.
+    """
+    public_key = vector.public_key
+    fitting = [p for p in partials if p.public_key == public_key and len(p.residues) == len(vector.ciphertext)]
+    if not len(fitting) == len(partials) == parties:
+        raise LocalProtocolError(f"{parties} partial decryptions under the vector's key and of its length are needed")
+    kernel = public_key.kernel
+    total = partials[0].residues
+    for partial in partials[1:]:
+        total = kernel.products(total, partial.residues)
+    plaintexts = [_plaintext(integer, public_key.n) for integer in kernel.integers(total)]
+    if isinstance(vector, PackedVector):
+        return parted(plaintexts, vector)
+    return bounded(plaintexts, vector.frac_bits, vector.bound)
+
+
+def _plaintext(integer: int, n: int) -> int:
+    """m of 1 + m n, nearest to zero."""
+    plaintext, one = divmod(integer, n)
+    if one != 1:
+        raise RangeError("the partial decryptions do not fit together: one is of another vector or of another key")
+    return plaintext if 2 * plaintext < n else plaintext - n

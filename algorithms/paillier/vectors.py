@@ -1,0 +1,216 @@
+"""Vectors of encrypted fixed-point numbers: what protocols compute with.
+
+A vector has one public scale (2^-frac_bits) and one bound on the magnitude of its plaintexts, which follows from the
+operations that made it. An operation whose result could pass half the modulus is refused before it is done: nothing
+ever wraps round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from algorithms.errors import LocalProtocolError, RangeError
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.ciphertexts import (
+    Ciphertext,
+    FreshCiphertext,
+    Randomisers,
+    ReceivedCiphertext,
+    randomize,
+)
+from algorithms.paillier.kernel import Kernel, Residues
+from algorithms.paillier.keys import PrivateKey, PublicKey
+
+C_co = TypeVar("C_co", bound=Ciphertext, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncryptedVector(Generic[C_co]):
+    """Encrypted numbers value / 2^frac_bits, |value| <= bound.
+
+    EncryptedVector[FreshCiphertext] was re-randomised, and its `ciphertext` fits in a message; any operation gives an
+    EncryptedVector[Ciphertext], which does not until `rerandomize`.
+    """
+
+    ciphertext: C_co
+    frac_bits: int
+    bound: int
+
+    def __post_init__(self) -> None:
+        check_fits(self.bound, self.public_key)
+
+    @property
+    def public_key(self) -> PublicKey:
+        return self.ciphertext.public_key
+
+    @property
+    def residues(self) -> Residues:
+        return self.ciphertext.residues
+
+    def __len__(self) -> int:
+        return len(self.ciphertext)
+
+    # --- from a peer, and to one --------------------------------------------------------------------
+
+    @staticmethod
+    def receive(
+        received: FreshCiphertext | ReceivedCiphertext,
+        public_key: PublicKey,
+        *,
+        length: int,
+        frac_bits: int,
+        bound: int,
+        culprit: str,
+    ) -> EncryptedVector[Ciphertext]:
+        """A peer's ciphertexts, each checked; scale and bound are the protocol's, never the peer's word.
+
+        Raises:
+            MalformedMessage: another length or key, or a ciphertext out of its range.
+        """
+        return EncryptedVector(received.open(public_key, length=length, culprit=culprit), frac_bits, bound)
+
+    def rerandomize(self, randomisers: Randomisers) -> EncryptedVector[FreshCiphertext]:
+        """The same numbers under fresh randomness; two products each, and the randomisers'."""
+        return EncryptedVector(randomize(self.ciphertext, randomisers), self.frac_bits, self.bound)
+
+    # --- arithmetic -----------------------------------------------------------------------------------
+
+    def __add__(self, other: EncryptedVector[Ciphertext] | Fixed) -> EncryptedVector[Ciphertext]:
+        """Of ciphertexts: one product each. Of plain numbers: none."""
+        bound = self._bound_of_sum(other)
+        if isinstance(other, Fixed):
+            residues = self._kernel.plus(self.residues, [int(value) for value in other.values])
+        else:
+            residues = self._kernel.products(self.residues, other.residues)
+        return self._result(residues, self.frac_bits, bound)
+
+    def __sub__(self, other: EncryptedVector[Ciphertext] | Fixed) -> EncryptedVector[Ciphertext]:
+        """Four products each where both are encrypted (an inverse is three)."""
+        self._bound_of_sum(other)  # before the inverses
+        return self + (-other)
+
+    def __neg__(self) -> EncryptedVector[Ciphertext]:
+        """Three products each."""
+        return self._result(self._kernel.inverses(self.residues), self.frac_bits, self.bound)
+
+    def scale(self, factors: Fixed) -> EncryptedVector[Ciphertext]:
+        """Each number times its factor (factors of shape (n,)), or all times one (shape ()); frac_bits add up.
+
+        Cost: one power each: about 9/8 of the factor's bits in products, and three for a factor below zero.
+        """
+        bound = self.bound * factors.bound
+        check_fits(bound, self.public_key)
+        exponents = np.broadcast_to(factors.values, (len(self),)) if factors.shape == () else factors.values
+        if exponents.shape != (len(self),):
+            raise RangeError(f"{len(self)} encrypted numbers cannot be scaled by factors of shape {factors.shape}")
+        residues = self._kernel.powers_each(self.residues, [int(e) for e in exponents])
+        return self._result(residues, self.frac_bits + factors.frac_bits, bound)
+
+    def __getitem__(self, which: slice) -> EncryptedVector[Ciphertext]:
+        return self._result(self.residues[which], self.frac_bits, self.bound)
+
+    def take(self, indices: list[int]) -> EncryptedVector[Ciphertext]:
+        """The numbers at these positions, in this order."""
+        return self._result(self.residues.take(indices), self.frac_bits, self.bound)
+
+    def within(self, bound: int) -> EncryptedVector[C_co]:
+        """The same vector under another bound: for who knows more of the plaintexts than the operations say."""
+        return EncryptedVector(self.ciphertext, self.frac_bits, bound)
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self.public_key.kernel
+
+    def _bound_of_sum(self, other: EncryptedVector[Ciphertext] | Fixed) -> int:
+        """The bound of a sum or difference, after all that could be wrong with it was checked."""
+        if self.frac_bits != other.frac_bits:
+            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits do not add")
+        if isinstance(other, Fixed):
+            if other.shape != (len(self),):
+                raise RangeError(f"{len(self)} encrypted numbers and plain ones of shape {other.shape} do not add")
+        elif other.public_key != self.public_key:
+            raise LocalProtocolError("the two vectors are encrypted under different keys")
+        elif len(other) != len(self):
+            raise RangeError(f"vectors of {len(self)} and of {len(other)} numbers do not add")
+        bound = self.bound + other.bound
+        check_fits(bound, self.public_key)
+        return bound
+
+    def _result(self, residues: Residues, frac_bits: int, bound: int) -> EncryptedVector[Ciphertext]:
+        return EncryptedVector(Ciphertext(self.public_key, residues), frac_bits, bound)
+
+
+def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None) -> EncryptedVector[FreshCiphertext]:
+    """Encrypts numbers, shape (n,); two products each, and what the randomisers cost.
+
+    Args:
+        bound: on their magnitude, from what is public; by default that of the numbers themselves, which stays here.
+
+    Raises:
+        RangeError: a number passes the bound, or the bound half the modulus.
+    """
+    public_key = randomisers.public_key
+    if len(values.shape) != 1:
+        raise RangeError(f"a vector is encrypted, not numbers of shape {values.shape}")
+    if bound is not None and values.bound > bound:
+        raise RangeError("a number is larger than the bound of its vector")
+    bound = values.bound if bound is None else bound
+    check_fits(bound, public_key)
+    plain = Ciphertext(public_key, public_key.kernel.ones_plus(int(value) for value in values.values))
+    return EncryptedVector(randomize(plain, randomisers), values.frac_bits, bound)
+
+
+def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Ciphertext]:
+    """One vector of several under one key and scale; no product.
+
+    Raises:
+        RangeError: none, or of several scales.
+        LocalProtocolError: of several keys.
+    """
+    if not parts:
+        raise RangeError("no vectors to join")
+    first = parts[0]
+    for part in parts:
+        if part.frac_bits != first.frac_bits:
+            raise RangeError("vectors of several scales do not join")
+        if part.public_key != first.public_key:
+            raise LocalProtocolError("vectors under different keys do not join")
+    residues = Residues.concatenate([part.residues for part in parts])
+    bound = max(part.bound for part in parts)
+    return EncryptedVector(Ciphertext(first.public_key, residues), first.frac_bits, bound)
+
+
+def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, threads: int = 1) -> Fixed:
+    """The numbers; each ciphertext is checked first (see PrivateKey.decrypt_residues).
+
+    Raises:
+        LocalProtocolError: the vector is under another key.
+        RangeError: a ciphertext is invalid, or a number passes the vector's bound: somebody did not keep to it.
+    """
+    if vector.public_key != private_key.public_key:
+        raise LocalProtocolError("the vector is encrypted under another key")
+    return bounded(private_key.decrypt_residues(vector.residues, threads=threads), vector.frac_bits, vector.bound)
+
+
+def bounded(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
+    """Decrypted integers as fixed point.
+
+    Raises:
+        RangeError: one passes the bound.
+    """
+    if any(not -bound <= plaintext <= bound for plaintext in plaintexts):
+        raise RangeError("a decrypted number is larger than the protocol allows")
+    return Fixed.from_integers(np.array([int(p) for p in plaintexts], dtype=object), frac_bits)
+
+
+def check_fits(bound: int, public_key: PublicKey) -> None:
+    """Raises RangeError: numbers of this magnitude do not fit under the key without wrapping round."""
+    if 2 * bound >= public_key.n:
+        raise RangeError(
+            f"a result could need {int(bound).bit_length() + 1} bits; a {public_key.bits}-bit key holds "
+            f"{public_key.bits - 1}",
+            hint="use fewer fraction bits, smaller numbers or a larger key",
+        )

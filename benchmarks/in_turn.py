@@ -1,0 +1,63 @@
+"""Times of several things taken in turn: what disturbs a shared machine then disturbs them all alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+LARGE_SPREAD = 0.1  # of the middle half of the times, over their median: then there are more rounds
+MOST_ROUNDS = 3  # times those that were asked for
+PATIENCE_S = 10.0  # for all of them
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each thing, one for every round."""
+
+    seconds: Mapping[str, list[float]]
+
+    @property
+    def rounds(self) -> int:
+        return min(map(len, self.seconds.values()))
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, over: str, under: str) -> float:
+        """The median of what the ratio was in each round."""
+        return statistics.median(a / b for a, b in zip(self.seconds[over], self.seconds[under], strict=True))
+
+    def spread(self) -> float:
+        return max(_spread(times) for times in self.seconds.values())
+
+
+def in_turn(
+    runs: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.thread_time
+) -> Times:
+    """Runs each once a round; more rounds than were asked for while the times are far apart and it is quick.
+
+    Args:
+        clock: by default this thread's processor time, which leaves out what other processes took.
+    """
+    times = Times({name: [] for name in runs})
+    patience_ends = time.monotonic() + PATIENCE_S
+
+    def worth_another() -> bool:
+        few = times.rounds < MOST_ROUNDS * rounds and time.monotonic() < patience_ends
+        return few and times.spread() > LARGE_SPREAD
+
+    while times.rounds < rounds or worth_another():
+        for name, run in runs.items():
+            started = clock()
+            run()
+            times.seconds[name].append(clock() - started)
+    return times
+
+
+def _spread(times: list[float]) -> float:
+    if len(times) < 3:
+        return 0.0
+    first, _, third = statistics.quantiles(times, n=4, method="inclusive")
+    return (third - first) / statistics.median(times)

@@ -1,0 +1,63 @@
+"""Paillier vectors for people who want nothing else: keys, encryption, sums of products, packing, threshold decryption.
+
+The functions' own docstrings give shapes, scales and costs; README.md has an example.
+"""
+
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext
+from algorithms.paillier.interop import (
+    private_key_from_phe,
+    private_key_to_phe,
+    public_key_from_phe,
+    public_key_to_phe,
+    vector_from_phe,
+    vector_to_phe,
+)
+from algorithms.paillier.key_checks import check_public_key
+from algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
+from algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
+from algorithms.paillier.randomisers import FullExponent, OwnKey, RandomiserPool, ShortExponent, randomisers_for
+from algorithms.paillier.sums import columns_dot, rows_dot
+from algorithms.paillier.threshold import KeyShare, PartialDecryption, combine, deal, partial_decrypt
+from algorithms.paillier.vectors import EncryptedVector, concatenate, decrypt, encrypt
+from parties.compute import ComputeSettings, open_workers
+
+__all__ = [
+    "Ciphertext",
+    "ComputeSettings",
+    "EncryptedVector",
+    "Fixed",
+    "FreshCiphertext",
+    "FullExponent",
+    "KeyShare",
+    "Layout",
+    "OwnKey",
+    "PackedVector",
+    "PartialDecryption",
+    "PrivateKey",
+    "PublicKey",
+    "RandomiserPool",
+    "ReceivedCiphertext",
+    "ShortExponent",
+    "check_public_key",
+    "columns_dot",
+    "combine",
+    "concatenate",
+    "deal",
+    "decrypt",
+    "decrypt_packed",
+    "encrypt",
+    "encrypt_packed",
+    "generate_private_key",
+    "open_workers",
+    "pack",
+    "partial_decrypt",
+    "private_key_from_phe",
+    "private_key_to_phe",
+    "public_key_from_phe",
+    "public_key_to_phe",
+    "randomisers_for",
+    "rows_dot",
+    "vector_from_phe",
+    "vector_to_phe",
+]

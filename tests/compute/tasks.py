@@ -1,0 +1,91 @@
+"""What the tests give to workers, which must be able to import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import BudgetExhausted, PeerTimeout
+from algorithms.paillier.kernel import Kernel, Residues
+
+N = 3**1290 | 1 << 2047 | 1  # odd, 2048 bits
+
+
+def products(kernel: Kernel, a: Residues, b: Residues) -> list[int]:
+    return kernel.integers(kernel.products(a, b))
+
+
+def product_tasks(count: int, size: int = 50) -> list[tuple[Kernel, Residues, Residues]]:
+    """Different in every task, and the same in every process."""
+    kernel = Kernel(N)
+    vectors = [kernel.residues(pow(3 + 2 * i, 5000 + j, N * N) for j in range(size)) for i in range(count + 1)]
+    return [(kernel, vectors[i], vectors[i + 1]) for i in range(count)]
+
+
+def slow_sum(array: npt.NDArray[np.int64], seconds: float, index: int) -> tuple[int, int]:
+    time.sleep(seconds)
+    return index, int(array.sum())
+
+
+def slow_tasks(count: int, seconds: float) -> list[tuple[npt.NDArray[np.int64], float, int]]:
+    return [(np.full(1000, i), seconds, i) for i in range(count)]
+
+
+def slow_sums(count: int) -> list[tuple[int, int]]:
+    return [(i, 1000 * i) for i in range(count)]
+
+
+def process(seconds: float = 0.0) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def die_once(marker: Path, index: int) -> int:
+    """Takes its worker with it, unless it did so before."""
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return index
+
+
+def die(secret: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def last_dies_once(directory: Path, index: int, last: int) -> int:
+    """Leaves a mark for every time that it ran; the last waits for all the others before it dies."""
+    (directory / f"{index}-{time.monotonic_ns()}").touch()
+    if index == last and not (directory / "died").exists():
+        while len({path.name.split("-")[0] for path in directory.iterdir()}) <= last:
+            time.sleep(0.01)
+        time.sleep(0.3)  # until the results are back
+        (directory / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return index
+
+
+def fail_with_key_error(index: int) -> None:
+    raise KeyError(index)
+
+
+def exhaust(index: int) -> None:
+    raise BudgetExhausted(population="people", spent=1.0, budget=2.0, requested=1.5)
+
+
+def wait_in_vain(index: int) -> None:
+    raise PeerTimeout(peer="meter", step="Masked", timeout_s=3.0)
+
+
+def kind_of(array: npt.NDArray[np.float64]) -> str:
+    return type(array).__name__
+
+
+def version_of(package: str) -> str:
+    """A version that differs between processes started before and after the variable was set."""
+    return os.environ.get("VERSION_OF_THE_TEST", "1.0")

@@ -1,0 +1,107 @@
+"""`blindfit calibrate`, as an operator runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+
+from algorithms.errors import ComputeFailed
+from coordinator import calibrate
+from tests.processes.reading import error_line
+
+PARTY = """
+name = "shop"
+role = "active"
+[identity]
+certificate = "ca/shop/certificate.pem"
+key = "ca/shop/key.pem"
+authority = "ca/shop/authority.pem"
+[peers.coordinator]
+role = "coordinator"
+"""
+
+
+def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (directory / "shop.toml").write_text(PARTY)
+    return subprocess.run(
+        [sys.executable, "-m", "blindfit", "calibrate", "shop.toml", *(f"--set={option}" for option in options)],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+def rows(output: str) -> dict[str, str]:
+    """What stands left in the table -> the figure right of it."""
+    cells = (line.rsplit(None, 1) for line in output.splitlines() if len(line.split()) > 1)
+    return {name.strip(): value for name, value in cells}
+
+
+def check_figures(output: str, backend: str) -> None:
+    figures = rows(output)
+    assert figures["backend"] == backend
+    assert figures["workers"] == "2"
+    figure = {
+        name: float(value.replace(",", "")) for name, value in figures.items() if name not in ("backend", "Workers of")
+    }
+    assert 0.1 < figure["product_us, 2048 bits, one core here"] < figure["product_us, 3072 bits, one core here"] < 1000
+    one, both = figure["products per second, one worker"], figure["products per second, all workers"]
+    assert figure["scaling"] == pytest.approx(both / one, abs=0.006)
+
+
+def test_this_machine(tmp_path: Path) -> None:
+    finished = run(tmp_path, "compute.workers=2")
+    assert (finished.returncode, finished.stderr) == (0, "")
+    check_figures(finished.stdout, "loky")
+
+
+def test_a_cluster(tmp_path: Path) -> None:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
+        address = cluster.scheduler_address
+        finished = run(tmp_path, "compute.backend=dask", f"compute.address={address}")
+    assert (finished.returncode, finished.stderr) == (0, "")
+    check_figures(finished.stdout, address)
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    failed = run(tmp_path, "compute.backend=dask", "compute.address=tcp://127.0.0.1:9")
+    assert failed.returncode == 1
+    assert error_line(failed) == "error: [compute] dask at tcp://127.0.0.1:9: no connection"
+
+
+def test_workers_that_are_too_slow_are_one_line(tmp_path: Path) -> None:
+    failed = run(tmp_path, "compute.workers=2", "compute.task_timeout_s=0.01")
+    assert failed.returncode == 1
+    assert "loky: 2 of 2 tasks were not done: waited 0.01 s" in error_line(failed)
+
+
+def test_an_option_in_vain_is_one_line(tmp_path: Path) -> None:
+    refused = run(tmp_path, "compute.backend=serial", "compute.workers=2")
+    assert refused.returncode == 2
+    assert error_line(refused).endswith('compute: workers does nothing with backend = "serial", remove it')
+
+
+class WrongOnce:
+    """Workers of which one has a broken memory."""
+
+    count = 3
+
+    def map(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        results = [function(*task) for task in tasks]
+        results[-1][7] ^= 1
+        return results
+
+
+def test_wrong_products_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "BATCH", 16)
+    with pytest.raises(ComputeFailed, match="1 of 3 tasks were not done: their products are not those of this process"):
+        calibrate._measure("loky", WrongOnce())

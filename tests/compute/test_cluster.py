@@ -1,0 +1,256 @@
+"""Tasks on a real Dask cluster of two worker processes, over loopback TCP and over mutual TLS."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+from distributed.security import Security
+
+from algorithms.errors import BudgetExhausted, ComputeFailed, ConfigError
+from algorithms.workers import THIS_PROCESS, Workers
+from parties import authority, compute
+from parties.authority import PartyFiles
+from parties.compute import ComputeSettings, open_workers, workers_of
+from tests.certificates import demo_authority
+from tests.compute import tasks
+from tests.compute.test_compute_settings import party
+from tests.processes.conftest import free_address
+
+
+def cluster(n_workers: int = 2, **options: Any) -> LocalCluster:
+    """Of processes, each with one thread."""
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=60,
+        **options,
+    )
+
+
+def dask(address: str, **options: Any) -> ComputeSettings:
+    return ComputeSettings(backend="dask", address=address, **{"task_timeout_s": 30, **options})
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[LocalCluster]:
+    """A cluster that no test kills anything of."""
+    with cluster() as running:
+        yield running
+
+
+@contextmanager
+def own_workers(n_workers: int = 2, **options: Any) -> Iterator[tuple[LocalCluster, Workers]]:
+    with cluster(n_workers) as running, open_workers(dask(running.scheduler_address, **options)) as workers:
+        yield running, workers
+
+
+def process_ids(running: LocalCluster) -> list[int]:
+    return [nanny.pid for nanny in running.workers.values()]
+
+
+def test_products_are_those_of_one_process_bit_for_bit(shared: LocalCluster) -> None:
+    given_out = tasks.product_tasks(9)
+    with open_workers(dask(shared.scheduler_address)) as workers:
+        assert workers.count == 2
+        assert workers.map(tasks.products, given_out) == THIS_PROCESS.map(tasks.products, given_out)
+        assert set(workers.map(tasks.process, [(0.1,)] * 8)) == set(process_ids(shared))
+        assert workers.map(tasks.process, []) == []
+
+
+def test_two_parties_share_a_cluster(shared: LocalCluster) -> None:
+    settings = dask(shared.scheduler_address)
+    with open_workers(settings) as one, open_workers(settings) as other:
+        assert one.map(tasks.slow_sum, tasks.slow_tasks(4, 0.05)) == tasks.slow_sums(4)
+        assert other.map(tasks.slow_sum, tasks.slow_tasks(5, 0.05)) == tasks.slow_sums(5)
+
+
+def test_errors_of_a_task_pass_as_they_are(shared: LocalCluster) -> None:
+    with open_workers(dask(shared.scheduler_address)) as workers:
+        with pytest.raises(KeyError):
+            workers.map(tasks.fail_with_key_error, [(0,), (1,)])
+        with pytest.raises(BudgetExhausted) as exhausted:
+            workers.map(tasks.exhaust, [(0,)])
+        assert exhausted.value.population == "people"
+
+
+# --- workers that die ---------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_is_survived() -> None:
+    with own_workers() as (running, workers):
+        victim = process_ids(running)[0]
+        threading.Timer(0.7, os.kill, (victim, signal.SIGKILL)).start()
+        assert workers.map(tasks.slow_sum, tasks.slow_tasks(12, 0.2)) == tasks.slow_sums(12)
+        assert victim not in process_ids(running)
+
+
+def test_a_cluster_of_one_thread_does_the_work_itself() -> None:
+    with own_workers(1) as (running, workers):
+        assert workers.count == 1
+        assert workers.map(tasks.process, [()] * 3) == process_ids(running) * 3
+
+
+def test_a_task_that_always_kills_its_worker_fails_before_the_deadline() -> None:
+    with own_workers(task_timeout_s=600) as (running, workers):
+        with pytest.raises(ComputeFailed) as failed:
+            workers.map(tasks.die, [("canary",)])
+        assert str(failed.value) == (
+            f"[compute] dask at {running.scheduler_address}: 1 of 1 tasks were not done: "
+            "one of them kills every worker that takes it"
+        )
+        assert workers.map(tasks.process, [()])
+
+
+def test_a_task_that_takes_too_long_fails() -> None:
+    with own_workers(task_timeout_s=1) as (running, workers):
+        with pytest.raises(ComputeFailed) as failed:
+            workers.map(tasks.process, [(0.0,), (20.0,)])
+        assert f"dask at {running.scheduler_address}: 1 of 2 tasks were not done: waited 1 s" in str(failed.value)
+
+
+def test_a_lost_scheduler_ends_the_map() -> None:
+    address = f"tcp://{free_address().replace('localhost', '127.0.0.1')}"
+    scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
+    worker = start("dask_worker", address, "--nthreads", "1", "--nworkers", "2")
+    try:
+        with open_workers(dask(address)) as workers:  # it waits for the scheduler and a first worker
+            threading.Timer(0.5, scheduler.kill).start()
+            for _ in range(2):
+                with pytest.raises(ComputeFailed, match="3 of 3 tasks were not done: the scheduler was lost"):
+                    workers.map(tasks.process, [(3.0,)] * 3)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", f"distributed.cli.{module}", "--no-dashboard", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+# --- clusters that are not what they should be --------------------------------------------------------
+
+
+def test_no_scheduler_is_said_within_seconds() -> None:
+    address = f"tcp://{free_address().replace('localhost', '127.0.0.1')}"
+    started = time.monotonic()
+    with pytest.raises(ComputeFailed) as failed, open_workers(dask(address)):
+        pass
+    assert str(failed.value) == f"[compute] dask at {address}: no connection"
+    assert time.monotonic() - started < 10
+
+
+def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "FIRST_WORKER_TIMEOUT_S", 0.5)
+    with cluster(0) as running, pytest.raises(ComputeFailed, match="it has no workers"):
+        with open_workers(dask(running.scheduler_address)):
+            pass
+
+
+def test_another_version_is_refused(shared: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "version", tasks.version_of)
+    with open_workers(dask(shared.scheduler_address)):
+        pass
+    monkeypatch.setenv("VERSION_OF_THE_TEST", "1.1")
+    with pytest.raises(ComputeFailed, match=r"worker tcp:\S+ has Blindfit 1.0, and this party Blindfit 1.1$"):
+        with open_workers(dask(shared.scheduler_address)):
+            pass
+
+
+def test_dask_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ConfigError, match="needs Dask, which is not installed"), open_workers(dask("tcp://[::1]:9")):
+        pass
+
+
+# --- mutual TLS ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> PartyFiles:
+    return authority.issue(demo_authority(tmp_path_factory.mktemp("cluster")), "node", ["127.0.0.1"], days=1)
+
+
+@pytest.fixture(scope="module")
+def tls_cluster(files: PartyFiles) -> Iterator[LocalCluster]:
+    names = {f"tls_{role}_{kind}": str(path) for role in ("scheduler", "worker", "client")
+             for kind, path in (("cert", files.certificate), ("key", files.key))}  # fmt: skip
+    security = Security(tls_ca_file=str(files.authority), require_encryption=True, **names)
+    with cluster(security=security, protocol="tls://") as running:
+        yield running
+
+
+def tls(running: LocalCluster, files: PartyFiles, **options: Any) -> dict[str, Any]:
+    assert running.scheduler_address.startswith("tls://")
+    paths = {"certificate": str(files.certificate), "key": str(files.key), "authority": str(files.authority)}
+    return {"backend": "dask", "address": running.scheduler_address, **paths, **options}
+
+
+def test_products_over_tls_are_the_same(tls_cluster: LocalCluster, files: PartyFiles) -> None:
+    given_out = tasks.product_tasks(5)
+    settings = party(**tls(tls_cluster, files))
+    other = authority.issue(demo_authority(files.certificate.parents[2] / "peers"), "shop", days=1)
+    settings = settings.model_copy(
+        update={"identity": settings.identity.model_copy(update={"authority": other.authority})}
+    )
+    with workers_of(settings, Path("/")) as workers:
+        assert workers.map(tasks.products, given_out) == THIS_PROCESS.map(tasks.products, given_out)
+        assert set(workers.map(tasks.process, [(0.1,)] * 4)) == set(process_ids(tls_cluster))
+
+
+def test_a_foreign_certificate_is_not_let_in(tls_cluster: LocalCluster, files: PartyFiles, tmp_path: Path) -> None:
+    foreign = authority.issue(demo_authority(tmp_path), "node", days=1)
+    trusting = PartyFiles(foreign.certificate, foreign.key, files.authority)
+    with pytest.raises(ComputeFailed, match=r"no TLS connection \(CERTIFICATE_VERIFY_FAILED\)"):
+        with open_workers(ComputeSettings(**tls(tls_cluster, foreign))):
+            pass
+    with pytest.raises(ComputeFailed, match=r"no (TLS )?connection"):  # the scheduler ends it, in one way or another
+        with open_workers(ComputeSettings(**tls(tls_cluster, trusting))):
+            pass
+
+
+def test_plain_tcp_and_tls_do_not_meet(shared: LocalCluster, tls_cluster: LocalCluster, files: PartyFiles) -> None:
+    plain = dask(tls_cluster.scheduler_address.replace("tls", "tcp"))
+    encrypted = ComputeSettings(
+        **{**tls(tls_cluster, files), "address": shared.scheduler_address.replace("tcp", "tls")}
+    )
+    for settings in (plain, encrypted):
+        with pytest.raises(ComputeFailed, match=r"no (TLS )?connection"), open_workers(settings):
+            pass
+
+
+def test_the_peers_authority_is_not_the_clusters_under_any_name(files: PartyFiles, tmp_path: Path) -> None:
+    """Whoever has a certificate of it could run code on the cluster."""
+    copy = tmp_path / "copy.pem"
+    copy.write_bytes(files.authority.read_bytes())
+    settings = party(
+        backend="dask", address="tls://a:8786", certificate=str(files.certificate), key=str(files.key),
+        authority=str(copy),
+    )  # fmt: skip
+    settings = settings.model_copy(
+        update={"identity": settings.identity.model_copy(update={"authority": files.authority})}
+    )
+    with pytest.raises(ConfigError, match=r"copy.pem is the authority of \[identity\] too"):
+        workers_of(settings, Path("/"))
+
+
+def test_a_key_that_others_can_read_is_refused(tls_cluster: LocalCluster, tmp_path: Path) -> None:
+    files = authority.issue(demo_authority(tmp_path), "node", days=1)
+    files.key.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can use this secret"):
+        with open_workers(ComputeSettings(**tls(tls_cluster, files))):
+            pass

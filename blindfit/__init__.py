@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TransportError,
     )
     from algorithms.estimators.walr_classifier import WALRClassifier
+    from algorithms.statistics.vertical_model import VerticalModelPart
     from algorithms.statistics.walr_model import WALRModel
     from parties.identity import load_identity
     from parties.measurement_client import MeasurementClient
@@ -43,6 +44,7 @@ __all__ = [
     "ProtocolError",
     "RangeError",
     "TransportError",
+    "VerticalModelPart",
     "WALRClassifier",
     "WALRModel",
     "__version__",
@@ -52,6 +54,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "WALRClassifier": "algorithms.estimators.walr_classifier",
+    "VerticalModelPart": "algorithms.statistics.vertical_model",
     "WALRModel": "algorithms.statistics.walr_model",
     "load_identity": "parties.identity",
     "MeasurementClient": "parties.measurement_client",

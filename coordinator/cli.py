@@ -15,10 +15,12 @@ from rich.markup import escape
 from algorithms.errors import BlindfitError, ConfigError
 from coordinator import calibrate as calibrate_
 from coordinator import certs, jobs, ledger_view, operator, preflight
+from coordinator import health as health_
+from coordinator import predict as prediction
 from coordinator.job import load_job, shown
 from coordinator.report.party import render_party
 from parties.guard import where
-from parties.node import VERSION, serve, set_up_logs
+from parties.node import VERSION, open_identity, serve, set_up_logs
 from parties.settings import PartySettings, load_settings
 
 app = typer.Typer(
@@ -52,6 +54,19 @@ def run(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption
 def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
     """Run a job on parties that are already up."""
     written = jobs.submit(load_job(job, overrides or []), job.parent, out, console)
+    written.show(console)
+
+
+@app.command()
+def predict(
+    job: JobFile,
+    out: OutOption = Path("runs/predict"),
+    session: Annotated[str | None, typer.Option(help="The training whose model scores the rows.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    overrides: SetOption = None,
+) -> None:
+    """Score new rows with a model that the parties have trained, every party on this machine."""
+    written = jobs.run_here(prediction.load(job, overrides or [], session, model), job.parent, out, console)
     written.show(console)
 
 
@@ -120,6 +135,14 @@ def ledger(
         ledger_view.export(loaded, settings.parent, export, console)
     else:
         ledger_view.show(loaded, settings.parent, console)
+
+
+@app.command()
+def health(settings: PartyFile, overrides: SetOption = None) -> None:
+    """Say whether a party on this machine serves; so does the exit status."""
+    loaded = load_settings(settings, overrides or [], PartySettings)
+    asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
+    console.print(f"{loaded.name} serves", highlight=False)
 
 
 @app.command()

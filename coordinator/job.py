@@ -12,12 +12,17 @@ from pydantic import Field, field_validator, model_validator
 from parties.jobs import JobParameters
 from parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
 
-ROLES_OF_PROTOCOL: dict[str, tuple[str, ...]] = {"walr": ("active", "measurement")}
+# For each protocol: how many of each role, at least and at most.
+ROLES_OF_PROTOCOL: dict[str, dict[str, tuple[int, int]]] = {
+    "walr": {"active": (1, 1), "measurement": (1, 1)},
+    "taylor": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
+    "predict": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
+}
 
 
 class JobParty(Settings):
     role: Role
-    dataset: str
+    dataset: str = ""  # a key node has none
     config: Path | None = None  # its party.toml, for `blindfit run` on this machine
     address: str | None = None  # where it is up, for `blindfit submit`
 
@@ -37,14 +42,25 @@ class Job(JobParameters):
 
     @model_validator(mode="after")
     def _has_its_roles(self) -> Job:
-        wanted = sorted(ROLES_OF_PROTOCOL[self.protocol])
-        if sorted(party.role for party in self.parties.values()) != wanted:
-            raise ValueError(f"parties: {self.protocol} needs exactly one {' and one '.join(wanted)}")
+        wanted = ROLES_OF_PROTOCOL[self.protocol]
+        roles: list[str] = [party.role for party in self.parties.values()]
+        strangers = sorted(set(roles) - set(wanted))
+        if strangers or any(not low <= roles.count(role) <= high for role, (low, high) in wanted.items()):
+            raise ValueError(f"parties: {self.protocol} needs {_in_words(wanted)}")
+        for name, party in self.parties.items():
+            if (party.role == "key-node") == bool(party.dataset):
+                raise ValueError(f"parties.{name}.dataset: every party but a key node has one")
         return self
 
     def parameters(self) -> JobParameters:
         """The part that every party is told."""
         return JobParameters(**{name: getattr(self, name) for name in JobParameters.model_fields})
+
+
+def _in_words(roles: dict[str, tuple[int, int]]) -> str:
+    """{"active": (1, 1), "passive": (1, 15)} -> exactly one active, and 1 to 15 passive"""
+    parts = [f"exactly one {r}" if low == high == 1 else f"{low} to {high} {r}" for r, (low, high) in roles.items()]
+    return " and ".join(parts)
 
 
 def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:

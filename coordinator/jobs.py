@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from algorithms.errors import ConfigError, DataError
-from coordinator import report
+from algorithms.errors import ConfigError, DataError, ProtocolError, TransportError
+from coordinator import predict, report
 from coordinator.job import Job
 from coordinator.launcher import Launched, launch, reason_in_log
 from coordinator.progress import JobProgress
@@ -20,8 +20,10 @@ from coordinator.session import JobSession
 from parties.identity import Identity
 from parties.node import open_identity
 
+Written = report.Written | predict.Written
 
-def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
+
+def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> Written:
     """Every party as a process on this machine; all of them report into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -31,23 +33,29 @@ def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> report.Wr
         set_up_s = time.monotonic() - started
         try:
             session = drive(job, launched, console)
-        except DataError as error:
+        except (DataError, ConfigError) as error:
             raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
-    return report.write(session, out, parties_here=list(job.parties))
+    return _write(session, out, parties_here=list(job.parties))
 
 
-def _in_full(error: DataError, job: Job, out: Path) -> DataError:
+def _in_full(error: DataError | ConfigError, job: Job, out: Path) -> DataError | ConfigError:
     """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
-    reasons = [reason for name in job.parties if (reason := reason_in_log(out, name))]
-    return DataError(reasons[0]) if reasons else error
+    kind = DataError if isinstance(error, DataError) else ConfigError
+    reasons = [reason for name in job.parties if (reason := reason_in_log(out, name, kind.__name__))]
+    return kind(reasons[0]) if reasons else error
 
 
-def submit(job: Job, base_dir: Path, out: Path, console: Console) -> report.Written:
+def _write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
+    write = predict.write if session.job.protocol == "predict" else report.write
+    return write(session, out, parties_here)
+
+
+def submit(job: Job, base_dir: Path, out: Path, console: Console) -> Written:
     """On parties that are already up; each keeps its own model and report."""
     session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
     out.mkdir(parents=True, exist_ok=True)
-    return report.write(session, out, parties_here=[])
+    return _write(session, out, parties_here=[])
 
 
 def addresses_of(job: Job) -> dict[str, str]:
@@ -75,8 +83,20 @@ def drive(job: Job, launched: Launched, console: Console) -> JobSession:
     with JobProgress(list(job.parties), console) as progress:
         session = JobSession(job, launched.addresses, launched.identity, progress.show)
         with _terminable():
-            asyncio.run(session.run())
+            try:
+                asyncio.run(session.run())
+            except (TransportError, ProtocolError) as error:
+                error.hint = "; ".join(filter(None, [error.hint, _way_on(session)]))
+                raise
     return session
+
+
+def _way_on(session: JobSession) -> str:
+    """A training that had begun left checkpoints at its parties."""
+    job = session.job
+    if job.protocol != "taylor" or "set_up" not in session.seconds or job.align.method == "linkage":
+        return ""
+    return f"when it is mended, go on from the last epoch: --set taylor.resume={job.taylor.resume or session.id}"
 
 
 @contextlib.contextmanager

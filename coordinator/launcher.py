@@ -147,12 +147,12 @@ def _last_line(path: Path) -> str:
     return " ".join(line.removeprefix("error: ") for line in lines[-2:]) if lines else "it said nothing"
 
 
-def reason_in_log(out: Path, name: str) -> str:
-    """What a party on this machine wrote of its bad data; it tells a peer, and so the coordinator, less."""
+def reason_in_log(out: Path, name: str, error: str) -> str:
+    """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less."""
     try:
         lines = (out / name / "party.log").read_text(errors="replace").splitlines()
     except OSError:
         return ""
     records = [json.loads(line) for line in lines if line.startswith("{")]
-    reasons = [str(r["reason"]) for r in records if r.get("error") == "DataError" and "reason" in r]
+    reasons = [str(r["reason"]) for r in records if r.get("error") == error and "reason" in r]
     return reasons[-1] if reasons else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 from numpy.typing import NDArray
 
 from algorithms import fixed_point
@@ -30,6 +28,7 @@ from algorithms.statistics.scaling import Standardiser, append_constant, row_nor
 from algorithms.statistics.walr_fit import WalrFit, fit_released
 from algorithms.statistics.walr_model import WALRModel
 from parties import models, signing
+from parties.clock import Clock
 from parties.identity import Identity
 from parties.jobs import JobParameters, WalrSettings
 from parties.limits import Limits
@@ -126,12 +125,12 @@ class ActiveParty:
         settings = ReleaseSettings(
             dataset=server.dataset,
             dataset_version=description.version,
-            epsilon=job.privacy.epsilon,
-            delta=job.privacy.delta,
-            mechanism=job.privacy.mechanism,
+            epsilon=job.required_privacy.epsilon,
+            delta=job.required_privacy.delta,
+            mechanism=job.required_privacy.mechanism,
             frac_bits=job.walr.frac_bits,
-            max_rows_per_person=job.privacy.max_rows_per_person or description.max_rows_per_person,
-            release=job.privacy.release,
+            max_rows_per_person=job.required_privacy.max_rows_per_person or description.max_rows_per_person,
+            release=job.required_privacy.release,
         )
         receipt = self._store.reader().receipt_held(server.name, description.population)
         return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
@@ -179,20 +178,10 @@ class ActiveParty:
         models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
         models.write_json(directory / "report.json", report)
         if len(prepared.test_ids):
-            table = pa.table({"id": prepared.test_ids, "probability": fit.model.probabilities(prepared.test_features)})
-            encoded = pa.BufferOutputStream()
-            pyarrow.csv.write_csv(table, encoded)
-            models.write_file(directory / "held_out_scores.csv", encoded.getvalue().to_pybytes())
-
-
-class Clock:
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-        self.laps: dict[str, float] = {}
-
-    def lap(self, name: str) -> None:
-        now = time.monotonic()
-        self.laps[name], self._last = round(now - self._last, 4), now
+            probabilities = fit.model.probabilities(prepared.test_features)
+            models.write_table(
+                directory / "held_out_scores.csv", {"id": prepared.test_ids, "probability": probabilities}
+            )
 
 
 # --- rows --------------------------------------------------------------------------------------------

@@ -93,6 +93,8 @@ class ExchangeChannel:
         self._arrivals = {peer: _Arrivals(Inbox(session, peer, limits)) for peer in peers}
         self._is_closed = False
         self.on_waiting = on_waiting
+        self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
+        self.bytes_sent = 0  # of messages, without what frames and TLS add
 
     async def send(self, to: str, message: object) -> None:
         """Returns when the message is on its way; a failure to bring it is raised by a later call.
@@ -100,7 +102,9 @@ class ExchangeChannel:
         Raises:
             TransportError, ProtocolError: the link has failed.
         """
-        await self._link(to).send(type(message).__name__, codec.encode(message))
+        data = codec.encode(message)
+        await self._link(to).send(type(message).__name__, data)
+        self.bytes_sent += len(data)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         """Raises:
@@ -123,7 +127,9 @@ class ExchangeChannel:
             raise self._end_of(arrivals)
         if arrived.step != step:
             raise UnexpectedStep(culprit=sender, expected=step, got=arrived.step, session=self.session, step=step)
-        return codec.decode(arrived.data, kind, culprit=sender, session=self.session)
+        message = codec.decode(arrived.data, kind, culprit=sender, session=self.session)
+        self.on_received(sender, step, arrived.data)
+        return message
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
         """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""

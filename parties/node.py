@@ -26,10 +26,12 @@ from algorithms.protocols.handshake import PROTOCOL_VERSION
 from algorithms.protocols.walr import AggregateOpen
 from parties import identity as tls
 from parties.active import ActiveParty
+from parties.compute import workers_of
 from parties.exchange import ExchangeServicer
 from parties.guard import Guard, current_caller
 from parties.identity import Identity
 from parties.jobs import JobParameters
+from parties.key_node import KeyNode
 from parties.label_index import open_or_build
 from parties.limits import Limits, server_options
 from parties.measurement import (
@@ -43,6 +45,9 @@ from parties.settings import IdentitySettings, PartySettings
 from parties.signing import SigningKey
 from parties.sources import open_source
 from parties.store import Store
+from parties.transcript import Transcript
+from parties.vertical import VerticalParty
+from parties.vertical_predict import JointPrediction
 from protos import (
     control_pb2,
     control_pb2_grpc,
@@ -76,9 +81,17 @@ class PartyNode:
             if settings.role == "active"
             else None
         )
+        self.key_node = KeyNode(settings, base_dir) if settings.role == "key-node" else None
+        self._closing = contextlib.ExitStack()
+        self.vertical = self._open_vertical() if settings.role in ("active", "passive") else None
+        self.prediction = JointPrediction(settings, base_dir) if settings.role in ("active", "passive") else None
         self.sessions: Sessions
         self.server: grpc.aio.Server
         self.port = 0
+
+    def _open_vertical(self) -> VerticalParty:
+        workers = self._closing.enter_context(workers_of(self.settings, self.base_dir))
+        return VerticalParty(self.settings, self.base_dir, self.store, workers)
 
     # --- measurement role
 
@@ -102,7 +115,7 @@ class PartyNode:
             return None
         if session.state not in ("RUNNING", "DONE") or consumer not in session.members:
             return None
-        return ApprovedJob(session.me.dataset, session.job.privacy.epsilon, session.job.privacy.delta)
+        return ApprovedJob(session.me.dataset, session.job.required_privacy.epsilon, session.job.required_privacy.delta)
 
     def _on_answered(self, consumer: str, request: AggregateOpen) -> None:
         with contextlib.suppress(SessionUnknown):
@@ -141,11 +154,39 @@ class PartyNode:
             "active": {"walr": self._run_walr_active},
             "measurement": {"walr": self._run_walr_measurement},
         }
-        return by_role.get(self.settings.role, {})
+        runs = by_role.get(self.settings.role, {})
+        if self.vertical is not None:
+            runs["taylor"] = self._recorded(self.vertical.run_taylor)
+        if self.prediction is not None:
+            runs["predict"] = self._recorded(self.prediction.run)
+        if self.key_node is not None:
+            runs["taylor"] = self._recorded(self.key_node.run_taylor)
+            runs["predict"] = self._recorded(self.key_node.run_predict)
+        return runs
+
+    def _recorded(self, run: Run) -> Run:
+        """With what the process used, and a transcript of what it received, kept also when the session fails."""
+
+        async def recorded(session: Session) -> dict[str, ParameterValue]:
+            transcript = Transcript()
+            session.channel.on_received = transcript.received
+            try:
+                return await _measured(run)(session)
+            finally:
+                directory = self.settings.output_dir or self.settings.data_dir / "models" / session.id
+                transcript.write(self.base_dir / directory / "transcript.jsonl")
+
+        return recorded
 
     def _check_role(self, job: JobParameters, me: Member) -> None:
-        if self.active is not None:
+        if job.protocol == "walr" and self.active is not None:
             self.active.check(job, me)
+        if job.protocol == "taylor" and self.vertical is not None:
+            self.vertical.check(job, me)
+        if job.protocol == "predict" and self.prediction is not None:
+            self.prediction.check(job, me)
+        if job.protocol in ("taylor", "predict") and self.key_node is not None:
+            self.key_node.check(job, me)
 
     async def start(self) -> None:
         self.sessions = Sessions(
@@ -200,7 +241,18 @@ class PartyNode:
     async def stop(self) -> None:
         await self.sessions.close()
         await self.server.stop(SHUTDOWN_GRACE_S)
+        self._closing.close()
         self.store.close()
+
+
+def _measured(run: Run) -> Run:
+    """What it tells, and what that took."""
+
+    async def measured(session: Session) -> dict[str, ParameterValue]:
+        told = await run(session)
+        return {**told, "peak_memory_mib": peak_memory_mib(), "bytes_sent": session.channel.bytes_sent}
+
+    return measured
 
 
 _SERVICES = ((control_pb2.DESCRIPTOR, "Control"), (exchange_pb2.DESCRIPTOR, "Exchange"))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,7 +40,7 @@ from parties.guard import where
 from parties.jobs import JobParameters
 from parties.limits import Limits
 from parties.link import OpenPeer, Timeouts
-from parties.settings import PartySettings
+from parties.settings import SESSION, PartySettings
 from parties.store import SessionRow, Store
 from protos import control_pb2 as pb
 from protos import errors_pb2
@@ -170,8 +171,8 @@ class Sessions:
             del self._sessions[session]
 
     def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session:
-        if not (proposal.session.isascii() and proposal.session.isprintable() and 0 < len(proposal.session) <= 64):
-            self._refuse("session", "its name is not of 1 to 64 printable characters")
+        if len(proposal.session) > 64 or not re.fullmatch(SESSION, proposal.session):
+            self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
         parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
         members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
         me = members.get(self._settings.name)
@@ -196,12 +197,12 @@ class Sessions:
             self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
         if session.me.role != self._settings.role:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
-        if session.me.dataset not in self._settings.datasets:
+        if session.me.role != "key-node" and session.me.dataset not in self._settings.datasets:
             self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
-        if job.privacy.epsilon > policy.most_epsilon:
+        if job.epsilon > policy.most_epsilon:
             self._refuse(
                 "privacy.epsilon",
-                f"{job.privacy.epsilon:g} is more than its most_epsilon = {policy.most_epsilon:g}",
+                f"{job.epsilon:g} is more than its most_epsilon = {policy.most_epsilon:g}",
             )
 
     def _refuse(self, field_name: str, reason: str) -> None:
@@ -320,11 +321,9 @@ def _last_event(session: Session) -> pb.Event:
 
 def _describe(session: Session) -> str:
     privacy = session.job.privacy
+    epsilon = f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "no differential privacy"
     members = ", ".join(f"{m.name} ({m.role})" for m in session.members.values())
-    return (
-        f"{session.job.protocol} with {members}; dataset {session.me.dataset}; "
-        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
-    )
+    return f"{session.job.protocol} with {members}; dataset {session.me.dataset or '(none)'}; {epsilon}"
 
 
 def _now() -> str:

@@ -13,9 +13,11 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from algorithms.errors import ConfigError
+from parties.sinks import IfExists
 from parties.sources import DatasetSettings
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone
 Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
 
 
@@ -128,6 +130,19 @@ SERVER_OPTIONS = {"population", "unknown_rows", "max_rows_per_person", "consumer
 CONSUMER_OPTIONS = {"features", "missing"}
 
 
+class ScoresSettings(Settings):
+    """Where the active party keeps the scores of new rows."""
+
+    url: str | None = Field(None, min_length=1, repr=False)  # None: scores.csv beside the party's report
+    if_exists: IfExists = "refuse"
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> ScoresSettings:
+        if self.url is None and "if_exists" in self.model_fields_set:
+            raise ValueError("if_exists does nothing without url: scores.csv goes with its report, and is replaced")
+        return self
+
+
 class PartySettings(Settings):
     name: str = Field(pattern=PARTY_NAME)
     role: Literal["active", "passive", "measurement", "key-node"]
@@ -142,6 +157,7 @@ class PartySettings(Settings):
     datasets: dict[str, PartyDatasetSettings] = {}
     populations: dict[str, PopulationSettings] = {}
     compute: ComputeSettings = ComputeSettings()
+    scores: ScoresSettings = ScoresSettings()
 
     @field_validator("peers")
     @classmethod
@@ -154,10 +170,16 @@ class PartySettings(Settings):
     def _nothing_is_set_in_vain(self) -> PartySettings:
         """An option of another role would be read and do nothing."""
         is_server = self.role == "measurement"
-        if not is_server and (self.populations or "least_rows" in self.policy.model_fields_set):
-            raise ValueError("populations and policy.least_rows are options of a measurement server")
+        if self.role != "active" and "scores" in self.model_fields_set:
+            raise ValueError("scores: the active party alone gets any, remove it")
+        if not is_server and "least_rows" in self.policy.model_fields_set:
+            raise ValueError("policy.least_rows is an option of a measurement server")
+        if self.populations and not any(dataset.population for dataset in self.datasets.values()):
+            raise ValueError("populations: no dataset names one, so their budgets do nothing")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
+            if self.role == "active" and dataset.label is not None:  # trained on under label DP
+                in_vain -= {"population", "row_is"}
             if is_server and dataset.person is None:
                 in_vain |= dataset.model_fields_set & {"max_rows_per_person"}
             if dataset.person is not None:
@@ -178,10 +200,12 @@ class PartySettings(Settings):
 
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
-        if self.role == "measurement":
-            for name, dataset in self.datasets.items():
+        for name, dataset in self.datasets.items():
+            if self.role == "measurement":
                 self._check_label_dataset(name, dataset)
-            self._check_units()
+            elif dataset.population is not None:
+                self._check_population(name, dataset)
+        self._check_units()
         return self
 
     def _check_label_dataset(self, name: str, dataset: PartyDatasetSettings) -> None:
@@ -189,11 +213,7 @@ class PartySettings(Settings):
             raise ValueError(f"datasets.{name}.label: a measurement server's dataset needs a label column")
         if dataset.label_kind != "binary":
             raise ValueError(f"datasets.{name}.label_kind: an aggregate needs binary labels")
-        if dataset.population not in self.populations:
-            raise ValueError(
-                f"datasets.{name}.population: {dataset.population!r} is not one of [populations] "
-                f"({', '.join(self.populations) or 'none'}); a population has the budget"
-            )
+        self._check_population(name, dataset)
         if dataset.person and dataset.unknown_rows == "zero":
             raise ValueError(
                 f'datasets.{name}.unknown_rows = "zero" cannot go with a person column: rows that the table does not '
@@ -205,9 +225,16 @@ class PartySettings(Settings):
                 f"datasets.{name}.consumers: {', '.join(strangers) or 'nobody'} is not an active party of [peers]"
             )
 
+    def _check_population(self, name: str, dataset: PartyDatasetSettings) -> None:
+        if dataset.population not in self.populations:
+            raise ValueError(
+                f"datasets.{name}.population: {dataset.population!r} is not one of [populations] "
+                f"({', '.join(self.populations) or 'none'}); a population has the budget"
+            )
+
     def _check_units(self) -> None:
         units: dict[str, set[str]] = {}
-        for dataset in self.datasets.values():
+        for dataset in (d for d in self.datasets.values() if d.population is not None):
             units.setdefault(str(dataset.population), set()).add("person" if dataset.person else "row")
         for population, kinds in units.items():
             if len(kinds) > 1:

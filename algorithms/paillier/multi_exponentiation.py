@@ -26,7 +26,9 @@ IntegerMatrix = npt.NDArray[np.int64]
 # Times of the kernel's operations in products, measured with GMP at 2048 and 3072 bits. They only choose the way.
 SPLIT_PRODUCT = 0.55  # in a group of split residues
 LOOKUP = 0.62  # the same from tables, which lie farther away in memory
+BUCKET = 1.1  # a bucket beyond its elements
 SPLIT = 2.3  # one residue with its inverse
+SPLIT_APART = 3.0  # the same, and its powers of 1 + n on their own
 TABLE_ENTRY = 1.3
 MOST_TABLE_ENTRIES = 2**12  # at a time: they should stay in the processor's cache
 MOST_GROUP = 12
@@ -111,7 +113,7 @@ def signed_bits(exponents: IntegerMatrix) -> int:
 
 def _bucket_cost(rows: int, columns: int, bits: int, windows: int) -> float:
     buckets = sum(1 << (width - 1) for width in _widths(bits, windows))
-    return columns * (rows * windows * SPLIT_PRODUCT + 2 * buckets + bits) + rows * SPLIT
+    return columns * (rows * windows * SPLIT_PRODUCT + BUCKET * buckets + 2 * bits) + rows * SPLIT_APART
 
 
 def _widths(bits: int, windows: int) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from algorithms.errors import ConfigError, DataError, RangeError
+from algorithms.statistics import fields
 from algorithms.statistics.logistic import Floats
 
 ConstantColumns = Literal["error", "drop"]
@@ -36,7 +37,7 @@ class Moments:
         matrix = _matrix(batch)
         if not len(matrix):
             raise DataError("a batch without rows has no moments")
-        _check_finite(matrix, first_row)
+        check_finite(matrix, first_row)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = matrix.mean(axis=0)
             deviations = matrix - mean
@@ -148,7 +149,7 @@ class Standardiser:
         if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
             raise DataError("columns: must be a list of names")
         for field, numbers in (("mean", mean), ("std", std)):
-            if not isinstance(numbers, Mapping) or not all(_is_finite(v) for v in numbers.values()):
+            if not isinstance(numbers, Mapping) or not all(fields.is_number(v) for v in numbers.values()):
                 raise DataError(f"{field}: must map column names to finite numbers")
         if not isinstance(mean, Mapping) or not isinstance(std, Mapping) or set(mean) != set(std):
             raise DataError("mean and std must name the same columns")
@@ -198,7 +199,7 @@ def clip_rows(rows: ArrayLike, norm_bound: float) -> Floats:
     if not 0 < norm_bound < np.inf:
         raise ConfigError(f"norm_bound must be finite and above 0, not {norm_bound}")
     matrix = _matrix(rows)
-    _check_finite(matrix, 0)
+    check_finite(matrix, 0)
     norms = row_norms(matrix)
     factors = np.ones_like(norms)
     np.divide(norm_bound, norms, out=factors, where=norms > norm_bound)
@@ -216,12 +217,8 @@ def _matrix(rows: ArrayLike) -> Floats:
     return matrix
 
 
-def _check_finite(matrix: Floats, first_row: int) -> None:
+def check_finite(matrix: Floats, first_row: int) -> None:
     finite = np.isfinite(matrix)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise DataError(f"row {first_row + row}, column {column}: {matrix[row, column]} is not a finite number")
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))

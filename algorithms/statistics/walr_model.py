@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from algorithms.errors import DataError
+from algorithms.statistics import fields
 from algorithms.statistics.logistic import sigmoid
 from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
@@ -65,29 +65,15 @@ class WALRModel:
         """
         if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
             raise DataError(f"format: not {FORMAT}")
-        standardiser = Standardiser.from_dict(_table(stored, "standardiser"))
-        weights = _table(stored, "weights")
+        standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
+        weights = fields.table(stored, "weights")
         if tuple(weights) != standardiser.kept_columns:
             raise DataError("weights: not one for each kept column, in their order")
-        numbers = [_number(weights, name) for name in weights]
+        numbers = [fields.number(weights, name) for name in weights]
         intercept = stored.get("intercept") is not None
         if intercept:
-            numbers.append(_number(stored, "intercept"))
-        norm_bound = _number(stored, "norm_bound")
+            numbers.append(fields.number(stored, "intercept"))
+        norm_bound = fields.number(stored, "norm_bound")
         if norm_bound <= 0:
             raise DataError("norm_bound: not above 0")
         return cls(standardiser, np.array(numbers), intercept, norm_bound)
-
-
-def _table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = stored.get(name)
-    if not isinstance(value, Mapping):
-        raise DataError(f"{name}: missing or not a table")
-    return value
-
-
-def _number(stored: Mapping[str, Any], name: str) -> float:
-    value = stored.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise DataError(f"{name}: missing or not a finite number")
-    return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from algorithms.errors import DataError, MalformedMessage
+from algorithms.errors import DataError, MalformedMessage, RangeError
 from algorithms.messages import ParameterValue
-from algorithms.privacy.ledger import Receipt
-from algorithms.statistics.walr_model import WALRModel
-from coordinator.report.statement import privacy_statement
+from coordinator.job import Job
+from coordinator.report.kinds import Kind, kind_of
 from coordinator.session import JobSession
+from parties.jobs import COMMON, SECTIONS, JobParameters
+from parties.models import read_json
 from parties.node import VERSION
 
 
@@ -28,13 +28,19 @@ def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[
     """
     content = {
         **_header(session.id, session.job.name, session.job.protocol, session.state),
-        "job": session.job.model_dump(mode="json", exclude_none=True),
+        "job": _job(session.job),
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
         "parties_here": list(parties_here),
-        **_files_here(session.id, out, parties_here),
+        **_files_here(session.id, out, parties_here, kind_of(session.job.protocol)),
     }
     return _complete(content)
+
+
+def _job(job: Job) -> dict[str, Any]:
+    """With every default that its protocol uses."""
+    unused = JobParameters.model_fields.keys() - COMMON - SECTIONS[job.protocol]
+    return job.model_dump(mode="json", exclude_none=True, exclude=set(unused))
 
 
 def content_of_party(directory: Path) -> dict[str, Any]:
@@ -44,18 +50,21 @@ def content_of_party(directory: Path) -> dict[str, Any]:
         DataError: names the file and what is wrong with it.
     """
     path = directory / "report.json"
-    report = read_json(path)
+    report = _read_table(path)
     if "parties" in report:
         raise DataError(f"{path} is a whole job's report, not a party's", hint="its report.html is beside it")
     try:
         name, job = str(report["party"]), dict(report["job"])
-        model = _model(directory)
+        kind = kind_of(str(job["protocol"]))
+        model = _model(directory, kind)
         content = {
             **_header(str(report["session"]), str(report["session"]), str(job["protocol"]), "DONE"),
             "job": nested(job, name),
             "parties": {
-                name: {"role": str(report["role"]), "dataset": "", "summary": report},
-                **_server_named_in(report["privacy"]["receipt"]),
+                name: {"role": str(report["role"]), "dataset": str(report.get("dataset", "")), "summary": report},
+                **{
+                    peer: {"role": role, "dataset": "", "summary": {}} for peer, role in kind.members_in(report).items()
+                },
             },
             "seconds": {},
             "parties_here": [],
@@ -63,14 +72,8 @@ def content_of_party(directory: Path) -> dict[str, Any]:
             "party_reports": {name: report},
         }
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{path} is not the report of an active party") from None
+        raise DataError(f"{path} is not the report of an active party, nor of a passive one") from None
     return _complete(content)
-
-
-def _server_named_in(receipt: str) -> dict[str, Any]:
-    """A party's report names no peer, but the receipt that it holds does."""
-    server = Receipt.from_statement(receipt.encode()).server
-    return {str(server): {"role": "measurement", "dataset": "", "summary": {}}}
 
 
 def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any
 
 def _complete(content: dict[str, Any]) -> dict[str, Any]:
     check_finite(content, "the report")
-    statement = [asdict(section) for section in privacy_statement(content)]
+    statement = [asdict(section) for section in kind_of(content["protocol"]).privacy_statement(content)]
     return {**content, "privacy_statement": statement}
 
 
@@ -130,40 +133,35 @@ def check_finite(value: object, path: str) -> None:
 # --- what parties on this machine wrote for themselves -----------------------------------------------------
 
 
-def _files_here(session: str, out: Path, parties_here: list[str]) -> dict[str, Any]:
+def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind) -> dict[str, Any]:
     reports, found = {}, {}
     for name in parties_here:
         path = out / name / "report.json"
-        report = read_json(path) if path.exists() else {}
+        report = _read_table(path) if path.exists() else {}
         # The directory may hold an earlier run's files.
         if report.get("session") != session:
             continue
         reports[name] = report
-        model = _model(out / name)
+        model = _model(out / name, kind)
         if model is not None:
             found[name] = model
     return {"models": found, "party_reports": reports}
 
 
-def _model(directory: Path) -> dict[str, Any] | None:
+def _model(directory: Path, kind: Kind) -> dict[str, Any] | None:
     path = directory / "model.json"
     if not path.exists():
         return None
-    content = read_json(path)
+    content = _read_table(path)
     try:
-        WALRModel.from_dict(content)
-    except DataError as error:
+        kind.check_model(content)
+    except (DataError, RangeError) as error:
         raise DataError(f"{path}: {error}") from None
     return content
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{path} is not JSON") from None
+def _read_table(path: Path) -> dict[str, Any]:
+    content = read_json(path)
     if not isinstance(content, dict):
         raise DataError(f"{path} is not a table")
     return content

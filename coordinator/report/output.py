@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.report import html
-from coordinator.report.cautions import cautions_of
 from coordinator.report.content import content_of
-from coordinator.report.figures import Figures, figures_of
-from coordinator.report.statement import two_sentences
-from coordinator.report.wording import count, counted, duration, figure
+from coordinator.report.kinds import Kind, kind_of
 from coordinator.session import JobSession
 from parties.models import write_file, write_json
 
@@ -31,22 +27,24 @@ class Written:
 
     def show(self, console: Console) -> None:
         """The report in short."""
-        facts = figures_of(self.content)
-        console.print(_summary_table(facts, self.content))
-        for caution in cautions_of(facts):
+        kind = kind_of(self.content["protocol"])
+        console.print(_table(kind.summary(self.content)))
+        for caution in kind.cautions(self.content):
             console.print(Text.assemble(("! ", "bold yellow"), caution))
-        console.print(Text(two_sentences(facts), style="dim"))
+        console.print(Text(kind.in_short(self.content), style="dim"))
         # A path is for copying: it is neither wrapped nor read as markup.
-        for label, path in self._paths(facts):
+        for label, path in self._paths(kind):
             console.print(Text.assemble((f"{label:<8}", "bold"), str(path)), soft_wrap=True)
 
-    def _paths(self, facts: Figures) -> Iterator[tuple[str, object]]:
+    def _paths(self, kind: Kind) -> Iterator[tuple[str, object]]:
         yield "report", self.html_path
         yield "", self.json_path
-        if facts.active in self.content["models"]:
-            yield "model", self.json_path.parent / facts.active / "model.json"
-        else:
-            yield "model", f"kept by {facts.active}, with its own report"
+        for place, owner in enumerate(kind.owners(self.content)):
+            label = "" if place else "model"
+            if owner in self.content["models"]:
+                yield label, self.json_path.parent / owner / "model.json"
+            else:
+                yield label, f"kept by {owner}, with its own report"
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
@@ -60,31 +58,17 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         MalformedMessage, DataError: a party's summary or file is not what a report can be made of; nothing is written.
     """
     content = content_of(session, out, parties_here)
-    page = html.render(content)
+    page = kind_of(session.job.protocol).render(content)
     written = Written(out / "report.json", out / "report.html", content)
     write_json(written.json_path, content)
     write_file(written.html_path, page.encode())
     return written
 
 
-def _summary_table(facts: Figures, content: Mapping[str, Any]) -> Table:
+def _table(lines: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
-    for label, value in _summary(facts, content):
+    for label, value in lines:
         table.add_row(label, Text(value))
     return table
-
-
-def _summary(facts: Figures, content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    rows, privacy, fit = facts.rows, facts.privacy, facts.fit
-    ended = "converged" if fit.converged else "did not converge"
-    yield "job", f"{content['name']} ({content['session']})"
-    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
-    yield "features", count(rows.features)
-    yield "privacy", f"epsilon {figure(privacy.epsilon)}, delta {figure(privacy.delta)}, {privacy.unit}"
-    yield "noise", f"{figure(privacy.noise_std_of_mean)} in each mean, {figure(privacy.noise_std_of_sum)} in each sum"
-    yield "fit", f"{fit.solver}, {counted(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
-    spent, budget = figure(privacy.spent_epsilon), figure(privacy.budget_epsilon)
-    yield "budget", f"{spent} of {budget} spent on {privacy.population}, {figure(privacy.left_epsilon)} left"
-    yield "time", duration(html.total_seconds(content))

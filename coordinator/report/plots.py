@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from coordinator.report.figures import plain
+from coordinator.report.reading import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ MOST_LABEL_CHARS = 28
 MOST_MARKED_POINTS = 30
 WIDTH_INCHES = 5.2
 FONT_SIZE = 9
+LOG_ODDS = "the log-odds by this much"
 
 # matplotlib wants colours, the page has variables: each of these stands for one, and is exchanged in the SVG.
 INK, MUTED, LINE, POSITIVE, NEGATIVE = "#010101", "#020202", "#030303", "#040404", "#050505"
@@ -41,24 +42,36 @@ class Plot:
     svg: Markup
 
 
-def weights_plot(weights: Mapping[str, float], intercept: float | None) -> Plot:
-    """The largest weights as bars, the largest on top."""
+def weights_plot(
+    weights: Mapping[str, float],
+    intercept: float | None,
+    title: str = "Weights",
+    changes: str = LOG_ODDS,
+    reach: float | None = None,
+) -> Plot:
+    """The largest weights as bars, the largest on top.
+
+    Args:
+        changes: what a weight says. reach: of the axis, where plots are to be compared.
+    """
     largest = sorted(weights, key=lambda name: abs(weights[name]), reverse=True)[:MOST_BARS]
-    figure, axes = _figure(height_inches=0.7 + 0.23 * len(largest))
+    figure, axes = figure_of(height_inches=0.7 + 0.23 * len(largest))
     values = [weights[name] for name in largest]
     axes.barh(range(len(values)), values, color=[POSITIVE if v >= 0 else NEGATIVE for v in values], height=0.66)
     # A feature's name may hold $, which is no formula.
     axes.set_yticks(range(len(values)), [_label(name) for name in largest], parse_math=False)
     axes.invert_yaxis()
+    if reach is not None:
+        axes.set_xlim(-1.05 * reach, 1.05 * reach)
     axes.axvline(0, color=MUTED, linewidth=0.8)
     axes.grid(axis="x", color=LINE, linewidth=0.7)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
-    note = "For standardised features: a step of one standard deviation changes the log-odds by this much."
+    note = f"For standardised features: a step of one standard deviation changes {changes}."
     if len(largest) < len(weights):
         note += f" The {len(largest)} largest of {len(weights)}."
     if intercept is not None:
         note += f" Intercept {intercept:.4g}."
-    return Plot("Weights", note, _svg(figure))
+    return Plot(title, note, svg_of(figure))
 
 
 def objective_plot(history: Sequence[float]) -> Plot | None:
@@ -69,7 +82,7 @@ def objective_plot(history: Sequence[float]) -> Plot | None:
         return None
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _figure(height_inches=2.7)
+    figure, axes = figure_of(height_inches=2.7)
     marker = "o" if len(points) <= MOST_MARKED_POINTS else None
     axes.semilogy(*zip(*points, strict=True), color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -77,7 +90,7 @@ def objective_plot(history: Sequence[float]) -> Plot | None:
     axes.minorticks_off()
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("iteration", color=MUTED)
-    return Plot("Convergence", f"The objective above its least value, {least:.6g}.", _svg(figure))
+    return Plot("Convergence", f"The objective above its least value, {least:.6g}.", svg_of(figure))
 
 
 def _label(name: str) -> str:
@@ -85,7 +98,7 @@ def _label(name: str) -> str:
     return shown if len(shown) <= MOST_LABEL_CHARS else shown[: MOST_LABEL_CHARS - 1] + "…"
 
 
-def _figure(height_inches: float) -> tuple[Figure, Axes]:
+def figure_of(height_inches: float) -> tuple[Figure, Axes]:
     # Imported here: every command and party process imports this package, few draw. No pyplot: it keeps global state.
     from matplotlib.figure import Figure
 
@@ -97,7 +110,7 @@ def _figure(height_inches: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _svg(figure: Figure) -> Markup:
+def svg_of(figure: Figure) -> Markup:
     import matplotlib as mpl
 
     drawn = io.StringIO()

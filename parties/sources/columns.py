@@ -19,9 +19,11 @@ MAX_ID_BYTES = 256
 NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>")
 
 
-def to_texts(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
-    """Ids or persons as a `pyarrow.StringArray` without nulls or empty texts."""
+def to_texts(column: Any, *, name: str, first_row: int, origin: Origin, required: bool = True) -> Any:
+    """Texts as a `pyarrow.StringArray`; one that is missing is refused, or where none is `required`, empty."""
     texts = _as_text(column, name, origin)
+    if not required:
+        return pc.fill_null(texts, "")
     absent = pc.fill_null(pc.equal(pc.binary_length(texts), 0), True)
     if (row := _first(absent)) is not None:
         raise origin.error("the value is missing", row=first_row + row, column=name, hint="give every row its value")
@@ -40,7 +42,7 @@ def _as_text(column: Any, name: str, origin: Origin) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _as_text(column.dictionary_decode(), name, origin)
-    if pa.types.is_null(kind) or _is_text(kind) or _is_whole(kind):
+    if pa.types.is_null(kind) or _is_text(kind) or _is_whole(kind) or pa.types.is_date(kind):
         return column.cast(pa.string())
     what = "floating-point numbers, so that 7 may be written 7.0" if _has_fraction(kind) else f"of the type {kind}"
     raise origin.error(f"its values are {what}", column=name, hint="store it as text or as whole numbers")

@@ -22,7 +22,6 @@ from parties.sources.origin import Origin, near_names, refuse_duplicate_names
 from parties.sources.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
-POSTGRESQL_DRIVERS = ("postgresql", "postgresql+psycopg")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class SqlTable:
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         # Untyped, a column is handed over as the driver returns it: SQLite may keep text among numbers.
         columns = [sa.type_coerce(self.table.c[name], NullType()).label(name) for name in names]
-        with _connected(self.engine, self.origin) as connection, _answering(self.origin):
+        with connected(self.engine, self.origin) as connection, answering(self.origin):
             streaming = connection.execution_options(yield_per=batch_rows)
             for rows in streaming.execute(sa.select(*columns)).partitions():
                 yield pa.RecordBatch.from_arrays([_to_arrow(values) for values in zip(*rows, strict=True)], list(names))
@@ -51,25 +50,25 @@ class SqlTable:
 
 def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> SqlTable:
     """A reader of a table that exists and that the database lets us see."""
-    shown = without_password(url.render_as_string(hide_password=False))
-    schema, name = _table_name(url, Origin(dataset, shown))
-    origin = Origin(dataset, f"table {schema + '.' if schema else ''}{name} of {shown}")
+    schema, name, origin = named_table(url, dataset)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
     else:
-        engine = _postgresql_engine(url, origin)
-    with _connected(engine, origin) as connection, _answering(origin):
+        engine = postgresql_engine(url, origin).execution_options(postgresql_readonly=True)
+    with connected(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
     return SqlTable(engine, table, origin)
 
 
-def _table_name(url: URL, origin: Origin) -> tuple[str | None, str]:
-    named = url.query.get("table")
+def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
+    """The schema, where one is named, the table, and how errors call it."""
+    shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
     if not isinstance(named, str) or not named:
-        raise origin.error("the URL does not name one table", hint="end it with ?table=NAME")
-    schema, dot, name = named.partition(".")
-    return (schema, name) if dot else (None, named)
+        raise Origin(dataset, shown).error("the URL does not name one table", hint="end it with ?table=NAME")
+    first, dot, rest = named.partition(".")
+    schema, name = (first, rest) if dot else (None, named)
+    return schema, name, Origin(dataset, f"table {named} of {shown}")
 
 
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
@@ -80,7 +79,7 @@ def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None
     return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
 
 
-def _postgresql_engine(url: URL, origin: Origin) -> Engine:
+def postgresql_engine(url: URL, origin: Origin) -> Engine:
     options = {key: value for key, value in url.query.items() if key != "table"}
     options.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
     try:
@@ -88,7 +87,7 @@ def _postgresql_engine(url: URL, origin: Origin) -> Engine:
     except ImportError as error:
         raise origin.error("the PostgreSQL driver is not installed", hint="pip install blindfit[postgresql]") from error
     sa.event.listen(engine, "connect", _prepare_session)
-    return engine.execution_options(postgresql_readonly=True)
+    return engine
 
 
 def _prepare_session(connection: Any, _record: object) -> None:
@@ -110,7 +109,7 @@ def _reflect(connection: Connection, schema: str | None, name: str, origin: Orig
 
 
 @contextmanager
-def _connected(engine: Engine, origin: Origin) -> Iterator[Connection]:
+def connected(engine: Engine, origin: Origin) -> Iterator[Connection]:
     try:
         connection = engine.connect()
     except exc.DBAPIError as error:
@@ -145,14 +144,16 @@ def _reason(url: URL, text: str) -> str:
 
 
 @contextmanager
-def _answering(origin: Origin) -> Iterator[None]:
-    """Errors while rows are read, by their class only: the database's text may quote a value."""
+def answering(
+    origin: Origin, doing: str = "return the rows", grant: str = "let this user SELECT from it"
+) -> Iterator[None]:
+    """Errors of the database by their class only: its text may quote a value."""
     try:
         yield
     except exc.DBAPIError as error:
         kind = type(error.orig).__name__
-        hint = "let this user SELECT from it" if kind == "InsufficientPrivilege" else "the database's own log says more"
-        raise origin.error(f"the database could not return the rows ({kind})", hint=hint) from None
+        hint = grant if kind == "InsufficientPrivilege" else "the database's own log says more"
+        raise origin.error(f"the database could not {doing} ({kind})", hint=hint) from None
 
 
 # --- values -----------------------------------------------------------------------------------------

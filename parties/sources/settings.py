@@ -24,6 +24,8 @@ class DatasetSettings(BaseModel):
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number.
         features: The columns to learn from, all of numbers, or "rest": every other column.
+        quasi_identifiers: For record linkage: what a field is called in the job, and the column that has it here. The
+            columns are read as text and are no features.
         missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
             row, or put the column's `mean` in its place (which reads the table twice).
         made_by: The command that makes the file, shown when the file does not exist.
@@ -39,6 +41,7 @@ class DatasetSettings(BaseModel):
     label: ColumnName | None = None
     label_kind: Literal["binary", "number"] = "binary"
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    quasi_identifiers: dict[str, ColumnName] = {}
     missing: Literal["refuse", "drop", "mean"] = "refuse"
     made_by: str | None = None
     batch_rows: int = Field(default=16384, ge=1, le=1 << 20)
@@ -54,9 +57,16 @@ class DatasetSettings(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _records_keep_their_rows(self) -> DatasetSettings:
+        if self.quasi_identifiers and self.missing == "drop":
+            raise ValueError('missing = "drop" cannot go with quasi_identifiers: take "mean"')
+        return self
+
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that are no features: id, and person and label where there are such."""
-        return tuple(name for name in (self.id, self.person, self.label) if name is not None)
+        """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
+        named = (self.id, self.person, self.label, *self.quasi_identifiers.values())
+        return tuple(name for name in named if name is not None)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from algorithms.errors import DataError
 from parties.id_hash import HashKeys, hash_texts
 from parties.sources.columns import refuse_missing, to_labels, to_numbers, to_texts
-from parties.sources.database import POSTGRESQL_DRIVERS, open_table
+from parties.sources.database import open_table
 from parties.sources.files import open_file
 from parties.sources.origin import Origin, Reader, refuse_missing_names
 from parties.sources.settings import DatasetSettings
-from parties.sources.urls import file_of, parse_database_url, without_password
+from parties.sources.urls import KINDS_OF_URL, database_of, file_of, without_password
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -64,22 +64,55 @@ class Source:
         """Changes whenever the content may have; None for databases, which cannot tell."""
         return self._reader.fingerprint()
 
-    def batches(self, *, persons: bool = True, labels: bool = True, features: bool = True) -> Iterator[RowBatch]:
-        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
+    def batches(
+        self,
+        *,
+        persons: bool = True,
+        labels: bool = True,
+        features: bool = True,
+        means: Mapping[str, float] | None = None,
+    ) -> Iterator[RowBatch]:
+        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked.
+
+        Args:
+            means: what `missing = "mean"` puts in place of a missing value; by default the column's own mean.
+        """
         roles = _Roles(
             id=self.settings.id,
             person=self.settings.person if persons else None,
             label=self.settings.label if labels else None,
             features=self.feature_names if features else (),
         )
-        means = self._means(roles.features) if self.settings.missing == "mean" and roles.features else None
+        filled = None
+        if self.settings.missing == "mean" and roles.features:
+            filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
         kept = 0
         for first_row, arrow in self._arrow_batches(roles.names()):
-            batch = self._convert(arrow, first_row, roles, means)
+            batch = self._convert(arrow, first_row, roles, filled)
             kept += len(batch)
             yield batch
         if kept == 0:
             raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+
+    def records(self, fields: Sequence[str]) -> dict[str, list[str]]:
+        """The quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is empty.
+
+        Raises:
+            DataError: the dataset offers no such field.
+        """
+        offered = self.settings.quasi_identifiers
+        if unknown := [field for field in fields if field not in offered]:
+            raise self.origin.error(
+                f"{unknown[0]} is not one of its quasi_identifiers ({', '.join(offered) or 'none'})",
+                hint=f'say which column has it: quasi_identifiers = {{{unknown[0]} = "column"}}',
+            )
+        records: dict[str, list[str]] = {which: [] for which in fields}
+        names = [offered[which] for which in fields]
+        for first_row, arrow in self._arrow_batches(names):
+            for which, name, column in zip(fields, names, arrow.columns, strict=True):
+                texts = to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False)
+                records[which] += texts.to_pylist()
+        return records
 
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
         first_row, size = 1, self.settings.batch_rows
@@ -159,12 +192,9 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
         kind, path = found
         return open_file(kind, (base_dir / path.expanduser()).resolve(), name, settings.made_by)
     shown = without_password(settings.url)
-    url = parse_database_url(settings.url)
-    if url is None or (url.drivername != "sqlite" and url.drivername not in POSTGRESQL_DRIVERS):
-        raise DataError(
-            f"{name}: {shown}: this kind of URL is not known",
-            hint="use csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME",
-        )
+    url = database_of(settings.url)
+    if url is None:
+        raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     return open_table(url, base_dir, name, settings.made_by)
 
 

@@ -8,6 +8,9 @@ from typing import Literal
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+POSTGRESQL_DRIVERS = ("postgresql", "postgresql+psycopg")
+KINDS_OF_URL = "csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"
+
 FileFormat = Literal["csv", "parquet"]
 FORMATS: dict[str, FileFormat] = {"csv": "csv", "parquet": "parquet"}
 
@@ -18,6 +21,12 @@ def parse_database_url(url: str) -> URL | None:
         return make_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is no number
         return None
+
+
+def database_of(url: str) -> URL | None:
+    """The parts of the URL of an SQLite or PostgreSQL table; else None."""
+    parsed = parse_database_url(url)
+    return parsed if parsed and parsed.drivername in ("sqlite", *POSTGRESQL_DRIVERS) else None
 
 
 def without_password(url: str) -> str:

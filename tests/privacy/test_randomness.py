@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.randomness import public_generator, system_uniform
+from algorithms import randomness
+from algorithms.randomness import keyed_normals, keyed_uniform, public_generator, system_uniform
+from tests.privacy.noise_checks import FALSE_ALARM, faults_of_normal
 
 
 def test_system_uniform_is_uniform() -> None:
@@ -37,3 +40,88 @@ def test_parties_on_different_versions_draw_the_same_plan() -> None:
 
 
 PLAN_OF_SEED_1 = [669, 68, 520]
+
+
+# --- keyed randomness ---------------------------------------------------------------------------------
+
+KEY = b"a secret of 32 bytes or of any ."
+
+
+def drawn(key: bytes, purpose: str, m: int = 2**64, count: int = 50) -> list[int]:
+    uniform = keyed_uniform(key, purpose)
+    return [uniform(m) for _ in range(count)]
+
+
+@pytest.mark.parametrize("m", [2, 7, 255, 256, 257, 1000])
+def test_keyed_uniform_is_uniform(m: int) -> None:
+    counts = Counter(drawn(KEY, f"law of {m}", m, 20_000))
+    assert set(counts) <= set(range(m))
+    assert stats.chisquare([counts[value] for value in range(m)]).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("m", [3 << 62, 2**64 + 1, 5 * 2**90, 2**300 - 1])
+def test_keyed_uniform_is_uniform_where_m_is_large(m: int) -> None:
+    scaled = [value / m for value in drawn(KEY, "large", m, 5000)]
+    assert max(scaled) < 1
+    assert stats.kstest(scaled, "uniform").pvalue > FALSE_ALARM
+
+
+def test_keyed_uniform_of_one_is_zero() -> None:
+    assert drawn(KEY, "one", 1, 5) == [0] * 5
+
+
+def test_keyed_uniform_repeats_for_who_has_the_key() -> None:
+    assert drawn(KEY, "noise") == drawn(KEY, "noise")
+
+
+@pytest.mark.parametrize(
+    ("key", "purpose"),
+    [(KEY, "noise2"), (KEY, "nois"), (KEY, ""), (KEY[:-1], ".noise"), (KEY + b"n", "oise"), (b"", "")],
+)
+def test_keys_and_purposes_are_apart(key: bytes, purpose: str) -> None:
+    """Also where key and purpose one after the other are the same octets."""
+    assert not set(drawn(KEY, "noise")) & set(drawn(key, purpose))
+
+
+def test_keyed_uniform_reads_on_in_one_stream() -> None:
+    """9 octets a number of 8 bits: past the first 4096 and every later end, nothing is read twice or left out."""
+    start = b"blindfit keyed randomness v1/" + len(KEY).to_bytes(4, "big") + KEY + b"stream"
+    stream = hashlib.shake_256(start).digest(9 * 5000)
+    expected = [int.from_bytes(stream[i : i + 9], "big") % 256 for i in range(0, len(stream), 9)]
+    assert drawn(KEY, "stream", 256, 5000) == expected
+
+
+def test_values_past_the_last_multiple_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else small numbers would be likelier: 2^72 is 1 more than a multiple of 255, and of 5."""
+
+    class Stream:
+        def __init__(self, _start: bytes) -> None: ...
+
+        def digest(self, size: int) -> bytes:
+            return (b"\xff" * 9 + bytes(8) + b"\x07" + bytes(size))[:size]
+
+    monkeypatch.setattr(randomness.hashlib, "shake_256", Stream)
+    assert keyed_uniform(KEY, "")(255) == 7
+    assert keyed_uniform(KEY, "")(256) == 255
+
+
+def test_keyed_normals_are_standard_normal() -> None:
+    assert faults_of_normal(keyed_normals(KEY, "jitter", 20_000), 1.0) == []
+    assert faults_of_normal(keyed_normals(KEY, "jitter", 20_000), 1.05) != []
+
+
+def test_keyed_normals_repeat_and_are_apart() -> None:
+    first = keyed_normals(KEY, "jitter", 100)
+    assert np.array_equal(first, keyed_normals(KEY, "jitter", 100))
+    assert not np.intersect1d(first, keyed_normals(KEY, "jitter2", 100)).size
+    assert not np.intersect1d(first, keyed_normals(KEY[1:], "jitter", 100)).size
+    assert keyed_normals(KEY, "jitter", 0).shape == (0,)
+
+
+def test_the_largest_draws_are_finite_and_symmetric(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([lambda m: 0, lambda m: m - 1, lambda m: m // 2 - 1, lambda m: m // 2])
+    monkeypatch.setattr(randomness, "keyed_uniform", lambda _key, _purpose: lambda m: next(ends)(m))
+    low, high, below, above = keyed_normals(KEY, "", 4).tolist()
+    assert -9 < low < -8
+    assert (high, above) == pytest.approx((-low, -below), rel=1e-9)
+    assert below < 0 < above < 1e-15

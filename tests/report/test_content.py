@@ -14,7 +14,7 @@ from algorithms.statistics.solvers import FitResult
 from algorithms.statistics.walr_defaults import Feasibility
 from coordinator.report import write
 from coordinator.report.content import nested
-from coordinator.report.figures import figures_of
+from coordinator.report.walr.figures import figures_of
 from parties import active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from algorithms.messages import ParameterValue
 from coordinator.report import write
-from coordinator.report.figures import figures_of
-from coordinator.report.statement import privacy_statement, statement_text, two_sentences
+from coordinator.report.sections import statement_text
+from coordinator.report.walr.figures import figures_of
+from coordinator.report.walr.statement import privacy_statement, two_sentences
 from coordinator.report.wording import duration, size
 from tests.report.conftest import MadeUp
 

@@ -34,6 +34,9 @@ MAY_READ_BUFFERS = {
     "parties/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/paillier/weighted_sums.py",  # our own integers
+    "algorithms/alignment/psi.py",  # our own points
+    "algorithms/alignment/clk.py",  # our own digests
+    "algorithms/protocols/predict.py",  # our own hash of a seed, as long as the rows
 }
 
 

@@ -1,0 +1,200 @@
+"""Keyed Bloom filters of records (cryptographic long-term keys): alike where the records are alike.
+
+A record's quasi-identifiers are normalised and cut into tokens; each token sets `hashes` bits of one filter for the
+whole record, at places that only a holder of the secret can compute.
+
+Source: Schnell, Bachteler, Reiher 2011 (one filter for a record); Schnell, Borgs 2016 (folding).
+Departures: the places of a token are independent, cut from one keyed hash. The usual double hashing, place i at
+h1 + i h2, makes every token an arithmetic progression: there are few of those, they are recognised in a filter without
+the secret, and names were read off in that way (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.messages import ParameterValue
+
+Filters = npt.NDArray[np.uint8]  # (n_records, filter_bits / 8)
+FieldKind = Literal["text", "date"]
+
+SECRET_BYTES = 32
+DEFAULT_HASHES = 15
+MAX_HASHES = 32  # of 16 bits: what one BLAKE2b digest gives
+MIN_FILTER_BITS, MAX_FILTER_BITS = 256, 4096
+BLOCK_RECORDS = 4096  # unpacked at a time, one octet a bit
+DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One quasi-identifier.
+
+    Args:
+        name: of the column, the same at both parties; fields of different names share no token.
+        kind: "text" is cut into bigrams; "date", written YYYY-MM-DD, into digits, each with its place.
+        hashes: bits that each token sets, 1 to 32: the weight of the field.
+    """
+
+    name: str
+    kind: FieldKind = "text"
+    hashes: int = DEFAULT_HASHES
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("a field of the linkage has no name")
+        if self.kind not in get_args(FieldKind):
+            raise ConfigError(f"field {self.name}: kind {self.kind!r} is none of {', '.join(get_args(FieldKind))}")
+        if not 1 <= self.hashes <= MAX_HASHES:
+            raise ConfigError(f"field {self.name}: hashes = {self.hashes} is not between 1 and {MAX_HASHES}")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How records become filters; public, and the same at both parties.
+
+    Args:
+        filter_bits: of a filter as it is sent, a power of two.
+        fold: make filters of twice as many bits and XOR their halves, which blurs how often each bit is set.
+    """
+
+    fields: tuple[Field, ...]
+    filter_bits: int = 1024
+    fold: bool = False
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        if not names:
+            raise ConfigError("the linkage names no field")
+        if len({*names}) < len(names):
+            raise ConfigError("the linkage names a field twice")
+        bits = self.filter_bits
+        if bits & (bits - 1) or not MIN_FILTER_BITS <= bits <= MAX_FILTER_BITS:
+            raise ConfigError(
+                f"filter_bits = {bits} is not a power of two between {MIN_FILTER_BITS} and {MAX_FILTER_BITS}"
+            )
+
+    @property
+    def width_bytes(self) -> int:
+        return self.filter_bits // 8
+
+    def parameters(self) -> dict[str, ParameterValue]:
+        """What both parties must agree on, for the handshake."""
+        fields = tuple(f"{field.name}/{field.kind}/{field.hashes}" for field in self.fields)
+        return {"linkage_fields": fields, "linkage_filter_bits": self.filter_bits, "linkage_fold": self.fold}
+
+
+# --- records to filters -----------------------------------------------------------------------------
+
+
+def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: bytes) -> Filters:
+    """One filter for each record; a record without any value gets an empty one, which is like no other.
+
+    Args:
+        records: a column of texts for each field, all of one length; "" where a value is missing.
+        secret: 32 bytes that both parties hold and nobody else.
+
+    Raises:
+        DataError: a column is missing or of another length, or a date is not written as one; names record and field.
+    """
+    n_records = count_records(records, encoding)
+    filters = np.empty((n_records, encoding.width_bytes), np.uint8)
+    writers = [(_FieldWriter(field, secret), records[field.name]) for field in encoding.fields]
+    for start in range(0, n_records, BLOCK_RECORDS):
+        block = filters[start : start + BLOCK_RECORDS]
+        bits = np.zeros((len(block), encoding.filter_bits << encoding.fold), np.bool_)
+        for writer, column in writers:
+            writer.write(column[start : start + BLOCK_RECORDS], bits, first_record=start)
+        if encoding.fold:
+            bits = bits[:, : encoding.filter_bits] ^ bits[:, encoding.filter_bits :]
+        block[:] = np.packbits(bits, axis=1)
+    return filters
+
+
+def count_records(records: Mapping[str, Sequence[str]], encoding: Encoding) -> int:
+    """Raises:
+    DataError: a column is missing, or they are not of one length, or they are empty.
+    """
+    for field in encoding.fields:
+        if field.name not in records:
+            raise DataError(f"the linkage needs a column {field.name}, which these records do not have")
+    lengths = {field.name: len(records[field.name]) for field in encoding.fields}
+    if len({*lengths.values()}) > 1:
+        raise DataError(f"the columns of the linkage are not of one length: {lengths}")
+    n_records = lengths[encoding.fields[0].name]
+    if n_records == 0:
+        raise DataError("there are no records to link")
+    return n_records
+
+
+class _FieldWriter:
+    """Sets the bits of one field; every token is hashed once, however many records have it."""
+
+    def __init__(self, field: Field, secret: bytes) -> None:
+        if len(secret) != SECRET_BYTES:
+            raise ConfigError(f"the secret of a linkage has {SECRET_BYTES} bytes, not {len(secret)}")
+        self._field = field
+        self._key = hashlib.blake2b(field.name.encode(), key=secret, person=b"blindfit field").digest()
+        self._index: dict[str, int] = {}
+        self._digests = bytearray()
+
+    def write(self, values: Sequence[str], bits: npt.NDArray[np.bool_], *, first_record: int) -> None:
+        tokens = [self._tokens(value, first_record + i) for i, value in enumerate(values)]
+        records = np.repeat(np.arange(len(tokens)), [len(of_record) for of_record in tokens])
+        indices = [self._index_of(token) for of_record in tokens for token in of_record]
+        # Both are powers of two, so that the remainder is uniform.
+        places = np.frombuffer(bytes(self._digests), "<u2").reshape(-1, MAX_HASHES) % bits.shape[1]
+        bits[records[:, None], places[indices, : self._field.hashes]] = True
+
+    def _tokens(self, value: str, record: int) -> list[str]:
+        if self._field.kind == "text":
+            return bigrams(normalised(value))
+        try:
+            return date_tokens(value)
+        except DataError as bad:
+            raise DataError(f"{self._field.name}, record {record + 1}: {bad}", hint=bad.hint) from None
+
+    def _index_of(self, token: str) -> int:
+        index = self._index.setdefault(token, len(self._index))
+        if index * 2 * MAX_HASHES == len(self._digests):
+            self._digests += hashlib.blake2b(token.encode(), key=self._key).digest()
+        return index
+
+
+# --- values to tokens -------------------------------------------------------------------------------
+
+
+def normalised(text: str) -> str:
+    """Letters and digits alone: no case, accents, spaces or punctuation."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if character.isalnum())
+
+
+def bigrams(text: str) -> list[str]:
+    """The pairs of neighbours in the text between two marks, so that both ends count; none of an empty text."""
+    padded = f"_{text}_" if text else ""
+    return [padded[i : i + 2] for i in range(len(padded) - 1)]
+
+
+def date_tokens(date: str) -> list[str]:
+    """Each digit of YYYYMMDD with its place; none of an empty date. The day may be one that no month has.
+
+    Raises:
+        DataError: not written YYYY-MM-DD or YYYYMMDD.
+    """
+    stripped = date.strip()
+    if not stripped:
+        return []
+    written = DATE.fullmatch(stripped)
+    if written is None:
+        raise DataError("is not a date written YYYY-MM-DD", hint="write all dates so, and leave missing ones empty")
+    return [f"{place}:{digit}" for place, digit in enumerate("".join(written.groups()))]

@@ -1,0 +1,186 @@
+"""Errors of linkage: how many there probably are, and what they do to a model.
+
+Estimated by the key node, which has no truth, from the similarities alone:
+
+    wrong     A record without a partner is matched when a stranger without a partner is alike enough. Each record i has
+              k_i strangers that are: the pairs above the threshold, its match left out. With W wrong matches, a share
+              u_B = (n_B - M + W) / n_B of the second party's records has no partner, so the first party's
+              n_A - M + W such records give W = (n_A - M + W) mean_i [1 - (1 - u_B)^k_i]; likewise from the second
+              party's side, and the smaller of the two. A wrong match hides one of the k_i.
+              `wrong_least` takes W = 0 on the right hand side, `wrong_most` solves the equation.
+              Assumes: who has a partner is not alike to more or fewer strangers than who has none; nobody is in one
+              register twice.
+    missed    With near and far the right matches in the lower and upper half of [threshold, 1], the interval of the
+              same width below the threshold has near^2 / far: as much emptier than the lower half as that is than the
+              upper. Pairs that are still less alike are not counted.
+              Assumes: that decline, which holds roughly where errors are few.
+
+Where wrong_most is far from wrong_least, the threshold is too low for so few partners, and neither is a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.alignment.matching import Indices, Pairs, non_matches
+from algorithms.errors import DataError
+from algorithms.statistics.logistic import Floats, as_rows, sigmoid, weighted_aggregate
+from algorithms.statistics.metrics import log_loss
+from algorithms.statistics.solvers import SolverSettings, fit
+
+SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
+
+
+# --- how many errors --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedErrors:
+    """Numbers of matches; see the top of this file for what they assume."""
+
+    n_matches: int
+    wrong_least: float
+    wrong_most: float
+    missed: float
+
+    @property
+    def wrong_share(self) -> tuple[float, float]:
+        """Of the matches, at least and at most."""
+        return self.wrong_least / max(self.n_matches, 1), self.wrong_most / max(self.n_matches, 1)
+
+    @property
+    def missed_share(self) -> float:
+        """Of all true pairs."""
+        true_pairs = self.n_matches - self.wrong_least + self.missed
+        return self.missed / true_pairs if true_pairs > 0 else 0.0
+
+
+def expected_errors(pairs: Pairs, matches: Pairs, sizes: tuple[int, int], threshold: float) -> ExpectedErrors:
+    """
+    Args:
+        pairs: all that are alike by at least the threshold, or more.
+        matches: those of them that were assigned.
+        sizes: how many records the two parties have.
+    """
+    n_matches = len(matches)
+    others = non_matches(pairs.where(pairs.similarity >= threshold), matches, sizes[0])
+    strangers = np.bincount(others.first, minlength=sizes[0]), np.bincount(others.second, minlength=sizes[1])
+    least = wrong = _wrong(0.0, strangers, n_matches)
+    for _ in range(1000):  # it only grows, up to the number of matches
+        before, wrong = wrong, _wrong(wrong, strangers, n_matches)
+        if wrong - before < 0.01:
+            break
+    return ExpectedErrors(n_matches, least, wrong, _missed(matches, least, threshold, min(sizes) - n_matches))
+
+
+def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> float:
+    """The right hand side of the equation for W."""
+    sizes = [len(of_party) for of_party in strangers]
+    lone = [size - n_matches + wrong for size in sizes]
+    found = []
+    for of_party, size, mine, theirs in zip(strangers, sizes, lone, reversed(lone), strict=True):
+        other_size = sum(sizes) - size
+        share = theirs / other_size
+        found.append(mine * (float((1 - (1 - share) ** of_party).sum()) + wrong * share) / size)
+    return min(*found, float(n_matches))
+
+
+def _missed(matches: Pairs, wrong: float, threshold: float, most: int) -> float:
+    """Wrong matches are taken to lie in the lower half. At most as many as have no match."""
+    upper = matches.similarity >= (threshold + 1) / 2
+    near, far = max(float((~upper).sum()) - wrong, 0.0), float(upper.sum())
+    return min(near * near / far, most + wrong) if far else most + wrong
+
+
+# --- what errors do ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RefitResult:
+    """A model fitted with a share of wrong matches, against the one without; means over repeats.
+
+    Args:
+        wrong_share: of the rows, whose second party's features are another row's.
+        log_loss: on the rows as they truly belong together.
+        log_loss_spread: standard deviation over repeats.
+        weight_change: norm of the difference of the weights over the norm of the right ones.
+        second_party_weights: norm of the second party's weights over that of the right ones: errors shrink it.
+    """
+
+    wrong_share: float
+    log_loss: float
+    log_loss_spread: float
+    weight_change: float
+    second_party_weights: float
+
+
+def refit_with_wrong_matches(
+    first: Floats,
+    second: Floats,
+    labels: Indices,
+    generator: np.random.Generator,
+    *,
+    shares: Sequence[float] = SHARES,
+    repeats: int = 5,
+    l2: float = 1e-3,
+) -> list[RefitResult]:
+    """Logistic regression on rows that belong together, again and again with some of them torn apart.
+
+    For a demo, where one machine holds both parties' rows; wrong matches are drawn among the given rows.
+
+    Args:
+        first, second: (n, k_first) and (n, k_second) features, standardised; row i of both is one person.
+        labels: (n,) 0 or 1.
+        generator: draws which rows are torn apart.
+
+    Raises:
+        DataError: the three are not of one length.
+    """
+    n_rows = len(labels)
+    if not len(first) == len(second) == n_rows:
+        raise DataError(f"{len(first)} and {len(second)} rows of features and {n_rows} labels do not belong together")
+    right = _fit(first, second, labels, l2)
+    results = []
+    for share in shares:
+        count = round(share * n_rows)
+        fits = [
+            _fit(first, second[_torn(n_rows, count, generator)], labels, l2) for _ in range(repeats if count else 1)
+        ]
+        results.append(_compared(share, fits, right, (first, second, labels)))
+    return results
+
+
+def _torn(n_rows: int, count: int, generator: np.random.Generator) -> Indices:
+    """The rows in place, but for `count` drawn ones, each of which gets another one's (none moves if it is one)."""
+    rows = np.arange(n_rows)
+    drawn = generator.permutation(n_rows)[:count]
+    rows[drawn] = np.roll(drawn, 1)
+    return rows
+
+
+def _design(first: Floats, second: Floats) -> Floats:
+    return np.column_stack([first, second, np.ones(len(first))])
+
+
+def _fit(first: Floats, second: Floats, labels: Indices, l2: float) -> Floats:
+    rows = as_rows(_design(first, second))
+    return fit(rows, weighted_aggregate(rows, labels), SolverSettings(l2=l2)).weights
+
+
+def _compared(
+    share: float, fits: Sequence[Floats], right: Floats, truth: tuple[Floats, Floats, Indices]
+) -> RefitResult:
+    first, second, labels = truth
+    design, block = _design(first, second), slice(first.shape[1], first.shape[1] + second.shape[1])
+    losses = [log_loss(labels, sigmoid(design @ weights)) for weights in fits]
+    norm = np.linalg.norm
+    return RefitResult(
+        wrong_share=share,
+        log_loss=float(np.mean(losses)),
+        log_loss_spread=float(np.std(losses)),
+        weight_change=float(np.mean([norm(weights - right) / norm(right) for weights in fits])),
+        second_party_weights=float(np.mean([norm(weights[block]) / norm(right[block]) for weights in fits])),
+    )

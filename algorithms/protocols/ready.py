@@ -1,0 +1,52 @@
+"""Ready: before a vertical training each data party says how wide it is and what it found unsafe in its own rows.
+
+Source: our own; what a gradient gives away depends on widths, and on checks that a party makes on its own columns.
+Model: semi-honest.
+
+    step  who         does                                                      sends
+    1     each P_i    checks its own rows against the batches                   Ready to every other
+    2     each        the widths of all, in the chain's order                   --
+
+Departures: none.
+Learns: every party, the number of columns of every other, and which unsafe options its operator allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from algorithms.errors import MalformedMessage
+from algorithms.messages import Channel, Integer, Text, Texts
+
+MOST_COLUMNS = 2**16
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    columns: Integer  # of the party's block, the intercept included; 0 at a key node
+    unsafe: Texts  # flags that its operator allowed and that its rows needed
+    checkpoint: Text = ""  # of a job that is resumed: the epoch it can go on from
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def step_2_check(ready: Ready, *, sender: str) -> Ready:
+    if not 0 <= ready.columns <= MOST_COLUMNS or len(ready.unsafe) > 64:
+        raise MalformedMessage(culprit=sender, field="columns", reason="is out of range")
+    return ready
+
+
+# --- role ----------------------------------------------------------------------------------------
+
+
+async def run_party(mine: Ready, me: str, others: Sequence[str], channel: Channel) -> Mapping[str, Ready]:
+    """What every party said, this one included."""
+    for other in others:
+        await channel.send(other, mine)
+    told = {other: step_2_check(await channel.receive(other, Ready), sender=other) for other in others}
+    return {me: mine, **told}

@@ -1,0 +1,243 @@
+"""What gradients would give away, checked before a training: by each party on its own columns, by the pre-flight on
+what is public.
+
+A party sees X_S^T w of each batch S: k numbers about s residuals, -b y + n + 2 a z of others. Every rule keeps k small
+beside s, as a whole or row by row, or keeps what is seen from being exact. docs/gradients.md has the attacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from algorithms.errors import DataError, RangeError
+from algorithms.statistics.taylor import label_bits, leverages
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+Flag = Literal["no-jitter", "no-gradient-noise", "reshuffled-batches", "leverage", "label-bits", "small-hold-out"]
+
+# At leverage h and jitter .25 an otherwise unknown label is guessed right with probability
+# Phi(h / sqrt(h (1 - h) + h / 4)): .69 at .25, .79 at .5, .89 at .75, .98 at 1.
+MOST_LEVERAGE = 0.5
+# Lattices need nearly as many bits of equations as there are labels; a quarter leaves them none to find.
+MOST_BITS_PER_ROW = 1 / 4
+# k columns show k / s of the residuals' variance: a quarter is AUC .76 on labels that nothing else tells, and 4 k
+# rows are what label bits ask for as well (4.6 k at jitter .25).
+LEAST_ROWS_PER_COLUMN = 4
+# In units of the features, on a batch's sum. After 50 epochs a partner of 20 columns has at most 22 bits about a binary
+# column of 128 rows that tells the label in 19 of 20; with a tenth of it 79, with a hundredth more than all.
+LEAST_NOISE = 1.0
+# A column of v values on s rows has at most s log2(v) bits; 16 values are 4 a row, past what 20 columns give away.
+NARROW_VALUES = 16
+# Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node.
+LEAST_HOLD_OUT_ROWS = 11
+# Two rows that are alone in a direction have leverage .5 each, however short they are, and a little more from the
+# others: without slack they would be shortened to nothing. (.80 in place of .79.)
+SLACK = 0.02
+ALONE = 1e-9  # 1 - leverage below this is float error
+MOST_ROUNDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What is unsafe.
+
+    Attributes:
+        rule: the check that found it.
+        text: one line: what is unsafe, and what to do. No id, no value of a column.
+        flag: of taylor.unsafe, which allows it.
+    """
+
+    rule: str
+    text: str
+    flag: Flag
+
+
+# --- a party's own rows -------------------------------------------------------------------------------------
+
+
+def check_leverage(
+    columns: Floats, batches: Sequence[Rows], *, most: float = MOST_LEVERAGE, match_rate: float = 1.0
+) -> list[Leak]:
+    """A leak for each batch in which a row stands out, so that the party reads its residual.
+
+    Args:
+        columns: (n, k) of this party, as it trains on them.
+        match_rate: the share of rows that count (a mask hides which): the others do not hide a row.
+    """
+    leaks = []
+    for number, batch in enumerate(batches):
+        found = _effective(leverages(columns[batch]), match_rate)
+        out = int((found > most + SLACK).sum())
+        if out:
+            worst = int(found.argmax())
+            leaks.append(
+                Leak(
+                    "leverage",
+                    f"batch {number + 1}: {out} rows stand out in this party's columns, most of all row {worst + 1}"
+                    f" (leverage {found[worst]:.2f}, at most {most:g}), so that gradients would tell its label or"
+                    " score: shorten them, leave out rare values, or take larger batches",
+                    "leverage",
+                )
+            )
+    return leaks
+
+
+def _effective(found: Floats, match_rate: float) -> Floats:
+    """Leverage when the other rows' x x^T counts only in part: q / (q + rate), q = h / (1 - h)."""
+    if not 0 < match_rate <= 1:
+        raise RangeError(f"match_rate must be above 0 and at most 1, not {match_rate}")
+    return np.asarray(found / (found + match_rate * np.maximum(1 - found, 0.0) + (found == 0)))
+
+
+def shorten_rows(
+    columns: Floats, batches: Sequence[Rows], *, most: float = MOST_LEVERAGE, match_rate: float = 1.0
+) -> tuple[Floats, int]:
+    """The columns with every row that stands out in its batch shortened until it no longer does; how many were.
+
+    Such a row keeps its direction; one that is alone in a direction becomes 0. It looks at this party's columns alone,
+    so it tells nothing of labels.
+
+    Raises:
+        DataError: a batch has too few rows for so many columns: all of them stand out.
+
+    Source: Cohen, Lee, Musco, Musco, Peng, Sidford 2015 (arXiv 1408.5099), Theorem 2: at most k / most rows need it.
+        Bounded influence, as in Mallows' regression.
+    """
+    short = columns.copy()
+    for number, batch in enumerate(batches):
+        factors = _factors(columns[batch], most, match_rate)
+        if factors is None:
+            raise DataError(
+                f"batch {number + 1} has {len(batch)} rows, too few for {columns.shape[1]} columns: all stand out",
+                hint="take larger batches, or fewer columns",
+            )
+        short[batch] *= factors[:, None]
+    return short, int((short != columns).any(axis=1).sum())
+
+
+def _factors(columns: Floats, most: float, match_rate: float) -> Floats | None:
+    """(rows,) from 0 to 1; None where there are none that are not nearly 0.
+
+    A row of q = h / (1 - h) that is made c times as long has c^2 q. Each that stands out goes to the limit, again and
+    again, because shortening one makes others stand out.
+    """
+    limit = most * match_rate / (1 - most)  # of q
+    factors = np.ones(len(columns))
+    for _ in range(MOST_ROUNDS):
+        found = leverages(columns * factors[:, None])
+        out = _effective(found, match_rate) > most + SLACK
+        if not out.any():
+            return factors
+        rest = 1 - found[out]
+        alone = rest < ALONE
+        if not alone.any() and found.sum() > len(columns) * limit / (1 + limit):  # their sum is the rank
+            return None
+        factors[out] *= np.where(alone, 0.0, np.sqrt(limit * np.maximum(rest, 0.0) / np.maximum(found[out], ALONE)))
+    return None
+
+
+def narrow_columns(columns: Floats) -> int:
+    """How many columns have so few distinct values that a lattice could read them."""
+    return sum(len(np.unique(column)) <= NARROW_VALUES for column in columns.T)
+
+
+def check_noise(noise_std: float, narrow: int, *, least: float = LEAST_NOISE) -> list[Leak]:
+    """Of the key node's noise on each coordinate of a batch's sum, beside a party's `narrow` columns."""
+    if noise_std >= least or (noise_std > 0 and not narrow):
+        return []
+    columns = f"{narrow} columns of few values" if narrow else "a column of few values"
+    return [
+        Leak(
+            "gradient noise",
+            f"with noise of {noise_std:g} a partner could read {columns} from differences of gradients:"
+            f" set taylor.gradient_noise to {least:g} or more",
+            "no-gradient-noise",
+        )
+    ]
+
+
+# --- what is public -----------------------------------------------------------------------------------------
+
+
+def check_label_bits(n_columns: int, batch_rows: int, jitter: float) -> list[Leak]:
+    """`n_columns` of all passive parties together, who may put what they see together; the smallest batch."""
+    if jitter <= 0:
+        return [
+            Leak(
+                "label bits",
+                "without jitter the first gradients give away every label of a batch: set taylor.jitter, such as 0.25",
+                "no-jitter",
+            )
+        ]
+    bits, most = label_bits(n_columns, jitter), batch_rows * MOST_BITS_PER_ROW
+    if bits <= most:
+        return []
+    needed = math.ceil(bits / MOST_BITS_PER_ROW)
+    return [
+        Leak(
+            "label bits",
+            f"{n_columns} passive columns give away up to {bits:.0f} bits about the labels of a batch of {batch_rows}"
+            f" rows (at most {most:.0f}): take batches of at least {needed} rows, or a larger taylor.jitter",
+            "label-bits",
+        )
+    ]
+
+
+def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
+    """AUC of the best linear guess, from one kept batch, at labels that nothing else tells; .5 is a coin.
+
+    Label and noise project on n_columns of batch_rows dimensions: the guess of row i has mean h y_i and variance
+    h (1 - h) + 4 jitter^2 h, with h = n_columns / batch_rows.
+    """
+    h = min(1.0, n_columns / batch_rows)
+    variance = h * (1 - h) + 4 * jitter**2 * h
+    return float(ndtr(math.sqrt(2) * h / math.sqrt(variance))) if variance else 1.0 if h else 0.5
+
+
+def check_batches(kept: bool, label_dp: bool) -> list[Leak]:
+    """Batches that are drawn anew give new equations in the same labels every epoch; jitter does not help then."""
+    if kept or label_dp:
+        return []
+    return [
+        Leak(
+            "batches",
+            "batches that are shuffled again every epoch give away the labels: keep them, or set privacy.epsilon",
+            "reshuffled-batches",
+        )
+    ]
+
+
+def check_rows_against_features(batch_rows: int, n_columns: int) -> list[Leak]:
+    """Of one party: with nearly as many columns as rows its gradient is the residuals themselves."""
+    if batch_rows >= LEAST_ROWS_PER_COLUMN * n_columns:
+        return []
+    return [
+        Leak(
+            "rows against features",
+            f"{n_columns} columns of one party are too many for a batch of {batch_rows} rows: take batches of at least"
+            f" {LEAST_ROWS_PER_COLUMN * n_columns} rows, or fewer columns",
+            "leverage",
+        )
+    ]
+
+
+def check_hold_out(rows: int) -> list[Leak]:
+    """The key node reads the loss of the hold-out rows in every epoch; 0 rows have none."""
+    if rows == 0 or rows >= LEAST_HOLD_OUT_ROWS:
+        return []
+    return [
+        Leak(
+            "hold-out",
+            f"the key node would see the loss of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS}):"
+            " take a larger taylor.validation_fraction, or 0",
+            "small-hold-out",
+        )
+    ]

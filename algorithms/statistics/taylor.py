@@ -1,0 +1,194 @@
+"""The Taylor loss: a quadratic in the score, so that its gradient is linear in what is encrypted.
+
+    loss_i = c_i - b y_i z_i + a z_i^2          gradient of loss_i in z_i: 2 a z_i - b y_i   (the residual)
+
+    logistic  y in {-1, 1}: log(1 + e^-yz) = log 2 - yz/2 + z^2/8 + O(z^4)     c = log 2, b = 1/2, a = 1/8
+    linear    (z - y)^2 / 2, exactly                                          c = y^2/2, b = 1,   a = 1/2
+
+Source: Hardy et al. 2017 (arXiv 1711.10677), equations 4 to 6.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import DataError, RangeError
+
+Floats = npt.NDArray[np.float64]
+Model = Literal["logistic", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaylorLoss:
+    """a and b of the table above."""
+
+    model: Model
+    square: float
+    cross: float
+
+    def constants(self, y: Floats) -> Floats:
+        """c_i of each row."""
+        return np.full(len(y), math.log(2)) if self.model == "logistic" else y * y / 2
+
+    def value(self, scores: Floats, y: Floats, row_weights: Floats | None = None) -> float:
+        """The mean over the rows of weight x loss; (n,) each."""
+        losses = self.constants(y) - self.cross * y * scores + self.square * scores**2
+        return float(np.mean(losses if row_weights is None else row_weights * losses))
+
+
+LOSSES: dict[str, TaylorLoss] = {
+    "logistic": TaylorLoss("logistic", 1 / 8, 1 / 2),
+    "linear": TaylorLoss("linear", 1 / 2, 1.0),
+}
+
+
+def signed_labels(labels: Floats) -> Floats:
+    """{0, 1} or {-1, 1} -> {-1, 1}.
+
+    Raises:
+        DataError: other labels, or only one class.
+    """
+    found = set(np.unique(labels).tolist())
+    if not found <= {0.0, 1.0} and not found <= {-1.0, 1.0}:
+        raise DataError("logistic regression needs labels 0 and 1 (or -1 and 1)", hint='model = "linear" takes others')
+    if len(found) < 2:
+        raise DataError("every label is the same: there is nothing to learn")
+    return np.where(labels > 0, 1.0, -1.0)
+
+
+# --- learning ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OptimiserSettings:
+    """How a gradient moves the weights.
+
+    Attributes:
+        schedule: the rate in epoch t (from 0): constant; inverse, rate / (1 + decay t); exponential, rate e^(-decay t).
+        optimiser: sgd; momentum (heavy ball: a part of the last move is made again); sag, the mean of the newest
+            gradient of every batch (Schmidt, Le Roux, Bach 2017), which the paper uses.
+    """
+
+    learning_rate: float = 0.15
+    schedule: Literal["constant", "inverse", "exponential"] = "inverse"
+    decay: float = 0.1
+    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"
+    momentum: float = 0.9
+    l2: float = 0.01
+    l1: float = 0.0
+
+    @property
+    def momentum_of(self) -> float:
+        """The part of the last move that is made again."""
+        return self.momentum if self.optimiser == "momentum" else 0.0
+
+    def rate(self, epoch: int) -> float:
+        if self.schedule == "inverse":
+            return self.learning_rate / (1 + self.decay * epoch)
+        return self.learning_rate * (math.exp(-self.decay * epoch) if self.schedule == "exponential" else 1.0)
+
+
+@dataclass(slots=True, repr=False)
+class Optimiser:
+    """One party's weights and what its optimiser remembers.
+
+    Attributes:
+        weights: (k,); with `intercept`, the last one is the intercept, which no penalty pulls.
+    """
+
+    settings: OptimiserSettings
+    weights: Floats
+    intercept: bool
+    n_batches: int
+    velocity: Floats = field(init=False)  # the last move, for momentum
+    kept: Floats = field(init=False)  # (batches, k), for sag
+    seen: npt.NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.velocity = np.zeros_like(self.weights)
+        self.kept = np.zeros((self.n_batches if self.settings.optimiser == "sag" else 0, len(self.weights)))
+        self.seen = np.zeros(len(self.kept), np.bool_)
+
+    def step(self, gradient: Floats, epoch: int, batch: int) -> None:
+        """theta <- theta - rate (gradient + l2 theta), then the soft threshold of l1.
+
+        Raises:
+            RangeError: the weights left the range of numbers: the rate is too large.
+        """
+        rate = self.settings.rate(epoch)
+        penalised = np.ones(len(self.weights))
+        if self.intercept:
+            penalised[-1] = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            direction = self._direction(gradient, batch) + self.settings.l2 * penalised * self.weights
+            moved = self.weights - rate * direction + self.settings.momentum_of * self.velocity
+        if not np.isfinite(moved).all():
+            raise RangeError("the weights grow without end", hint="lower taylor.learning_rate")
+        threshold = rate * self.settings.l1 * penalised
+        before, self.weights = self.weights, np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
+        self.velocity = self.weights - before
+
+    def _direction(self, gradient: Floats, batch: int) -> Floats:
+        if self.settings.optimiser == "sag":
+            self.kept[batch], self.seen[batch] = gradient, True
+            return np.asarray(self.kept[self.seen].mean(axis=0))
+        return gradient
+
+    def state(self) -> dict[str, Floats]:
+        """What a checkpoint keeps."""
+        return {
+            "weights": self.weights,
+            "velocity": self.velocity,
+            "kept": self.kept.copy(),  # the next step changes it in place
+            "seen": self.seen.astype(np.float64),
+        }
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.weights, self.velocity, self.kept = state["weights"], state["velocity"], state["kept"]
+        self.seen = state["seen"] > 0
+
+
+class Patience:
+    """Says when to stop: the loss has not fallen by `tolerance` below its best for `patience` epochs."""
+
+    def __init__(self, patience: int, tolerance: float) -> None:
+        self.patience, self.tolerance = patience, tolerance
+        self.losses: list[float] = []
+
+    def goes_on(self, loss: float) -> bool:
+        """Takes the loss of one more epoch."""
+        self.losses.append(loss)
+        best = math.inf
+        since = 0
+        for value in self.losses:
+            since = 0 if value < best - self.tolerance else since + 1
+            best = min(best, value)
+        return self.patience == 0 or since < self.patience
+
+
+# --- what a gradient gives away ---------------------------------------------------------------------
+
+
+def leverages(columns: Floats) -> Floats:
+    """x_i^T (X^T X)^+ x_i of every row of one batch: how nearly a party's own columns single out the row; (rows,)."""
+    q, r = np.linalg.qr(columns)
+    rank = np.abs(np.diag(r)) > 1e-10 * max(1.0, float(np.abs(r).max(initial=0.0)))
+    if not rank.all():  # dependent columns: an orthonormal base of what they span
+        u, s, _ = np.linalg.svd(columns, full_matrices=False)
+        q = u[:, s > 1e-10 * max(1.0, float(s.max(initial=0.0)))]
+    return np.asarray(np.einsum("ij,ij->i", q, q))
+
+
+def label_bits(n_columns: int, jitter: float) -> float:
+    """A bound on the bits about its labels that one kept batch gives away under jitter of standard deviation nu.
+
+    The columns project -y/2 + n on n_columns dimensions: a Gaussian channel of power 1/4 and noise nu^2 in each.
+    """
+    if jitter <= 0:
+        return math.inf
+    return n_columns / 2 * math.log2(1 + 1 / (4 * jitter**2))

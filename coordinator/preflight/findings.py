@@ -1,0 +1,55 @@
+"""What a pre-flight finds, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from algorithms.errors import BlindfitError
+from coordinator.report.wording import duration
+
+Level = Literal["ok", "note", "warning", "refuses"]
+SLOW_LINK_BYTES_PER_S = 100e6 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Level
+    about: str
+    text: str
+
+    @property
+    def refuses(self) -> bool:
+        return self.level == "refuses"
+
+
+def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """The findings so far, and the error that ended them as the last."""
+    try:
+        yield from checks()
+    except BlindfitError as error:
+        yield Finding("refuses", about, f"{error}" + (f" ({error.hint})" if error.hint else ""))
+
+
+def on_the_wire(n_bytes: float) -> str:
+    return f"about {n_bytes / 1e6:,.1f} MB to send: {duration(n_bytes / SLOW_LINK_BYTES_PER_S)} at 100 Mbit/s"
+
+
+_MARKS = {
+    "ok": "[green]ok[/]",
+    "note": "[cyan]note[/]",
+    "warning": "[yellow]warning[/]",
+    "refuses": "[bold red]refuses[/]",
+}
+
+
+def show(findings: Iterable[Finding], console: Console) -> None:
+    table = Table.grid(padding=(0, 2))
+    for finding in findings:
+        table.add_row(_MARKS[finding.level], f"[bold]{finding.about}[/]", escape(finding.text))
+    console.print(table)

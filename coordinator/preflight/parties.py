@@ -1,0 +1,103 @@
+"""What every protocol asks of a party: its policy and its budget, or, where only its address is known, who it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from algorithms.errors import BlindfitError, BudgetExhausted
+from algorithms.privacy import ledger as book
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.ledger import Budget
+from coordinator.job import Job
+from coordinator.jobs import addresses_of, coordinator_identity
+from coordinator.launcher import party_settings
+from coordinator.preflight.findings import Finding
+from parties import identity
+from parties.settings import PartyDatasetSettings, PartySettings
+from parties.sources import Source, open_source
+from parties.store import Store
+from protos import control_pb2, control_pb2_grpc
+
+
+@dataclass(frozen=True)
+class PartyHere:
+    """A party whose file is on this machine."""
+
+    name: str
+    dataset_name: str  # none at a key node
+    settings: PartySettings
+    base_dir: Path
+
+    @classmethod
+    def of(cls, job: Job, name: str, base_dir: Path) -> PartyHere:
+        path, settings = party_settings(job, name, base_dir)
+        return cls(name, job.parties[name].dataset, settings, path.parent)
+
+    @property
+    def dataset(self) -> PartyDatasetSettings:
+        return self.settings.datasets[self.dataset_name]
+
+    def source(self) -> Source:
+        return open_source(self.dataset, self.base_dir, self.dataset_name)
+
+
+def check_policy(job: Job, party: PartyHere) -> Iterator[Finding]:
+    name, settings = party.name, party.settings
+    policy = settings.policy
+    if settings.role != job.parties[name].role:
+        yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
+    if job.protocol not in policy.protocols:
+        yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
+    if job.epsilon > policy.most_epsilon:
+        yield Finding("refuses", name, f"its policy allows epsilon {policy.most_epsilon:g} at most")
+    if policy.approve == "ask":
+        yield Finding("note", name, "its operator approves each job (`blindfit approve`)")
+    if party.dataset_name and party.dataset_name not in settings.datasets:
+        yield Finding("refuses", name, f"has no dataset named {party.dataset_name}")
+
+
+def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:
+    """Args:
+    again: what may be asked even when the budget is spent.
+    """
+    name = str(party.dataset.population)
+    population = party.settings.populations[name]
+    database = party.base_dir / party.settings.data_dir / "party.sqlite"
+    entries = Store(database).reader().ledger(name) if database.exists() else []
+    spent = book.spent(entries, population.delta)
+    yield Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
+    try:
+        book.check_budget(events, event, Budget(population.epsilon, population.delta), name)
+    except BudgetExhausted as error:
+        yield Finding("warning" if again else "refuses", party.name, f"{error}" + (f"; {again}" if again else ""))
+
+
+# --- parties that are up ---------------------------------------------------------------------------------
+
+
+async def ask_parties(job: Job, base_dir: Path) -> list[Finding]:
+    own = coordinator_identity(job, base_dir)
+    findings: list[Finding] = []
+    for name, address in addresses_of(job).items():
+        try:
+            channel = await identity.open_channel(own, name, address)
+            async with channel:
+                stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
+                findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
+        except BlindfitError as error:
+            findings.append(Finding("refuses", name, str(error)))
+    return findings
+
+
+def _compare(job: Job, name: str, told: control_pb2.PartyDescription) -> Iterator[Finding]:
+    party = job.parties[name]
+    yield Finding("ok", name, f"is up: {told.role}, version {told.version}")
+    if told.role != party.role:
+        yield Finding("refuses", name, f"is {told.role}, the job says {party.role}")
+    if job.protocol not in told.protocols:
+        yield Finding("refuses", name, f"takes no part in {job.protocol}")
+    if party.dataset and party.dataset not in told.datasets:
+        yield Finding("refuses", name, f"has no dataset named {party.dataset}")

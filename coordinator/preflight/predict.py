@@ -1,0 +1,25 @@
+"""The pre-flight of a joint prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from coordinator.job import Job
+from coordinator.preflight.findings import Finding, caught
+from coordinator.preflight.parties import PartyHere
+
+
+def leaks(job: Job) -> Iterator[Finding]:
+    active = next(name for name, party in job.parties.items() if party.role == "active")
+    yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
+
+
+def check_rows(_job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+    for party in here:
+        if party.dataset_name:
+            yield from caught(party.name, partial(_opens, party))
+
+
+def _opens(party: PartyHere) -> Iterator[Finding]:
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.source().feature_names)} features")

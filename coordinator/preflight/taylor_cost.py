@@ -1,0 +1,219 @@
+"""What a Taylor training would take: counted in the operations of algorithms/paillier, timed by what they take here.
+
+Randomisers are most of it: one for every ciphertext that leaves, so that each party makes one for each row of an epoch.
+A party makes them while it waits for the others. So on machines of their own the party with the most work sets the
+pace, and on one machine all of them share its cores.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import gmpy2
+from gmpy2 import mpz
+
+from algorithms.alignment.psi import POINT_BYTES
+from algorithms.paillier.kernel import Kernel
+from algorithms.paillier.multi_exponentiation import plan_columns
+from algorithms.paillier.randomisers import FixedBase, RandomiserPool
+from algorithms.protocols.taylor import TaylorParameters
+from algorithms.randomness import system_uniform
+
+MEASURE_S = 0.1  # of each operation
+BATCH = 256  # residues
+POOL_CHUNK = RandomiserPool.CHUNK
+BUSY = 0.7  # of a machine's cores when all parties share it: they also wait for each other
+# In products, so that they grow and shrink with the machine:
+MESSAGE = 700  # packing, TLS, unpacking, waking up: 2.6 ms
+START = 500_000  # tables of randomisers at every party, and its worker processes: 2 s
+RECEIVED = 2  # a ciphertext that comes: its check, and adding to it
+SENT = 3  # one that leaves: times its randomiser, and settled
+BYTES_PER_POSITION = 4
+BYTES_PER_SCORE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Of one core of this machine while nothing else uses it."""
+
+    product_s: float
+    randomiser_s: float
+    decryption_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    products: float = 0.0
+    randomisers: int = 0
+    decryptions: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            self.products + other.products,
+            self.randomisers + other.randomisers,
+            self.decryptions + other.decryptions,
+        )
+
+    def seconds(self, speed: Speed) -> float:
+        return (
+            self.products * speed.product_s
+            + self.randomisers * speed.randomiser_s
+            + self.decryptions * speed.decryption_s
+        )
+
+
+def measure(key_bits: int) -> Speed:
+    """Under a modulus that nobody has the key of; half a second."""
+    kernel = Kernel(secrets.randbits(key_bits) | 1 << (key_bits - 1) | 1)
+    a, b = (kernel.residues(_unit(kernel) for _ in range(BATCH)) for _ in range(2))
+    base = FixedBase(kernel, _unit(kernel), key_bits // 2)
+    return Speed(
+        _seconds_each(lambda: kernel.products(a, b), BATCH),
+        _seconds_each(lambda: base.random_powers(POOL_CHUNK, system_uniform), POOL_CHUNK),
+        _seconds_each(lambda: _decrypt_like(kernel, int(a.values[0])), 1),
+    )
+
+
+def _unit(kernel: Kernel) -> int:
+    """As ciphertexts are, prime to n."""
+    while gmpy2.gcd(unit := secrets.randbelow(int(kernel.modulus)), kernel.n) != 1:
+        pass
+    return unit
+
+
+def _seconds_each(operation: Callable[[], object], count: int) -> float:
+    """Of this thread's own time, so that what else runs here does not count."""
+    started, rounds = time.thread_time(), 0
+    while (taken := time.thread_time() - started) < MEASURE_S:
+        operation()
+        rounds += 1
+    return taken / (rounds * count)
+
+
+def _decrypt_like(kernel: Kernel, value: int) -> None:
+    """Two powers of the size of a decryption's; the primes are none, and nothing is decrypted."""
+    half = mpz(kernel.n) >> int(kernel.n).bit_length() // 2 | 1
+    for _ in range(2):
+        gmpy2.powmod(value, half - 1, half * half)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Args:
+    batch_rows: of every batch. held_out: rows of the hold-out loss. test: rows to evaluate on. rows: aligned in all.
+    """
+
+    parameters: TaylorParameters
+    batch_rows: Sequence[int]
+    held_out: int
+    test: int
+    rows: int
+
+    # --- time
+
+    def epoch_seconds(self, speed: Speed, cores: int) -> float:
+        """All parties on one machine."""
+        works = self._epoch_works()
+        total = sum((work.seconds(speed) for work in works), self._epoch_messages() * MESSAGE * speed.product_s)
+        return max(total / (BUSY * cores), *(work.seconds(speed) for work in works))
+
+    def start_seconds(self, speed: Speed) -> float:
+        """Before the first epoch: tables, worker processes, labels of the hold-out rows for every passive party."""
+        passive = self._passive_count
+        labels = self._sent(passive * self.held_out)
+        sums = Work(sum(self._dot(self.held_out, k, self._feature_bits) for k in self.parameters.columns[1:]))
+        return START * speed.product_s + (labels + sums).seconds(speed)
+
+    def _epoch_works(self) -> list[Work]:
+        """Of each data party and of the key node."""
+        works = [Work() for _ in (*self.parameters.data_parties, self.parameters.key_node)]
+        for rows in self.batch_rows:
+            for place, columns in enumerate(self.parameters.columns):
+                works[place] += self._batch_work(place, rows, columns)
+                works[-1] += self._decrypted(self._packed(rows, columns))
+        if self.parameters.hold_out_loss:
+            for place, columns in enumerate(self.parameters.columns):
+                works[place] += self._loss_work(place, columns)
+            works[-1] += self._decrypted(1)
+        return works
+
+    def _batch_work(self, place: int, rows: int, columns: int) -> Work:
+        """Steps 1 to 3 of one party."""
+        grid = self.parameters.grid
+        is_passive, is_last = place > 0, place == self._passive_count
+        received = rows * (is_passive + (not is_last))
+        sums = self._dot(rows, columns, self._feature_bits) + columns * (9 / 8 * grid.slot_bits(rows) + 1)
+        scaled = self._scaled(rows, grid.residual_bits)
+        return self._sent(rows + self._packed(rows, columns)) + Work(RECEIVED * received + sums + scaled)
+
+    def _loss_work(self, place: int, columns: int) -> Work:
+        """Step 6 of one party; the last sends the loss alone."""
+        grid, rows = self.parameters.grid, self.held_out
+        sums = self._scaled(rows, grid.score_bits) + (self._has_factors and self._dot(rows, 1, 2 * grid.score_bits))
+        if place > 0:
+            sums += self._dot(rows, 1, grid.score_bits) + self._dot(columns, 1, grid.weight_bits) + RECEIVED * rows
+        return self._sent(1 if place == self._passive_count else rows + 1) + Work(sums)
+
+    def _sent(self, ciphertexts: int) -> Work:
+        return Work(SENT * ciphertexts, randomisers=ciphertexts)
+
+    def _decrypted(self, ciphertexts: int) -> Work:
+        """Each batch of ciphertexts is blinded, for two powers more."""
+        return Work(RECEIVED * ciphertexts, decryptions=ciphertexts + 2)
+
+    def _scaled(self, rows: int, bits: int) -> float:
+        """[[f]] o values: a power for each row, where factors are encrypted."""
+        return rows * 9 / 8 * bits if self._has_factors else 0.0
+
+    @property
+    def _has_factors(self) -> bool:
+        return self.parameters.encrypted_factors or self.parameters.masked
+
+    @staticmethod
+    def _dot(rows: int, columns: int, bits: int) -> float:
+        return plan_columns(rows, columns, bits).cost
+
+    @property
+    def _feature_bits(self) -> int:
+        return (self.parameters.grid.feature_steps - 1).bit_length()
+
+    @property
+    def _passive_count(self) -> int:
+        return len(self.parameters.data_parties) - 1
+
+    def _packed(self, rows: int, columns: int) -> int:
+        """Ciphertexts of a packed gradient."""
+        slots = (self.parameters.key_bits - 2) // self.parameters.grid.slot_bits(rows)
+        return -(-columns // slots)
+
+    def _epoch_messages(self) -> int:
+        data, passive = self._passive_count + 1, self._passive_count
+        of_loss = passive + 1 + data if self.parameters.hold_out_loss else 0
+        return len(self.batch_rows) * (2 * passive + 2 * data) + of_loss
+
+    # --- bytes
+
+    def epoch_bytes(self) -> int:
+        """Sent by all parties together."""
+        passive, width = self._passive_count, self._ciphertext_bytes
+        sent = 0
+        for rows in self.batch_rows:
+            answers = sum(self.parameters.columns) * (self.parameters.grid.slot_bits(rows) // 8 + 2)
+            gradients = sum(self._packed(rows, columns) for columns in self.parameters.columns)
+            sent += (2 * passive * rows + gradients) * width + answers
+        return sent + (passive * (self.held_out + 1) + 1) * width if self.parameters.hold_out_loss else sent
+
+    def start_bytes(self) -> int:
+        """Ids that pass through every party, labels of the hold-out rows, parts of the test rows' scores."""
+        data, passive, width = self._passive_count + 1, self._passive_count, self._ciphertext_bytes
+        ids = data * self.rows * (data * POINT_BYTES + BYTES_PER_POSITION)
+        labels = passive * self.held_out * width if self.parameters.hold_out_loss else 0
+        factors = passive * self.rows * width if self.parameters.encrypted_factors else 0
+        return ids + labels + factors + passive * self.test * BYTES_PER_SCORE
+
+    @property
+    def _ciphertext_bytes(self) -> int:
+        return self.parameters.key_bits // 4

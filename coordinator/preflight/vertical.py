@@ -1,0 +1,184 @@
+"""The pre-flight of a vertical training: who learns what, what gradients would give away, what it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import joblib
+
+from algorithms.protocols import taylor
+from algorithms.statistics import gradient_leaks
+from algorithms.statistics.gradient_leaks import Leak
+from algorithms.statistics.taylor import label_bits
+from coordinator import trust
+from coordinator.job import Job
+from coordinator.preflight import taylor_cost
+from coordinator.preflight.findings import Finding, caught, on_the_wire
+from coordinator.preflight.parties import PartyHere, check_budget
+from coordinator.preflight.trial import Trial, trial_of
+from coordinator.report.wording import counted
+from coordinator.trust import Roles
+from parties.training_budget import event_of, population_of
+from parties.vertical import Prepared, label_noise_std, own_leaks, shared_leaks
+from parties.vertical_rows import PartyRows, read_rows
+
+ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
+FEW_TEST_ROWS = 100
+WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
+
+
+def leaks(job: Job) -> Iterator[Finding]:
+    roles = Roles.of({name: party.role for name, party in job.parties.items()})
+    for learnt in trust.learnt(roles, job):
+        yield Finding("note", "who learns what", f"{learnt.who}: {' '.join(learnt.sentences)}")
+    for sentence in trust.colluding(roles, job):
+        yield Finding("note", "who colludes", sentence)
+    for sentence in trust.out_of_model(roles, job):
+        yield Finding("note", "out of the model", sentence)
+    for flag in job.taylor.unsafe:
+        yield Finding("warning", "taylor.unsafe", f"{flag} is allowed; the report will say so")
+
+
+def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+    roles = Roles.of({name: party.role for name, party in job.parties.items()})
+    data = {party.name: party for party in here if party.name in roles.chain}
+    rows: dict[str, PartyRows] = {}
+    for party in data.values():
+        yield from caught(party.name, partial(_check_party, job, party, roles, rows))
+    missing = [name for name in roles.chain if name not in data]
+    if missing:
+        yield Finding("note", "rows", f"{trust.listed(tuple(missing), 'and')}: not here, so no trial of the whole")
+    elif len(rows) == len(roles.chain):
+        names = {name: party.source().feature_names for name, party in data.items()}
+        yield from caught("trial", partial(_try, job, roles, rows, names))
+
+
+# --- one party -----------------------------------------------------------------------------------------------
+
+
+def _check_party(job: Job, party: PartyHere, roles: Roles, rows: dict[str, PartyRows]) -> Iterator[Finding]:
+    """Adds the party's rows to `rows`."""
+    source = party.source()
+    is_active = party.name == roles.active
+    found = read_rows(source, labels=is_active, report=lambda *_: None)
+    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
+    rows[party.name] = found
+    if is_active and job.privacy is not None:
+        population_of(party.dataset, party.dataset_name)
+        yield from check_budget(party, event_of(job.privacy), again="")
+
+
+# --- all of them -----------------------------------------------------------------------------------------------
+
+
+def _try(
+    job: Job, roles: Roles, rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]]
+) -> Iterator[Finding]:
+    trial = trial_of(rows, names, roles, job)
+    yield from _alignment(job, trial)
+    yield from _split(trial)
+    taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
+    yield Finding("ok", "key", f"{job.taylor.key_bits} bits hold every number of this training")
+    if job.privacy is None:
+        yield from _attacks(job, trial, roles)
+    else:
+        yield _label_noise(job, trial)
+    yield from _cost(job, trial)
+
+
+def _alignment(job: Job, trial: Trial) -> Iterator[Finding]:
+    n = trial.n_rows
+    if job.align.method == "linkage":
+        yield Finding("note", "linkage", f"{n:,} slots; how many rows match is known only when they are linked")
+    elif n < job.align.least_common:
+        least = job.align.least_common
+        yield Finding("refuses", "psi", f"{n:,} rows in common are fewer than align.least_common = {least:,}")
+    else:
+        yield Finding("ok", "psi", f"{n:,} rows in common")
+
+
+def _split(trial: Trial) -> Iterator[Finding]:
+    plan, columns = trial.plan, sum(trial.parameters.columns)
+    yield Finding(
+        "ok",
+        "split",
+        f"{len(plan.train):,} rows to train on, batches of {trial.smallest_batch:,} or more; {len(plan.validation):,} "
+        f"for the hold-out loss, {len(plan.test):,} to test on",
+    )
+    if len(plan.train) < ROWS_PER_COLUMN * columns:
+        text = f"{len(plan.train):,} rows for {columns} weights are few: raise taylor.l2, or leave features out"
+        yield Finding("warning", "rows", text)
+    if 0 < len(plan.test) < FEW_TEST_ROWS:
+        text = f"{len(plan.test)} test rows make rough figures: raise split.test_fraction"
+        yield Finding("warning", "rows", text)
+
+
+# --- what would leak -------------------------------------------------------------------------------------------
+
+
+def _attacks(job: Job, trial: Trial, roles: Roles) -> Iterator[Finding]:
+    """What every party will check of itself, and all of what they tell each other, on this trial's batches."""
+    shared = shared_leaks(trial.parameters, trial.plan, job)
+    yield from _as_findings(job, "labels", shared, _bits(job, trial))
+    for name in roles.chain:
+        own = trial.prepared[name]
+        yield from _as_findings(job, name, own_leaks(own, job), _defended(job, own))
+
+
+def _bits(job: Job, trial: Trial) -> str:
+    passive, rows, jitter = sum(trial.parameters.columns[1:]), trial.smallest_batch, job.taylor.jitter
+    guess = gradient_leaks.label_auc(passive, rows, jitter)
+    return (
+        f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
+        f"passive columns together: what nothing else tells they guess with AUC {guess:.2f} at best"
+    )
+
+
+def _defended(job: Job, own: Prepared) -> str:
+    narrow = gradient_leaks.narrow_columns(own.columns)
+    return (
+        f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
+        f"{job.taylor.gradient_noise:g} on every sum hides {counted(narrow, 'column')} of few values"
+    )
+
+
+def _as_findings(job: Job, about: str, leaks: Sequence[Leak], fine: str) -> Iterator[Finding]:
+    """Each leak, refused unless the job allows it; where there is none, that all is well."""
+    for leak in leaks:
+        allowed = leak.flag in job.taylor.unsafe
+        hint = "" if allowed else f' (or allow it: taylor.unsafe = ["{leak.flag}"])'
+        yield Finding("warning" if allowed else "refuses", about, leak.text + hint)
+    if not leaks:
+        yield Finding("ok", about, fine)
+
+
+def _label_noise(job: Job, trial: Trial) -> Finding:
+    """Of the mean gradient over all rows, which an epoch's batches add up to."""
+    n, batches = len(trial.plan.train), len(trial.plan.batches)
+    noise_std = label_noise_std(job, sum(trial.parameters.columns)) * batches**0.5 / n
+    text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
+    if noise_std > WEAK_NOISE:
+        return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
+    return Finding("ok", "noise", text)
+
+
+# --- what it takes -----------------------------------------------------------------------------------------------
+
+
+def _cost(job: Job, trial: Trial) -> Iterator[Finding]:
+    batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
+    speed = taylor_cost.measure(job.taylor.key_bits)
+    cost = taylor_cost.Cost(trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows)
+    cores = joblib.cpu_count()
+    epochs = job.taylor.epochs
+    each = cost.epoch_seconds(speed, cores)
+    fewer = ", or fewer," if held_out and job.taylor.patience else ""
+    yield Finding(
+        "note",
+        "time",
+        f"about {cost.start_seconds(speed) + epochs * each:,.2g} s to train, if all parties are on this machine and "
+        f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
+        "mod n^2",
+    )
+    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes()))

@@ -1,0 +1,72 @@
+"""The pre-flight of a WALR job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from algorithms.privacy import gaussian
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.statistics import walr_defaults
+from coordinator.job import Job
+from coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from coordinator.preflight.parties import PartyHere, check_budget
+from parties.active import prepare_rows
+from parties.measurement import UNITS
+
+BYTES_PER_ID = 12
+CLIPPED_SHARE_WARNING = 0.05
+ANSWERED_BEFORE = "only a request that was answered before gets its answer again"
+
+
+def leaks(job: Job) -> Iterator[Finding]:
+    privacy = job.required_privacy
+    active, server = (_with_role(job, role) for role in ("active", "measurement"))
+    yield Finding("note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows")
+    yield Finding(
+        "note",
+        "who learns what",
+        f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP",
+    )
+
+
+def _with_role(job: Job, role: str) -> str:
+    return next(name for name, party in job.parties.items() if party.role == role)
+
+
+def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+    for party in here:
+        check = _check_labels if party.settings.role == "measurement" else _check_features
+        yield from caught(party.name, partial(check, job, party))
+
+
+def _check_labels(job: Job, party: PartyHere) -> Iterator[Finding]:
+    party.source()
+    event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
+    yield from check_budget(party, event, ANSWERED_BEFORE)
+
+
+def _multiplier(job: Job) -> float:
+    privacy = job.required_privacy
+    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+
+
+def _check_features(job: Job, party: PartyHere) -> Iterator[Finding]:
+    prepared = prepare_rows(party.source(), job.parameters(), lambda *_: None)
+    n, k = prepared.train.weights.shape
+    bound = prepared.norm_bound * 2.0**-job.walr.frac_bits
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
+    share = prepared.rows_clipped / n
+    level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
+    yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
+    yield _noise(job, n, k, bound)
+    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+
+
+def _noise(job: Job, n: int, k: int, bound: float) -> Finding:
+    noise_std = _multiplier(job) * bound * (job.required_privacy.max_rows_per_person or 1) / n
+    l2 = walr_defaults.default_l2(noise_std, bound, k, job.required_privacy.epsilon)
+    text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}"
+    if noise_std > 0.05:
+        return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
+    return Finding("ok", "noise", text)

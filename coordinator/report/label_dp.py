@@ -1,0 +1,99 @@
+"""What every report of a release under label DP says of its promise and its budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from coordinator.report.page import Card
+from coordinator.report.sections import Section
+from coordinator.report.wording import count, figure
+
+
+@dataclass(frozen=True)
+class LabelDP:
+    unit: str
+    neighbours: str
+    epsilon: float
+    delta: float
+    population: str
+    budget_epsilon: float
+    budget_delta: float
+    spent_epsilon: float
+
+    @property
+    def left_epsilon(self) -> float:
+        return max(0.0, self.budget_epsilon - self.spent_epsilon)
+
+    @property
+    def spent_share(self) -> float:
+        return min(1.0, self.spent_epsilon / self.budget_epsilon)
+
+
+def cards(privacy: LabelDP) -> Iterator[Card]:
+    yield Card("Epsilon", figure(privacy.epsilon), f"at delta {figure(privacy.delta)}")
+    yield Card("Budget left", figure(privacy.left_epsilon), f"of {figure(privacy.budget_epsilon)}")
+
+
+def summary(privacy: LabelDP) -> tuple[str, str]:
+    """A line of the terminal."""
+    return "privacy", f"epsilon {figure(privacy.epsilon)}, delta {figure(privacy.delta)}, {privacy.unit}"
+
+
+def budget_summary(privacy: LabelDP) -> tuple[str, str]:
+    spent, budget = figure(privacy.spent_epsilon), figure(privacy.budget_epsilon)
+    return "budget", f"{spent} of {budget} spent on {privacy.population}, {figure(privacy.left_epsilon)} left"
+
+
+def large_delta(delta: float, rows: int) -> str:
+    if delta * rows < 1:
+        return ""
+    return (
+        f"delta = {figure(delta)} is not below one in the number of rows ({count(rows)}): "
+        "a mechanism that reveals some row outright would meet it. Choose a smaller privacy.delta."
+    )
+
+
+# --- sections of the statement ------------------------------------------------------------------------
+
+
+def neighbours(privacy: LabelDP) -> Section:
+    return Section("neighbours", "Neighbouring data", (f"Two sets of labels are neighbours if {privacy.neighbours}.",))
+
+
+def epsilon(privacy: LabelDP) -> Section:
+    return Section(
+        "epsilon",
+        "Epsilon",
+        (
+            f"epsilon = {figure(privacy.epsilon)}.",
+            "For every pair of neighbours and every set of outcomes, the probability under one is at most e^epsilon "
+            f"times the probability under the other, plus delta; e^epsilon = {figure(math.exp(privacy.epsilon))}.",
+        ),
+    )
+
+
+def delta(privacy: LabelDP, rows: int) -> Section:
+    return Section(
+        "delta",
+        "Delta",
+        (
+            f"delta = {figure(privacy.delta)}.",
+            f"It should be far below one in the number of rows, here 1/{count(rows)} = {figure(1 / max(1, rows))}.",
+        ),
+    )
+
+
+def budget(privacy: LabelDP) -> str:
+    return (
+        f"All releases about the population {privacy.population} share one budget: epsilon "
+        f"{figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}."
+    )
+
+
+ROWS_OF_A_PERSON = (
+    "A person with several rows is protected only row by row. For k rows of one person, epsilon is up to k "
+    "times as large and delta grows as well."
+)
+COMPOSED = "Epsilons are composed by an accountant, not added. A release that would pass the budget is refused."

@@ -1,0 +1,125 @@
+"""report.html: one file that needs nothing else, offline or online. What the pages of all protocols share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from coordinator.report.reading import process_of
+from coordinator.report.wording import count, duration, size
+
+UNKNOWN = "\N{EN DASH}"
+STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}
+ROLES = {
+    "measurement": "measurement server",
+    "active": "active party",
+    "passive": "passive party",
+    "key-node": "key node",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    label: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    value: str
+    share: float  # of the longest, or of the whole
+
+
+@dataclass(frozen=True)
+class PartyRow:
+    name: str
+    role: str
+    dataset: str
+    rows: str
+    peak_memory: str
+    sent: str
+    model: str  # where it is
+
+
+def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
+    """Args:
+    template: one that extends base.html.j2, in this package.
+    parts: what the template and its base need.
+    """
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            title=report["name"],
+            report=report,
+            state=STATES.get(report["state"], report["state"].lower()),
+            style=Markup(_resource("style.css")),  # noqa: S704 - our own file
+            job=sorted(flat("", report["job"])),
+            **parts,
+        )
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(_resource),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def party_row(report: Mapping[str, Any], name: str, *, rows: int | None, has_model: bool) -> PartyRow:
+    party, process = report["parties"][name], process_of(report, name)
+    return PartyRow(
+        name=name,
+        role=ROLES.get(party["role"], party["role"]),
+        dataset=party["dataset"] or UNKNOWN,
+        rows=UNKNOWN if rows is None else count(rows),
+        peak_memory=UNKNOWN if process.peak_memory_mib is None else f"{process.peak_memory_mib:,.0f} MiB",
+        sent=UNKNOWN if process.bytes_sent is None else size(process.bytes_sent),
+        model=_model_place(report, name) if has_model else UNKNOWN,
+    )
+
+
+def _model_place(report: Mapping[str, Any], name: str) -> str:
+    if name not in report["models"]:
+        return f"kept by {name}"
+    return f"{name}/model.json" if report["parties_here"] else "model.json"
+
+
+def bars(steps: Mapping[str, float | None]) -> list[Bar]:
+    """Of the steps whose time is known."""
+    known = {name: float(value) for name, value in steps.items() if value is not None}
+    longest = max([*known.values(), 1e-9])
+    return [Bar(name, duration(value), value / longest) for name, value in known.items()]
+
+
+def total_seconds(report: Mapping[str, Any], own_laps: Mapping[str, float | None]) -> float:
+    """From start to end; in a party's own report, where nobody timed that, its own laps."""
+    seconds = report["seconds"]
+    if "job" in seconds:
+        return float(seconds["job"] + seconds.get("launch", 0.0))
+    return sum(value for value in own_laps.values() if value is not None)
+
+
+def flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            lines += flat(f"{prefix}{name}.", value)
+        else:
+            lines.append((prefix + name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return lines

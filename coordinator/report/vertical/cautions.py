@@ -1,0 +1,70 @@
+"""What a reader must know before trusting a vertical training; each caution says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator.report.label_dp import large_delta
+from coordinator.report.vertical.defences import GIVEN_UP
+from coordinator.report.vertical.figures import Figures
+from coordinator.report.wording import count, counted, figure, percent
+
+FEW_TEST_ROWS = 100
+MOST_SHRUNK = 0.05
+
+
+def cautions_of(facts: Figures) -> list[str]:
+    found = (*_unsafe(facts), _unfinished(facts), _rising(facts), _few_test_rows(facts), *_shrunk(facts), _delta(facts))
+    return [caution for caution in found if caution]
+
+
+def _unsafe(facts: Figures) -> Iterator[str]:
+    for flag in facts.job.taylor.unsafe:
+        needed = " Some party's rows needed it." if flag in facts.fit.unsafe else ""
+        yield f"Unsafe, and allowed by the job (taylor.unsafe, {flag}): {GIVEN_UP[flag]}.{needed}"
+
+
+def _unfinished(facts: Figures) -> str:
+    """The loss still fell by more than what counts when the epochs ran out."""
+    losses = facts.losses
+    if len(losses) < 2 or facts.fit.epochs < facts.job.taylor.epochs:
+        return ""
+    fell = min(losses[:-1]) - losses[-1]
+    if fell <= max(facts.job.taylor.tolerance, 0.01 * abs(losses[-1])):
+        return ""
+    return (
+        f"The hold-out loss still fell, by {figure(fell)} in the last of {counted(facts.fit.epochs, 'epoch')}: "
+        "the model is unfinished. Raise taylor.epochs or taylor.learning_rate."
+    )
+
+
+def _rising(facts: Figures) -> str:
+    losses = facts.losses
+    if not losses or losses[-1] <= 1.1 * min(losses) + facts.job.taylor.tolerance:
+        return ""
+    best = losses.index(min(losses))
+    return (
+        f"The hold-out loss was {figure(losses[best])} after epoch {best + 1} and {figure(losses[-1])} in the end, "
+        "and the model is that of the end. Lower taylor.learning_rate, or raise taylor.l2."
+    )
+
+
+def _few_test_rows(facts: Figures) -> str:
+    rows = facts.shared_rows.test
+    if facts.evaluation is None or rows >= FEW_TEST_ROWS:
+        return ""
+    return f"The model was tested on {counted(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
+
+
+def _shrunk(facts: Figures) -> Iterator[str]:
+    for party, rows in facts.rows.items():
+        if rows.shrunk > MOST_SHRUNK * rows.trained:
+            yield (
+                f"{counted(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
+                f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "
+                "batches or fewer rare columns would help."
+            )
+
+
+def _delta(facts: Figures) -> str:
+    return large_delta(facts.privacy.delta, facts.shared_rows.trained) if facts.privacy else ""

@@ -1,0 +1,215 @@
+"""What the parties tell of a vertical training, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from algorithms.errors import DataError
+from coordinator.report.label_dp import LabelDP
+from coordinator.report.reading import read
+from coordinator.trust import Roles
+from parties.jobs import JobParameters
+from parties.settings import validate
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """Of one data party; `common` rows are the slots after linkage."""
+
+    common: int
+    trained: int
+    validation: int
+    test: int
+    batches: int
+    features: int
+    shrunk: int
+    dropped_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FitFigures:
+    epochs: int
+    unsafe: tuple[str, ...] = ()  # flags of the job that some party's rows needed
+
+
+@dataclass(frozen=True)
+class KeyNodeFigures:
+    losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
+
+
+@dataclass(frozen=True)
+class TrainingPrivacy(LabelDP):
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class TimingFigures:
+    read_s: float | None = None
+    align_s: float | None = None
+    prepare_s: float | None = None
+    train_s: float | None = None
+    evaluate_s: float | None = None
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """Of a classifier, on the test rows."""
+
+    rows: int
+    auc: float
+    ks: float
+    accuracy: float
+    log_loss: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    true_positives: int
+    false_positives: int
+    true_negatives: int
+    false_negatives: int
+
+
+@dataclass(frozen=True)
+class ValueFigures:
+    """Of a linear model, on the test rows."""
+
+    rows: int
+    mse: float
+    mae: float
+    r2: float
+
+
+@dataclass(frozen=True)
+class LiftPoint:
+    share: float
+    lift: float
+
+
+@dataclass(frozen=True)
+class CalibrationPoint:
+    rows: int
+    probability: float
+    positives: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Where it comes from decides how much of it there is: the coordinator gets no curve."""
+
+    classes: ClassFigures | None = None
+    confusion: Confusion | None = None
+    values: ValueFigures | None = None
+    lift: tuple[LiftPoint, ...] = ()
+    calibration: tuple[CalibrationPoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Everything that the report says of a training, and who it is about.
+
+    Attributes:
+        rows, timing: of each data party that told.
+        evaluation: None where there are no test rows, or where it is known elsewhere.
+    """
+
+    roles: Roles
+    job: JobParameters
+    rows: Mapping[str, RowFigures]
+    timing: Mapping[str, TimingFigures]
+    fit: FitFigures
+    losses: tuple[float, ...]
+    privacy: TrainingPrivacy | None
+    evaluation: Evaluation | None
+
+    @property
+    def shared_rows(self) -> RowFigures:
+        """Of whoever told, the active party first: how rows are split is the same at all."""
+        return next(self.rows[name] for name in self.roles.chain if name in self.rows)
+
+    @property
+    def smallest_batch(self) -> int:
+        rows, batch_rows = self.shared_rows, self.job.taylor.batch_rows
+        last = rows.trained - (rows.batches - 1) * batch_rows  # it may have taken up a smaller one
+        return last if rows.batches == 1 else min(last, batch_rows)
+
+    @property
+    def features(self) -> int | None:
+        """Of all parties; None where some are not known."""
+        return sum(rows.features for rows in self.rows.values()) if self.knows_all else None
+
+    @property
+    def columns(self) -> int | None:
+        """The same with the intercept."""
+        return None if self.features is None else self.features + self.job.taylor.intercept
+
+    @property
+    def knows_all(self) -> bool:
+        return not set(self.roles.chain) - self.rows.keys()
+
+
+def figures_of(report: Mapping[str, Any]) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    parties = report["parties"]
+    roles = Roles.of({name: party["role"] for name, party in parties.items()})
+    told = _told(report, roles)
+    first = next(name for name in roles.chain if name in told)
+    job = validate(_parameters(report["job"]), JobParameters, source="the job of the report")
+    key_node = parties[roles.key_node]["summary"]
+    return Figures(
+        roles=roles,
+        job=job,
+        rows={name: read(RowFigures, summary, name, "rows") for name, summary in told.items()},
+        timing={name: read(TimingFigures, summary, name, "timing") for name, summary in told.items()},
+        fit=read(FitFigures, told[first], first, "fit"),
+        losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
+        privacy=_privacy(job, told, roles.active),
+        evaluation=_evaluation(report, told.get(roles.active, {}), roles.active),
+    )
+
+
+def _told(report: Mapping[str, Any], roles: Roles) -> dict[str, Mapping[str, Any]]:
+    """What the data parties said; in a party's own report, which nobody timed, it alone did."""
+    said = {name: report["parties"][name]["summary"] for name in roles.chain}
+    return said if report["seconds"] else {name: summary for name, summary in said.items() if summary}
+
+
+def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in job.items() if name in JobParameters.model_fields}
+
+
+def _privacy(job: JobParameters, told: Mapping[str, Any], active: str) -> TrainingPrivacy | None:
+    if job.privacy is None or active not in told:
+        return None
+    return read(TrainingPrivacy, told[active], active, "privacy")
+
+
+# --- the evaluation -----------------------------------------------------------------------------------
+
+
+def _evaluation(report: Mapping[str, Any], summary: Mapping[str, Any], active: str) -> Evaluation | None:
+    """The active party's own, where its report is here; else what it told the coordinator, if anything."""
+    own = report["party_reports"].get(active, summary)
+    if not own.get("evaluation"):
+        return None
+    if "auc" not in own["evaluation"]:
+        return Evaluation(values=read(ValueFigures, own, active, "evaluation"))
+    return Evaluation(
+        classes=read(ClassFigures, own, active, "evaluation"),
+        confusion=read(Confusion, own, active, "evaluation.confusion"),
+        lift=_points(LiftPoint, own["evaluation"], active, "lift"),
+        calibration=_points(CalibrationPoint, own["evaluation"], active, "calibration"),
+    )
+
+
+def _points(kind: type[Any], evaluation: Mapping[str, Any], party: str, name: Literal["lift", "calibration"]) -> Any:
+    """A curve; none where only the coordinator's figures are known."""
+    points = evaluation.get(name, [])
+    if not isinstance(points, list):
+        raise DataError(f"what {party} reports: evaluation.{name} is not a list")
+    return tuple(read(kind, {name: point}, party, name) for point in points)

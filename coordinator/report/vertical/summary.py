@@ -1,0 +1,40 @@
+"""A vertical training in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator.report import label_dp
+from coordinator.report.vertical.defences import switched_on
+from coordinator.report.vertical.figures import Figures, figures_of
+from coordinator.report.vertical.page import total_seconds
+from coordinator.report.wording import count, counted, duration, figure
+
+
+def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    facts = figures_of(report)
+    rows = facts.shared_rows
+    yield "job", f"{report['name']} ({report['session']})"
+    held_out = f"{count(rows.validation)} hold-out, {count(rows.test)} test"
+    yield "rows", f"{count(rows.common)} in common: {count(rows.trained)} trained on, {held_out}"
+    yield "features", ", ".join(f"{count(own.features)} of {party}" for party, own in facts.rows.items())
+    loss = f", hold-out loss {figure(facts.losses[-1])}" if facts.losses else ""
+    yield "fit", f"{facts.job.taylor.model}, {counted(facts.fit.epochs, 'epoch')}{loss}"
+    yield "test", _quality(facts)
+    if facts.privacy is not None:
+        yield label_dp.summary(facts.privacy)
+        yield label_dp.budget_summary(facts.privacy)
+    else:
+        yield "defences", switched_on(facts)
+    yield "time", duration(total_seconds(facts, report))
+
+
+def _quality(facts: Figures) -> str:
+    found = facts.evaluation
+    if found is not None and found.classes is not None:
+        c = found.classes
+        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}, accuracy {c.accuracy:.4f}"
+    if found is not None and found.values is not None:
+        return f"R squared {found.values.r2:.4f}, mean squared error {figure(found.values.mse)}"
+    return f"known to {facts.roles.active} alone" if facts.shared_rows.test else "no test rows"

@@ -1,0 +1,25 @@
+"""A WALR job in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator.report import label_dp
+from coordinator.report.walr.figures import figures_of
+from coordinator.report.walr.page import total_seconds
+from coordinator.report.wording import count, counted, duration, figure
+
+
+def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    facts = figures_of(report)
+    rows, privacy, fit = facts.rows, facts.privacy, facts.fit
+    ended = "converged" if fit.converged else "did not converge"
+    yield "job", f"{report['name']} ({report['session']})"
+    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    yield "features", count(rows.features)
+    yield label_dp.summary(privacy)
+    yield "noise", f"{figure(privacy.noise_std_of_mean)} in each mean, {figure(privacy.noise_std_of_sum)} in each sum"
+    yield "fit", f"{fit.solver}, {counted(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
+    yield label_dp.budget_summary(privacy)
+    yield "time", duration(total_seconds(facts, report))

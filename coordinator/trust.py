@@ -1,0 +1,164 @@
+"""Who learns what of a vertical training, what those who collude learn, and what is out of the model: the words of the
+pre-flight and of the report, from the job and the parties' roles alone.
+
+Source: the docstrings of algorithms/protocols/taylor.py, align.py, link.py and predict.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from algorithms.errors import DataError
+from parties.jobs import JobParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Who is who in a vertical job; passive parties in the order of the chain."""
+
+    active: str
+    passives: tuple[str, ...]
+    key_node: str
+
+    @classmethod
+    def of(cls, roles: Mapping[str, str]) -> Roles:
+        """Takes each party's role.
+
+        Raises:
+            DataError: a role is missing.
+        """
+        by_role = {role: sorted(name for name in roles if roles[name] == role) for role in set(roles.values())}
+        if not {"active", "passive", "key-node"} <= by_role.keys():
+            raise DataError("the job names no active party, passive party and key node")
+        return cls(by_role["active"][0], tuple(by_role["passive"]), by_role["key-node"][0])
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        return (self.active, *self.passives)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What somebody learns: `topic` is the role, for programs; `who` is in words."""
+
+    topic: str
+    who: str
+    sentences: tuple[str, ...]
+
+
+def learnt(roles: Roles, job: JobParameters) -> Iterator[Learnt]:
+    """Of everybody, the active party first and the coordinator last."""
+    passives = f"{roles.passives[0]} (passive party)"
+    if len(roles.passives) > 1:
+        passives = f"each of {listed(roles.passives, 'and')} (passive parties)"
+    yield Learnt("active", f"{roles.active} (active party)", (*_shared(job), *_scores(roles, job)))
+    yield Learnt("passive", passives, (*_shared(job), _no_scores(roles, job)))
+    yield Learnt("key-node", f"{roles.key_node} (key node)", _by_key_node(job))
+    yield Learnt("coordinator", "the coordinator", _by_coordinator(job))
+
+
+def _shared(job: JobParameters) -> tuple[str, ...]:
+    """What any data party learns."""
+    gradients = "The noisy gradients of its own columns, batch by batch, and so its own weights; nobody else's."
+    after = "how many columns each party has, and whether to go on after an epoch."
+    if job.hold_out_fraction == 0:
+        after = "how many columns each party has."
+    if job.align.method == "linkage":
+        rows = f"At least {job.align.least_common} rows match, but not how many, nor which; how many rows both have;"
+    else:
+        rows = "Which of its own rows all data parties have; how many rows each data party has;"
+    return gradients, f"{rows} {after}"
+
+
+def _scores(roles: Roles, job: JobParameters) -> Iterator[str]:
+    if job.test_fraction == 0:
+        return
+    yield "The scores of the test rows: the sums of all parties' parts."
+    if len(roles.passives) == 1:
+        yield f"The score less its own part is {roles.passives[0]}'s part, which no protocol could hide."
+    else:
+        yield "The parts are masked: it sees no passive party's own."
+
+
+def _no_scores(roles: Roles, job: JobParameters) -> str:
+    said = "No score and no loss."
+    if job.privacy is None:
+        return (
+            f"{said} Its gradients depend on {roles.active}'s labels; the defences bound what they give away, and "
+            "promise no differential privacy."
+        )
+    return f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta."
+
+
+def _by_key_node(job: JobParameters) -> tuple[str, ...]:
+    sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
+    if job.hold_out_fraction:
+        sees.append("The loss of the hold-out rows after each epoch.")
+    if job.align.method == "linkage":
+        sees.append("Keyed filters of the records that were linked, how alike they are, and which shuffled ones match.")
+    else:
+        sees.append(
+            "Which shuffled positions of the data parties' lists match, also those that only some of them have; no id."
+        )
+    return (*sees, "No row, label, weight or score.")
+
+
+def _by_coordinator(job: JobParameters) -> tuple[str, ...]:
+    told = "Names, settings, counts of rows and columns, names of dropped columns, times, memory and bytes"
+    if job.privacy is not None:
+        return (f"{told}; the budget. No figure that was made from labels, and no row, id, weight or score.",)
+    return (f"{told}; the hold-out losses and the figures of the evaluation. No row, id, weight or score.",)
+
+
+def colluding(roles: Roles, job: JobParameters) -> tuple[str, ...]:
+    """What several learn who put together what they have."""
+    return (*_with_key_node(roles, job), *_passives_together(roles, job), *_against_one(roles, job))
+
+
+def _with_key_node(roles: Roles, job: JobParameters) -> Iterator[str]:
+    passive, despite = listed(roles.passives, "or"), ", whatever epsilon is" if job.privacy else ""
+    yield (
+        f"{roles.key_node} is trusted not to collude: it can decrypt. With {passive} it reads scores and labels of the "
+        f"training rows{despite}; with {roles.active} the sum of the others' scores of every row in every epoch, "
+        "and so much of their features."
+    )
+    if job.align.method == "linkage":
+        yield f"With either data party {roles.key_node} could also guess the other's records."
+
+
+def _passives_together(roles: Roles, job: JobParameters) -> Iterator[str]:
+    who = f"{listed(roles.passives, 'and')} together" if len(roles.passives) > 1 else f"{roles.passives[0]} alone"
+    if job.privacy is not None:
+        yield f"{who}, also with the coordinator, learn no more of the labels than epsilon and delta allow."
+    elif "label-bits" in job.taylor.unsafe or job.taylor.jitter == 0:
+        yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
+    else:
+        yield f"{who} learn of a batch's labels at most the bits that the bound counts: it counts all their columns."
+
+
+def _against_one(roles: Roles, job: JobParameters) -> Iterator[str]:
+    if len(roles.passives) > 1 and job.test_fraction > 0:
+        yield (
+            f"{roles.active} and all passive parties but one learn that one's part of each test row's score, which is "
+            "the rest of the sum."
+        )
+    yield "The coordinator adds nothing but what it learnt itself."
+
+
+def out_of_model(roles: Roles, job: JobParameters) -> tuple[str, ...]:
+    """Against whom nothing is promised."""
+    said = [
+        "Parties are taken to follow the protocol. A passive party that submits another ciphertext as its gradient "
+        f"(a single row's residual) has it decrypted, with the noise of a gradient alone to hide it; {roles.key_node} "
+        "cannot tell.",
+        f"A key node that colludes, or whose noise is not what it says: {roles.active} cannot check it.",
+    ]
+    if job.privacy is not None:
+        said.append("A passive party that does not shorten its rows to its part of the bound weakens epsilon, unseen.")
+    said.append("A party that invents ids to ask who is in the others' data, and what the network's timing tells.")
+    return tuple(said)
+
+
+def listed(names: tuple[str, ...], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

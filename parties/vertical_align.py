@@ -1,0 +1,76 @@
+"""How a data party's rows come into the common order: by ids (psi) or by likeness (linkage)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.alignment import psi
+from algorithms.paillier.ciphertexts import Ciphertext
+from algorithms.paillier.keys import PublicKey
+from algorithms.paillier.vectors import EncryptedVector
+from algorithms.protocols import align, link
+from algorithms.protocols.link import LinkageSettings
+from parties.jobs import AlignSettings
+from parties.sessions import Session
+from parties.sources import Source
+from parties.vertical_rows import PartyRows
+from parties.vertical_seats import Seats
+
+
+@dataclass(frozen=True, repr=False)
+class Aligned:
+    """Own rows in the common order (-1: none), and after linkage the mask, which nobody but the key node can read."""
+
+    positions: NDArray[np.int64]
+    mask_enc: EncryptedVector[Ciphertext] | None = None
+
+
+async def align_rows(session: Session, seats: Seats, source: Source, rows: PartyRows, public_key: PublicKey) -> Aligned:
+    """Raises DataError: too few rows in common."""
+    if session.job.align.method == "linkage":
+        return await _link(session, seats, source, public_key)
+    return await align_by_id(session, seats, rows)
+
+
+async def align_by_id(session: Session, seats: Seats, rows: PartyRows) -> Aligned:
+    """Raises DataError: too few rows in common."""
+    alignment = await align.run_data_party(
+        rows.ids.to_pylist(),
+        seats.me,
+        seats.chain,
+        seats.key_node,
+        session.channel,
+        least_common=session.job.align.least_common,
+        workers=psi.Threads(os.cpu_count() or 1),
+        report=lambda step, done, total: session.report(step, done, total, "ids"),
+        in_thread=asyncio.to_thread,
+    )
+    return Aligned(alignment.positions)
+
+
+async def _link(session: Session, seats: Seats, source: Source, public_key: PublicKey) -> Aligned:
+    settings = linkage_settings(session.job.align)
+    records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
+    (other,) = (name for name in seats.chain if name != seats.me)
+    session.report("link")
+    linked = await link.run_data_party(
+        records,
+        settings,
+        public_key,
+        seats.me,
+        other,
+        seats.key_node,
+        session.channel,
+        first=seats.me == seats.chain[0],
+        in_thread=asyncio.to_thread,
+    )
+    return Aligned(linked.positions, linked.mask_enc)
+
+
+def linkage_settings(job: AlignSettings) -> LinkageSettings:
+    return LinkageSettings(job.encoding(), job.threshold, job.least_common)

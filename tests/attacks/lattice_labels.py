@@ -1,0 +1,60 @@
+"""Labels from gradients by lattice reduction: few equations in many unknowns, which are signs.
+
+weights 0      first gradient of the first batch = -1/2 X_P^T y (+ X_P^T n + noise)
+secret start   differences of one batch's gradients span X_P^T X_A; orthogonal to that, -1/2 Q X_P^T y stays
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.attacks import lattices
+from tests.attacks.views import Seen, Setting
+
+Floats = NDArray[np.float64]
+EXACT = 2.0**16  # finer than the features' grid: an equation holds or it does not
+
+
+def from_first_gradient(seen: Seen, setting: Setting, *, blocks: tuple[int, ...] = lattices.BLOCKS) -> Floats:
+    """(rows of the first batch,) guesses at the labels; sure ones are signs. The attacker knows all settings."""
+    view = seen.views[0]
+    columns = seen.reals(view.batch)
+    equations, values = columns.T, -2 * seen.others(view)
+    if setting.jitter == 0 and setting.gradient_noise == 0:
+        return _solved(equations, values, EXACT, blocks)
+    covariance = 4 * setting.jitter**2 * columns.T @ columns + 4 * setting.gradient_noise**2 * np.eye(seen.columns)
+    whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+    return _solved(whiten @ equations, whiten @ values, 1.0, blocks)
+
+
+def from_differences(
+    seen: Seen, others_columns: int, weight: float, *, number: int = 0, blocks: tuple[int, ...] = lattices.BLOCKS
+) -> Floats:
+    """The same for batch `number`, whatever the weights at the start; needs fewer `others_columns` than own ones."""
+    views = seen.of_batch(number)
+    columns = seen.reals(views[0].batch)
+    # What is not exact is each row's rounding; in an orthonormal base of the columns it is the same in every equation.
+    whiten = np.linalg.inv(np.linalg.cholesky(columns.T @ columns))
+    gradients = np.array([whiten @ seen.others(view) for view in views])
+    mean = gradients.mean(axis=0)
+    across = complement(span(gradients - mean, others_columns)).T
+    return _solved(across @ whiten @ columns.T, -2 * across @ mean, weight, blocks)
+
+
+def span(rows: Floats, dimensions: int) -> Floats:
+    """(k, dimensions): an orthonormal base of where the rows mostly lie."""
+    return np.linalg.svd(rows, full_matrices=False)[2][:dimensions].T
+
+
+def complement(base: Floats) -> Floats:
+    """(k, k - dimensions): what is orthogonal to it."""
+    return np.linalg.qr(base, mode="complete")[0][:, base.shape[1] :]
+
+
+def _solved(equations: Floats, values: Floats, weight: float, blocks: tuple[int, ...]) -> Floats:
+    rows = lattices.reduced(
+        equations, values, weight, blocks=blocks, done=lambda found: lattices.signs(found) is not None
+    )
+    found = lattices.signs(rows)
+    return lattices.nearest(rows) if found is None else found

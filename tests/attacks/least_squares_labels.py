@@ -1,0 +1,104 @@
+"""Labels from gradients by least squares: the mean of y given everything that its party saw, all laws taken as normal.
+
+    -2 (g - own part) = X^T y - 2 X^T n - X^T z_others / 2 - 2 noise
+
+with y before it of the mean and variance that the party's own score tells. Others' scores are taken as noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.attacks.views import Rows, Seen, Setting, View
+
+Floats = NDArray[np.float64]
+OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # of their scores: the attacker tries them all
+FIRST_EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class Equations:
+    """columns^T y = values + errors, on the rows of one batch.
+
+    Attributes:
+        errors: covariance (k, k).
+    """
+
+    batch: Rows
+    columns: Floats
+    values: Floats
+    errors: Floats
+
+
+def guesses(seen: Seen, setting: Setting) -> Iterator[Floats]:
+    """(n,) guesses at the labels, one for each choice that the attacker has; a test takes the best of them.
+
+    Of kept batches the first epochs may tell more than all: later the others' scores have taken the labels in.
+    """
+    for epochs in sorted({1, FIRST_EPOCHS, setting.epochs}) if setting.kept_batches else [setting.epochs]:
+        for use_own_score in (False, True):
+            for variance in OTHERS_VARIANCES if setting.kept_batches else OTHERS_VARIANCES[1:2]:
+                views = [view for view in seen.views if view.epoch < epochs]
+                prior = _prior(seen) if use_own_score else np.zeros(len(seen.features))
+                if setting.kept_batches:
+                    yield _by_batch(_of_kept(seen, setting, views, variance), prior)
+                else:  # the jitter is the same in all equations of a row, so it counts as part of what is looked for
+                    equations = [_of(seen, setting, [view], variance, jitter=0.0) for view in views]
+                    yield _at_once(equations, prior, 1 - prior**2 + 4 * setting.jitter**2)
+
+
+def over_trainings(trainings: Sequence[Seen], setting: Setting) -> Floats:
+    """(n,) guesses from several trainings on the same labels, each with batches and a jitter of its own."""
+    equations = []
+    for seen in trainings:
+        views = [view for view in seen.views if view.epoch < FIRST_EPOCHS]
+        equations += _of_kept(seen, setting, views, OTHERS_VARIANCES[1])
+    prior = _prior(trainings[-1])
+    return _at_once(equations, prior, 1 - prior**2)
+
+
+def _prior(seen: Seen) -> Floats:
+    """The mean of y that the party's own score tells."""
+    return np.tanh(seen.scores(np.arange(len(seen.features))) / 2)
+
+
+def _of(seen: Seen, setting: Setting, views: Sequence[View], variance: float, *, jitter: float) -> Equations:
+    """What one batch tells in some epochs: the mean over them is all that matters."""
+    batch, columns = views[0].batch, seen.reals(views[0].batch)
+    values = -2 * np.mean([seen.others(view) for view in views], axis=0)
+    errors = 4 * (jitter**2 + variance / 16 + 1e-6) * columns.T @ columns
+    return Equations(batch, columns, values, errors + 4 * setting.gradient_noise**2 / len(views) * np.eye(seen.columns))
+
+
+def _of_kept(seen: Seen, setting: Setting, views: Sequence[View], variance: float) -> list[Equations]:
+    numbers = sorted({view.number for view in views})
+    batches = [[view for view in views if view.number == number] for number in numbers]
+    return [_of(seen, setting, steps, variance, jitter=setting.jitter) for steps in batches]
+
+
+def _by_batch(equations: Sequence[Equations], prior: Floats) -> Floats:
+    """Where no row is in two batches."""
+    guess = prior.copy()
+    for one in equations:
+        spread = (1 - prior[one.batch] ** 2)[:, None] * one.columns
+        gain = spread @ np.linalg.pinv(one.columns.T @ spread + one.errors)
+        guess[one.batch] += gain @ (one.values - one.columns.T @ prior[one.batch])
+    return guess
+
+
+def _at_once(equations: Sequence[Equations], prior: Floats, variances: Floats) -> Floats:
+    k = len(equations[0].values)
+    matrix, values = np.zeros((k * len(equations), len(prior))), np.zeros(k * len(equations))
+    for place, one in enumerate(equations):
+        whiten = np.linalg.inv(np.linalg.cholesky(one.errors))
+        rows = slice(place * k, (place + 1) * k)
+        matrix[rows, one.batch] = whiten @ one.columns.T
+        values[rows] = whiten @ one.values
+    spread = variances * matrix
+    return np.asarray(
+        prior + spread.T @ np.linalg.solve(spread @ matrix.T + np.eye(len(values)), values - matrix @ prior)
+    )

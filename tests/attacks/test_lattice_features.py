@@ -1,0 +1,102 @@
+"""A binary column, the only one of its party, read by a partner with 20 columns: with the defences off and on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from algorithms.statistics.metrics import auc
+from tests.attacks import lattice_features
+from tests.attacks.views import (
+    SMALL_BATCHES,
+    Data,
+    Floats,
+    Seen,
+    Setting,
+    breast,
+    simulate,
+    with_intercept,
+    without_defences,
+)
+
+Reader = Literal["active", "passive"]
+Column = Callable[[np.random.Generator, Floats], NDArray[np.bool_]]
+READERS = pytest.mark.parametrize("reader", ["active", "passive"])
+EPOCHS = 50
+WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of noisy equations: the attacker tries them all
+
+
+def chance(ones: float) -> Column:
+    return lambda rng, y: rng.random(len(y)) < ones
+
+
+def telling(rng: np.random.Generator, y: Floats) -> NDArray[np.bool_]:
+    """The label in four rows of five: its weight moves more, which shows more of it."""
+    return (y > 0) ^ (rng.random(len(y)) < 0.2)
+
+
+COLUMNS = pytest.mark.parametrize("column", [chance(0.3), telling], ids=["chance", "telling"])
+
+
+def train(reader: Reader, setting: Setting, column: Column) -> tuple[Seen, Floats]:
+    """What the reader sees, and the other party's column in the first batch as signs."""
+    data = breast()
+    ones = column(np.random.default_rng([setting.seed, 7]), data.y).astype(float)[:, None]
+    wide = data.parts[1]
+    parts = (with_intercept(wide), ones) if reader == "active" else (with_intercept(ones), wide)
+    training = simulate(Data(parts, data.y), setting)
+    seen = training.seen[0 if reader == "active" else 1]
+    return seen, 2 * ones[training.plan.batches[0], 0] - 1
+
+
+def most_right(seen: Seen, truth: Floats, noise_std: float, weight: float, *, candidates: int = 3) -> float:
+    """The share of rows that the best candidate has right, chosen with the column in hand; 0 without a candidate."""
+    found = lattice_features.binary_column(seen, noise_std, weight, candidates=candidates)
+    return max((max(np.mean(guess == truth), np.mean(guess == -truth)) for guess in found), default=0.0)
+
+
+@READERS
+@COLUMNS
+def test_without_noise_the_column_is_read_in_full(reader: Reader, column: Column) -> None:
+    for setting in (without_defences(batch_rows=96, epochs=EPOCHS), Setting(0.25, 0.0, batch_rows=96, epochs=EPOCHS)):
+        seen, truth = train(reader, setting, column)
+        assert most_right(seen, truth, 0.0, lattice_features.EXACT) == 1
+
+
+@pytest.mark.soak
+@READERS
+@pytest.mark.parametrize("seed", range(5))
+def test_without_noise_a_rarer_value_is_read_from_128_rows(reader: Reader, seed: int) -> None:
+    seen, truth = train(reader, without_defences(seed=seed, batch_rows=128, epochs=EPOCHS), chance(0.1))
+    assert most_right(seen, truth, 0.0, lattice_features.EXACT) == 1
+
+
+@READERS
+@COLUMNS
+def test_at_the_defaults_no_column_is_read(reader: Reader, column: Column) -> None:
+    for batch_rows in (96, SMALL_BATCHES.batch_rows):
+        setting = replace(SMALL_BATCHES, batch_rows=batch_rows, epochs=EPOCHS)
+        seen, truth = train(reader, setting, column)
+        always_the_same = max(np.mean(truth > 0), np.mean(truth < 0))
+        for weight in WEIGHTS:
+            assert most_right(seen, truth, setting.gradient_noise, weight, candidates=60) <= always_the_same + 0.05
+
+
+@READERS
+def test_noise_hides_most_of_what_least_squares_sees(reader: Reader) -> None:
+    def seen_share(noise_std: float) -> float:
+        found = []
+        for seed in range(5):
+            seen, truth = train(
+                reader, replace(SMALL_BATCHES, gradient_noise=noise_std, epochs=EPOCHS, seed=seed), chance(0.3)
+            )
+            one_way = auc(truth > 0, lattice_features.projected(seen, noise_std))
+            found.append(max(one_way, 1 - one_way))
+        return float(np.mean(found))
+
+    assert seen_share(1.0) < 0.65 < 0.7 < seen_share(0.0)

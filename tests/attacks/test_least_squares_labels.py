@@ -1,0 +1,95 @@
+"""Labels by least squares, with the defences off and on: 2,000 rows, ten columns at each of two parties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from algorithms.statistics.gradient_leaks import check_batches, check_label_bits, label_auc
+from algorithms.statistics.metrics import auc
+from tests.attacks import least_squares_labels
+from tests.attacks.views import DEFAULTS, Setting, Training, breast, coins, planted, simulate, without_defences
+
+ROWS, COLUMNS = 2000, 10
+STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
+RESHUFFLED = {"kept_batches": False, "batch_rows": 100, "epochs": 10}
+
+
+def train(setting: Setting, signal: tuple[float, float], seed: int = 0) -> Training:
+    return simulate(planted(np.random.default_rng(seed), ROWS, (COLUMNS, COLUMNS), signal=signal), setting)
+
+
+def attack_auc(training: Training, setting: Setting) -> float:
+    """Of the passive party's best guess, chosen with the labels in hand."""
+    guesses = least_squares_labels.guesses(training.seen[1], setting)
+    return max(auc(training.y > 0, guess) for guess in guesses)
+
+
+def own_auc(training: Training) -> float:
+    return training.seen[1].own_auc(np.arange(len(training.y)), training.y)
+
+
+def test_reshuffled_batches_without_defences_give_nearly_every_label() -> None:
+    setting = without_defences(**RESHUFFLED)
+    training = train(setting, STRONG)
+    guesses = least_squares_labels.guesses(training.seen[1], setting)
+    assert max(np.mean((guess > 0) == (training.y > 0)) for guess in guesses) > 0.9
+    assert own_auc(training) < 0.8
+
+
+def test_jitter_and_noise_do_not_help_where_batches_are_reshuffled() -> None:
+    setting = Setting(**RESHUFFLED)  # type: ignore[arg-type]
+    training = train(setting, STRONG)
+    assert attack_auc(training, setting) > own_auc(training) + 0.1
+    assert check_batches(kept=False, label_dp=False)
+
+
+def mean_gain(setting: Setting, signal: tuple[float, float], seeds: int) -> float:
+    """What the attack has over the own score."""
+    trainings = [train(setting, signal, seed) for seed in range(seeds)]
+    return float(np.mean([attack_auc(training, setting) - own_auc(training) for training in trainings]))
+
+
+def test_at_the_defaults_it_gives_little_more_than_the_own_score() -> None:
+    assert mean_gain(DEFAULTS, STRONG, seeds=3) <= 0.03
+
+
+@pytest.mark.soak
+def test_at_the_defaults_it_gives_little_more_twenty_times() -> None:
+    assert mean_gain(DEFAULTS, STRONG, seeds=20) <= 0.03
+
+
+@pytest.mark.parametrize(("signal", "most"), [(STRONG, 0.01), (WEAK, 0.02), (NONE, 0.05)], ids=["strong", "weak", "no"])
+def test_larger_batches_leave_less_whatever_the_own_score_tells(signal: tuple[float, float], most: float) -> None:
+    assert mean_gain(Setting(batch_rows=512), signal, seeds=3) <= most
+
+
+@pytest.mark.parametrize("batch_rows", [128, 256, 512])
+def test_on_coins_it_gives_what_the_formula_says(batch_rows: int) -> None:
+    """The worst case: labels of which a party's own columns tell nothing."""
+    setting = Setting(batch_rows=batch_rows)
+    found = [attack_auc(train(setting, NONE, seed), setting) for seed in range(3)]
+    assert np.mean(found) == pytest.approx(label_auc(COLUMNS, batch_rows, setting.jitter), abs=0.025)
+
+
+def test_several_trainings_are_like_reshuffled_batches() -> None:
+    """Nothing at one training can prevent it: docs/gradients.md says so."""
+    trainings = [
+        simulate(planted(np.random.default_rng(0), ROWS, (COLUMNS, COLUMNS), signal=STRONG), setting)
+        for setting in (replace(DEFAULTS, seed=seed) for seed in range(10))
+    ]
+    gains = []
+    for count in (1, 10):
+        guess = least_squares_labels.over_trainings([training.seen[1] for training in trainings[:count]], DEFAULTS)
+        gains.append(auc(trainings[0].y > 0, guess) - own_auc(trainings[0]))
+    assert gains[0] < 0.05
+    assert gains[1] > 0.1
+
+
+def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
+    setting = Setting(batch_rows=24, shorten=False)
+    training = simulate(coins(np.random.default_rng(0), breast()), setting)
+    assert attack_auc(training, setting) > 0.9
+    assert check_label_bits(training.seen[1].columns, 24, setting.jitter)

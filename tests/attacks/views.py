@@ -1,0 +1,220 @@
+"""What a data party of a Taylor training sees, made without ciphertexts: its own gradient of each batch, in integers.
+
+    X_P^T w + noise        w = 2a z - b y + n, in steps of the grid
+
+The same integers as the protocol's, as a test of this folder proves; and defences can be switched off here that the
+protocol cannot do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+
+from algorithms.protocols.taylor import TaylorParameters, gradient_noise
+from algorithms.statistics.gradient_leaks import shorten_rows
+from algorithms.statistics.metrics import auc
+from algorithms.statistics.taylor import Optimiser, OptimiserSettings
+from algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from parties.jobs import TaylorSettings
+
+Floats = NDArray[np.float64]
+
+
+JOB = TaylorSettings()
+NOISE_KEY = b"noise"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A job's defaults; `without_defences` has none of the defences."""
+
+    jitter: float = JOB.jitter
+    gradient_noise: float = JOB.gradient_noise
+    kept_batches: bool = True
+    shorten: bool = JOB.leverage == "shrink"  # rows that stand out in their batch
+    secret_start: float = 0.0  # standard deviation of every party's first weights
+    batch_rows: int = JOB.batch_rows
+    epochs: int = JOB.epochs
+    optimiser: OptimiserSettings = field(default_factory=JOB.optimiser_settings)
+    seed: int = 0
+
+
+DEFAULTS = Setting()
+SMALL_BATCHES = replace(DEFAULTS, batch_rows=min(128, DEFAULTS.batch_rows))  # lattices grow with them, and weaken
+
+
+def without_defences(**changes: object) -> Setting:
+    return replace(Setting(jitter=0.0, gradient_noise=0.0, shorten=False), **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class View:
+    """One step as its party sees it. `weights`: its own, before the step."""
+
+    epoch: int
+    number: int
+    batch: Rows
+    gradient: Rows
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that one party has at the end: its rows, its steps, its model."""
+
+    grid: Grid
+    features: Rows
+    views: list[View]
+    weights: Floats
+
+    @property
+    def columns(self) -> int:
+        return self.features.shape[1]
+
+    def own_auc(self, rows: Rows, y: Floats) -> float:
+        return auc(y[rows] > 0, self.scores(rows))
+
+    def scores(self, rows: Rows) -> Floats:
+        """Its own part of the final scores: the baseline that every attack must beat."""
+        return self.grid.scores(self.features[rows], self.weights)
+
+    def others(self, view: View) -> Floats:
+        """The gradient less what the party's own scores did to it, in real numbers: X^T (others' 2a z - b y + n)."""
+        own = self.features[view.batch]
+        gradient = view.gradient - own.T @ self.grid.score_terms(self.grid.scores(own, view.weights))
+        return np.ldexp(gradient.astype(float), -self.grid.gradient_bits)
+
+    def reals(self, rows: Rows) -> Floats:
+        return np.ldexp(self.features[rows].astype(float), -self.grid.feature_bits)
+
+    def of_batch(self, number: int) -> list[View]:
+        return [view for view in self.views if view.number == number]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Columns of each data party, the active one first with its intercept, not yet scaled; labels -1 and 1."""
+
+    parts: tuple[Floats, ...]
+    y: Floats
+
+    def scaled(self, train: Rows) -> tuple[Floats, ...]:
+        """Each party's columns standardised on the training rows; columns without a deviation stay as they are."""
+        scaled = []
+        for part in self.parts:
+            std = part[train].std(axis=0)
+            moves = std > 0
+            scaled.append((part - part[train].mean(axis=0) * moves) / np.where(moves, std, 1.0))
+        return tuple(scaled)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run of the protocol: who saw what, on which batches."""
+
+    plan: RowPlan
+    seen: tuple[Seen, ...]
+    y: Floats
+    columns: tuple[Floats, ...]  # each party's, as it trained on them
+    label_terms: Rows
+
+
+def simulate(data: Data, setting: Setting) -> Training:
+    """Trains on all rows; every party's start is 0 unless the setting says otherwise."""
+    rng = np.random.default_rng(setting.seed)
+    plan = RowPlan.draw(
+        len(data.y), test_fraction=0.0, validation_fraction=0.0, batch_rows=setting.batch_rows, seed=setting.seed
+    )
+    grid = Grid("logistic", len(data.parts))
+    columns = tuple(np.clip(part, -grid.feature_bound, grid.feature_bound) for part in data.scaled(plan.train))
+    if setting.shorten:
+        columns = tuple(shorten_rows(part, plan.batches)[0] for part in columns)
+    features = [grid.features(part) for part in columns]
+    label_terms = grid.label_terms(data.y, setting.jitter * rng.standard_normal(len(data.y)))
+    optimisers = [
+        Optimiser(
+            setting.optimiser,
+            setting.secret_start * rng.standard_normal(part.shape[1]),
+            intercept=place == 0,
+            n_batches=len(plan.batches),
+        )
+        for place, part in enumerate(features)
+    ]
+    parameters = parameters_of(features, grid, setting)
+    views: list[list[View]] = [[] for _ in features]
+    for epoch in range(setting.epochs):
+        for number, batch in enumerate(_batches(plan, epoch, setting)):
+            terms = [
+                grid.score_terms(grid.scores(part[batch], optimiser.weights))
+                for part, optimiser in zip(features, optimisers, strict=True)
+            ]
+            residuals = np.sum(terms, axis=0) + label_terms[batch]
+            for place, (part, optimiser) in enumerate(zip(features, optimisers, strict=True)):
+                noise = gradient_noise(
+                    NOISE_KEY, parameters, (parameters.data_parties[place], epoch, number), part.shape[1]
+                )
+                gradient = part[batch].T @ residuals + np.array(noise, dtype=np.int64)
+                views[place].append(View(epoch, number, batch, gradient, optimiser.weights.copy()))
+                scale = (1 << grid.gradient_bits) * len(batch)
+                optimiser.step(gradient / scale, epoch, number)
+    seen = tuple(
+        Seen(grid, part, view, optimiser.weights)
+        for part, view, optimiser in zip(features, views, optimisers, strict=True)
+    )
+    return Training(plan, seen, data.y, columns, label_terms)
+
+
+def parameters_of(features: Sequence[Rows], grid: Grid, setting: Setting) -> TaylorParameters:
+    return TaylorParameters(
+        data_parties=tuple(f"party-{place}" for place in range(len(features))),
+        key_node="key-node",
+        columns=tuple(part.shape[1] for part in features),
+        grid=grid,
+        epochs=setting.epochs,
+        noise_std=setting.gradient_noise,
+        hold_out_loss=False,
+    )
+
+
+def _batches(plan: RowPlan, epoch: int, setting: Setting) -> Sequence[Rows]:
+    if setting.kept_batches:
+        return plan.batches
+    order = np.random.default_rng([setting.seed, epoch]).permutation(plan.train)
+    return np.split(order, np.cumsum([len(batch) for batch in plan.batches])[:-1])
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+
+def with_intercept(columns: Floats) -> Floats:
+    return np.hstack([columns, np.ones((len(columns), 1))])
+
+
+def coins(rng: np.random.Generator, data: Data) -> Data:
+    """The same columns with labels that nothing tells but the gradients."""
+    return replace(data, y=np.where(rng.random(len(data.y)) < 0.5, 1.0, -1.0))
+
+
+def breast(*, active: slice = slice(0, 10), passives: Sequence[slice] = (slice(10, 30),)) -> Data:
+    """Wisconsin breast cancer: 569 rows; by default 10 columns at the active party and 20 at the passive one."""
+    columns, labels = load_breast_cancer(return_X_y=True)
+    parts = (with_intercept(columns[:, active]), *(columns[:, passive] for passive in passives))
+    return Data(parts, np.where(labels > 0, 1.0, -1.0))
+
+
+def planted(rng: np.random.Generator, n: int, columns: Sequence[int], *, signal: Sequence[float]) -> Data:
+    """Normal columns, `signal` the norm of each party's weights in the true score; labels are drawn from it."""
+    parts = [rng.standard_normal((n, k)) for k in columns]
+    score = sum(s * part @ _direction(rng, part.shape[1]) for s, part in zip(signal, parts, strict=True))
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-np.asarray(score))), 1.0, -1.0)
+    return Data((with_intercept(parts[0]), *parts[1:]), y)
+
+
+def _direction(rng: np.random.Generator, k: int) -> Floats:
+    drawn = rng.standard_normal(k)
+    return drawn / np.linalg.norm(drawn)

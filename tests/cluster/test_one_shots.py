@@ -1,0 +1,115 @@
+"""What runs in the cluster's containers besides the parties: certificates, data, the submission."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from parties import authority
+from parties.authority import PartyFiles
+from parties.identity import Identity, load_identity
+from parties.private_files import read_certificate
+from parties.sources import open_source
+from tests.cluster.reading import CLUSTER, PARTIES, ROOT, mounts, settings_of
+from tests.cluster.running import certify, hand_out_data
+
+# --- certificates
+
+
+def identity(tmp_path: Path, party: str) -> Identity:
+    files = PartyFiles.in_folder(tmp_path / "identities" / party)
+    return load_identity(files.certificate, files.key, files.authority, files.revoked)
+
+
+def test_each_volume_gets_its_own_certificate_and_key(tmp_path: Path) -> None:
+    assert certify(tmp_path, "archive", "notary") == {"archive": "made", "notary": "made"}
+    assert [identity(tmp_path, party).name for party in ("archive", "notary")] == ["archive", "notary"]
+    kept = sorted(path.name for path in (tmp_path / "identities").rglob("*") if path.is_file())
+    assert kept == sorted(2 * ["authority.pem", "certificate.pem", "crl.pem", "key.pem"])
+    assert [path.name for path in (tmp_path / "authority").rglob("*key*")] == ["authority.key"]  # a party's key moved
+
+
+def test_a_second_run_renews_and_keeps_keys(tmp_path: Path) -> None:
+    certify(tmp_path, "archive")
+    before = identity(tmp_path, "archive")
+    assert certify(tmp_path, "archive", "notary") == {"archive": "renewed", "notary": "made"}
+    after = identity(tmp_path, "archive")
+    assert after.key_pem == before.key_pem
+    assert after.certificate_pem != before.certificate_pem
+
+
+def test_a_revoked_party_stays_revoked_and_the_others_learn_it(tmp_path: Path) -> None:
+    certify(tmp_path, "archive", "notary")
+    authority.revoke(tmp_path / "authority", "archive")
+    said = certify(tmp_path, "archive", "notary")
+    assert said["archive"].startswith("not renewed")
+    revoked = identity(tmp_path, "notary").revoked
+    assert revoked is not None
+    assert revoked.has(read_certificate(tmp_path / "identities/archive/certificate.pem"))
+
+
+# --- data
+
+
+def test_each_volume_gets_its_own_rows(tmp_path: Path) -> None:
+    volumes = {where.rsplit("/", 1)[1] for where in mounts("data")}
+    assert volumes == {party for party in PARTIES if settings_of(party).datasets}
+    assert len(hand_out_data(tmp_path)) == 5
+    assert hand_out_data(tmp_path) == []  # what is there stays
+    for party in volumes:
+        datasets = settings_of(party).datasets
+        assert {path.name for path in (tmp_path / party).iterdir()} == {Path(d.url).name for d in datasets.values()}
+        for name, dataset in datasets.items():
+            here = dataset.model_copy(update={"url": dataset.url.replace("/data/", f"{tmp_path / party}/")})
+            assert sum(len(batch.ids) for batch in open_source(here, ROOT, name).batches()) > 500
+
+
+# --- the submission
+
+BLINDFIT = """#!/bin/sh
+trap 'echo "the parties are told"; exit 130' TERM
+echo "$@"
+[ "$2" != /jobs/slow.toml ] || { sleep 30 >/dev/null & wait; }
+[ "$2" != /jobs/bad.toml ] || exit 2
+"""
+
+
+@contextmanager
+def submitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str) -> Iterator[subprocess.Popen[str]]:
+    """submit.sh with something else in the place of `blindfit`."""
+    (tmp_path / "blindfit").write_text(BLINDFIT)
+    (tmp_path / "blindfit").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with subprocess.Popen(["sh", CLUSTER / "submit.sh", example], stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def test_a_submission_says_where_its_report_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with submitting(tmp_path, monkeypatch, "walr") as process:
+        said, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert said.splitlines()[0] == "submit /jobs/walr.toml --out /reports/walr"
+    assert f"docker cp {os.uname().nodename}:/reports/walr walr-report" in said
+
+
+def test_a_failed_submission_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with submitting(tmp_path, monkeypatch, "bad") as process:
+        said, _ = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "docker cp" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_submission_stops_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    with submitting(tmp_path, monkeypatch, "slow") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        assert process.communicate(timeout=20)[0] == "the parties are told\n"
+    assert process.returncode == 130

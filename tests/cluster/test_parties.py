@@ -1,0 +1,92 @@
+"""The cluster's parties, as processes: their health checks, and the jobs that they are for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from algorithms.errors import ConfigError
+from coordinator import health
+from tests.cluster.reading import CLUSTER, job_of
+from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
+from tests.processes.conftest import free_address
+from tests.processes.reading import error_line
+
+# --- jobs
+
+QUICK = {"walr": [], "taylor": ["--set", "taylor.epochs=1"]}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
+    parties = sorted(job_of(name).parties)
+    addresses = {party: free_address() for party in parties}
+    certify(tmp_path, "coordinator", *parties)
+    hand_out_data(tmp_path / "data")
+    job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)
+    with parties_up(*(party_file(party, tmp_path, addresses) for party in parties)):
+        done = run(sys.executable, "-m", "blindfit", "submit", job, "--out", tmp_path / "out", *QUICK[name])
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.json").exists()
+    assert len([*(tmp_path / "state" / "hospital").rglob("model.json")]) == 1
+
+
+# --- health
+
+
+def check(file: Path) -> list[subprocess.CompletedProcess[str]]:
+    """By the command, and by what a container runs."""
+    return [run(sys.executable, "-m", *words, file) for words in (["blindfit", "health"], ["coordinator.health"])]
+
+
+def test_a_party_is_healthy_while_it_is_up(tmp_path: Path) -> None:
+    certify(tmp_path, "notary")
+    file = party_file("notary", tmp_path)
+    with parties_up(file):
+        assert [done.returncode for done in check(file)] == [0, 0]
+        certify(tmp_path, "notary")  # a renewed certificate is taken without a restart
+        assert [done.returncode for done in check(file)] == [0, 0]
+    down = check(file)
+    assert [done.returncode for done in down] == [1, 1]
+    assert all("cannot reach notary" in error_line(done) for done in down)
+
+
+def test_what_else_answers_there_is_not_the_party(tmp_path: Path) -> None:
+    certify(tmp_path, "archive", "notary")
+    file = party_file("notary", tmp_path)
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace("identities/notary", "identities/archive"))
+    with parties_up(file):
+        assert all("what answers there is notary" in error_line(done) for done in check(other))
+
+
+def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:
+    certify(tmp_path, "notary")
+    file = party_file("notary", tmp_path)
+    file.write_text(file.read_text().replace("[peers.notary]", "[peers.another]"))
+    with parties_up(file):
+        by_command, by_container = check(file)
+    assert (by_command.returncode, by_container.returncode) == (2, 1)
+    assert "takes no health check from itself" in error_line(by_command)
+    assert "[peers.notary]" in by_command.stderr
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("0.0.0.0:7100", "127.0.0.1:7100"),
+        ("[::]:7100", "[::1]:7100"),
+        ("[fd00::7]:7100", "[fd00::7]:7100"),
+        ("localhost:7100", "localhost:7100"),
+    ],
+)
+def test_where_a_party_answers(listen: str, address: str) -> None:
+    assert health.address_of(listen) == address
+
+
+def test_a_port_that_changes_with_every_start_cannot_be_asked() -> None:
+    with pytest.raises(ConfigError, match="every start takes another port"):
+        health.address_of("127.0.0.1:0")

@@ -1,0 +1,82 @@
+"""Model parts and rows, of every kind that a training or a file could bring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from algorithms.statistics.scaling import Standardiser
+from algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart
+
+ACTIVE, PASSIVES = "bank", ("post", "rail", "shop")
+DATA_PARTIES = (ACTIVE, *PASSIVES)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def standardiser(columns: int = 3, dropped: tuple[int, ...] = (), seed: int = 0) -> Standardiser:
+    rng = np.random.default_rng(seed)
+    kept = tuple(j for j in range(columns) if j not in dropped)
+    mean, std = rng.normal(size=len(kept)) * 100, rng.random(len(kept)) * 10 + 0.1
+    return Standardiser(tuple(f"c{j}" for j in range(columns)), kept, tuple(mean.tolist()), tuple(std.tolist()))
+
+
+def part_of(party: str = ACTIVE, *, columns: int = 3, seed: int = 0, **changes: Any) -> VerticalModelPart:
+    scaling = standardiser(columns, seed=seed)
+    fields: dict[str, Any] = {
+        "party": party,
+        "role": "active" if party == ACTIVE else "passive",
+        "model": "logistic",
+        "data_parties": DATA_PARTIES,
+        "standardiser": scaling,
+        "weights": np.random.default_rng(seed + 1).normal(size=len(scaling.kept)),
+    }
+    return VerticalModelPart(**{**fields, **changes})
+
+
+@st.composite
+def standardisers(draw: st.DrawFn) -> Standardiser:
+    columns = draw(st.integers(1, 5))
+    kept = tuple(sorted(draw(st.sets(st.integers(0, columns - 1), min_size=1))))
+    mean = tuple(draw(FINITE) for _ in kept)
+    std = tuple(draw(st.floats(min_value=5e-324, allow_infinity=False)) for _ in kept)
+    return Standardiser(tuple(f"column {j}" for j in range(columns)), kept, mean, std)
+
+
+@st.composite
+def model_parts(draw: st.DrawFn, party: str = ACTIVE) -> VerticalModelPart:
+    scaling = draw(standardisers())
+    active = party == ACTIVE
+    bound = draw(st.sampled_from([8.0, 1.0, 0.3, 1024.0]) | st.floats(1e-9, 1024.0))
+    largest = min(LARGEST_SCORE / bound / (len(scaling.kept) + 1), 1e9)
+    weight = st.floats(-largest, largest)
+    return VerticalModelPart(
+        party=party,
+        role="active" if active else "passive",
+        model=draw(st.sampled_from(["logistic", "linear"])),
+        data_parties=DATA_PARTIES,
+        standardiser=scaling,
+        weights=np.array([draw(weight) for _ in scaling.kept]),
+        intercept=draw(st.none() | weight) if active else None,
+        feature_bound=bound,
+        row_bound=draw(st.none() | st.integers(1, 2**20) | st.just(2**70)),
+        label_mean=draw(st.floats(-1e6, 1e6)) if active else 0.0,
+        label_scale=draw(st.floats(1e-6, 1e6)) if active else 1.0,
+    )
+
+
+@st.composite
+def rows_for(draw: st.DrawFn, part: VerticalModelPart, most: int = 6) -> np.ndarray:
+    """Anything finite, values at the clip and half-way between two steps among them."""
+    known = dict(
+        zip(part.standardiser.kept, zip(part.standardiser.mean, part.standardiser.std, strict=True), strict=True)
+    )
+    n = draw(st.integers(0, most))
+    rows = np.empty((n, len(part.standardiser.columns)))
+    for i, j in np.ndindex(*rows.shape):
+        mean, std = known.get(j, (0.0, 1.0))
+        steps = draw(st.integers(-9 * 8192, 9 * 8192))  # of half of 2^-12
+        near = [mean + std * part.feature_bound, mean - std * part.feature_bound, mean + std * steps / 8192, mean]
+        rows[i, j] = draw(st.sampled_from([value for value in near if np.isfinite(value)] or [0.0]) | FINITE)
+    return rows

@@ -1,0 +1,316 @@
+"""New rows are read as the model wants them, and a job of prediction says no more than it needs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from algorithms.errors import ConfigError, DataError, PolicyRefused
+from coordinator.job import Job
+from coordinator.jobs import _in_full
+from coordinator.predict import load, training_session, who_learnt_what
+from parties import models
+from parties.jobs import JobParameters
+from parties.model_store import ModelStore
+from parties.sessions import Member
+from parties.settings import SESSION, PartySettings, validate
+from parties.vertical_predict import JointPrediction, Scored, _in_own_order, means_of, table_of
+from parties.vertical_rows import PartyRows, read_rows
+from tests.predict.parts import ACTIVE, part_of, standardiser
+
+TRAINING = "taylor-1a2b3c4d"
+
+
+def write(directory: Path, header: list[str], *rows: list[Any]) -> None:
+    with (directory / "new.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def party(directory: Path, name: str = ACTIVE, *, role: str = "active", scores: Any = None, **dataset: Any):
+    peers = {"coordinator": {"role": "coordinator"}}
+    values = {
+        "name": name,
+        "role": role,
+        "identity": {"certificate": "c", "key": "k", "authority": "a"},
+        "peers": peers,
+        "datasets": {"new": {"url": "csv:new.csv", "id": "id", "features": "rest", **dataset}},
+    }
+    if scores is not None:
+        values["scores"] = scores
+    return JointPrediction(validate(values, PartySettings, source="party.toml"), directory)
+
+
+def parameters(session: str = TRAINING) -> JobParameters:
+    return JobParameters(protocol="predict", predict={"session": session})
+
+
+def me(name: str = ACTIVE, role: str = "active") -> Member:
+    return Member(name, role, "", "new")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "state").mkdir()
+    ModelStore(tmp_path / "state").keep(part_of(), TRAINING)
+    write(tmp_path, ["id", "c0", "c1", "c2"], ["a", 1, 2, 3], ["b", 4, 5, 6])
+    return tmp_path
+
+
+def read(directory: Path, **dataset: Any) -> PartyRows:
+    prediction = party(directory, **dataset)
+    part = prediction._part(parameters(), me())
+    return read_rows(prediction._source(me(), part), labels=False, report=lambda *_: None, means=means_of(part))
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_found_by_name_and_the_label_is_not_read(directory):
+    write(directory, ["c2", "label", "c0", "id", "note", "c1"], [3, "?", 1, "a", "x", 2], [6, "", 4, "b", "y", 5])
+    expected = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert read(directory).features.tolist() == expected
+    assert read(directory, label="label").features.tolist() == expected
+    assert read(directory, label="label").labels is None
+    assert read(directory, label="label", person="note", features=["c2", "c0", "c1"]).features.tolist() == expected
+
+
+def test_a_label_that_is_not_there_is_not_missed(directory):
+    assert len(read(directory, label="malignant").features) == 2
+
+
+def test_a_column_of_the_model_that_is_not_there_is_named(directory):
+    write(directory, ["id", "c0", "c1"], ["a", 1, 2])
+    with pytest.raises(DataError, match="there is no column c2"):
+        read(directory)
+    with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have c1, a column of the model"):
+        read(directory, features=["c0", "c2"])
+
+
+def test_a_missing_value_becomes_the_mean_of_training(directory):
+    """And not that of the new rows: a score depends on its own row alone."""
+    write(directory, ["id", "c0", "c1", "c2"], ["a", 1, "", 3], ["b", 4, 500, 6])
+    rows = read(directory, missing="mean")
+    assert rows.features[0].tolist() == [1.0, part_of().standardiser.mean[1], 3.0]
+    with pytest.raises(DataError, match=r"row 1 .*column c1"):
+        read(directory)
+    assert read(directory, missing="drop").ids.to_pylist() == ["b"]
+
+
+def test_a_column_without_a_weight_needs_no_mean():
+    assert means_of(part_of(standardiser=standardiser(dropped=(1,)), weights=np.ones(2)))["c1"] == 0.0
+
+
+def test_scores_are_in_the_order_of_the_active_partys_dataset(directory):
+    """Alignment's order is random, and rows that not all have are left out."""
+    rows = PartyRows(pa.array(list("abcde")), np.zeros((5, 1)), None, np.ones(5, bool))
+    scored = _in_own_order(rows, np.array([4, 0, 2]), np.array([40, 0, 20]))
+    assert (scored.ids.to_pylist(), scored.scores.tolist()) == (["a", "c", "e"], [0, 20, 40])
+
+
+def test_a_linear_models_values_are_in_their_own_units():
+    part = part_of(model="linear", label_mean=10.0, label_scale=2.0)
+    table = table_of(part, Scored(pa.array(["a"]), np.array([3 << 42])))
+    assert table.to_pylist() == [{"id": "a", "score": 3.0, "value": 16.0}]
+
+
+# --- what a party refuses before a session starts -------------------------------------------------------------
+
+
+def test_a_party_that_is_ready_says_nothing(directory):
+    party(directory).check(parameters(), me())
+
+
+def test_a_session_without_a_model_here(directory):
+    with pytest.raises(PolicyRefused) as caught:
+        party(directory).check(parameters("taylor-99999999"), me())
+    assert (caught.value.field, caught.value.reason) == ("predict.session", "it has no model of that session")
+
+
+def test_a_changed_model(directory):
+    path = ModelStore(directory / "state").path(TRAINING)
+    path.write_text(path.read_text().replace("0.", "0.1", 1))
+    with pytest.raises(DataError, match="does not have this party's signature"):
+        party(directory).check(parameters(), me())
+
+
+def test_a_party_that_was_another_in_training(directory):
+    with pytest.raises(PolicyRefused, match="in that training it was bank, active"):
+        party(directory, role="passive").check(parameters(), me(role="passive"))
+    with pytest.raises(PolicyRefused, match="in that training it was bank, active"):
+        party(directory, "mill").check(parameters(), me("mill"))
+
+
+def test_scores_that_are_there_already(directory):
+    (directory / "kept.csv").write_text("id,score,probability\n")
+    with pytest.raises(DataError, match=r"scores: .*kept\.csv: the file exists already"):
+        party(directory, scores={"url": "csv:kept.csv"}).check(parameters(), me())
+    party(directory, scores={"url": "csv:kept.csv", "if_exists": "append"}).check(parameters(), me())
+    (directory / "kept.csv").write_text("id,score,value\n")
+    with pytest.raises(DataError, match="its columns are id, score, value, not id, score, probability"):
+        party(directory, scores={"url": "csv:kept.csv", "if_exists": "append"}).check(parameters(), me())
+
+
+# --- options ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["passive", "key-node", "measurement"])
+def test_scores_are_an_option_of_the_active_party(directory, role):
+    with pytest.raises(ConfigError, match="scores: the active party alone gets any"):
+        party(directory, role=role, scores={})
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ({"if_exists": "append"}, "if_exists does nothing without url"),
+        ({"url": "csv:s.csv", "if_exists": "merge"}, "scores.if_exists"),
+        ({"urls": "csv:s.csv"}, "did you mean url?"),
+        ({"url": "mysql://u:s3cret@h/d?table=t"}, "scores.url: mysql://u:***@h/d: this kind of URL is not known"),
+    ],
+)
+def test_an_option_of_scores_acts_or_is_refused(directory, scores, words):
+    with pytest.raises(ConfigError) as caught:
+        party(directory, scores=scores)
+    assert words in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+PARTIES = {
+    "bank": {"role": "active", "dataset": "new"},
+    "shop": {"role": "passive", "dataset": "new"},
+    "keys": {"role": "key-node"},
+}
+
+
+def job(**values: Any) -> Job:
+    given = {"protocol": "predict", "predict": {"session": TRAINING}, "parties": PARTIES, **values}
+    return validate(given, Job, source="predict.toml")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"predict": {}}, "predict.session is missing"),
+        ({"predict": {"session": "../../etc"}}, "predict.session: "),
+        ({"predict": {"session": ".."}}, "predict.session: "),
+        ({"predict": {"session": "a\n"}}, "predict.session: "),
+        ({"predict": {"session": "x" * 65}}, "predict.session: "),
+        ({"predict": {"sesion": "x"}}, "did you mean session?"),
+        ({"seed": 7}, "seed does nothing in a predict job"),
+        ({"split": {"test_fraction": 0.3}}, "[split] does nothing in a predict job"),
+        ({"taylor": {"epochs": 3}}, "[taylor] does nothing in a predict job"),
+        ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
+        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
+        ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
+        ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 15 passive"),
+    ],
+)
+def test_an_option_of_the_job_acts_or_is_refused(values, words):
+    with pytest.raises(ConfigError) as caught:
+        job(**values)
+    assert words in str(caught.value)
+
+
+def test_prediction_is_an_option_of_no_other_protocol():
+    with pytest.raises(ConfigError, match=r"\[predict\] does nothing in a taylor job"):
+        job(protocol="taylor")
+
+
+def test_parties_are_told_what_the_protocol_uses_and_nothing_else():
+    told = job(align={"least_common": 20}).parameters().to_parameters()
+    assert told["predict.session"] == TRAINING
+    assert {name.split(".")[0] for name in told} == {"protocol", "align", "predict", "timeouts"}
+    assert JobParameters.from_parameters(told).align.least_common == 20
+
+
+# --- the coordinator ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    lines = ['protocol = "predict"']
+    for name, value in PARTIES.items():
+        lines += [f"[parties.{name}]", *(f'{key} = "{text}"' for key, text in value.items())]
+    (tmp_path / "predict.toml").write_text("\n".join(lines))
+    models.write_json(tmp_path / "runs" / "report.json", {"session": TRAINING, "protocol": "taylor"})
+    return tmp_path / "predict.toml"
+
+
+def test_a_training_is_named_by_its_session_its_report_or_the_job(job_file):
+    assert load(job_file, [], "x-1", None).predict.session == "x-1"
+    assert load(job_file, [], None, job_file.parent / "runs").predict.session == TRAINING
+    assert load(job_file, ["predict.session=y-2"], None, None).predict.session == "y-2"
+    assert load(job_file, [], "1e5", None).predict.session == "1e5"  # a text, not a number
+
+
+def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
+    with pytest.raises(ConfigError, match="give one of them"):
+        load(job_file, [], "x-1", job_file.parent / "runs")
+    with pytest.raises(ConfigError, match=r"predict\.session is missing"):
+        load(job_file, [], None, None)
+    with pytest.raises(ConfigError, match="protocol = taylor, but `blindfit predict` takes a predict job"):
+        load(job_file, ["protocol=taylor"], None, None)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])
+def test_a_directory_without_the_report_of_a_training(job_file, content):
+    (job_file.parent / "runs" / "report.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"report\.json is not"):
+        training_session(job_file.parent / "runs")
+    with pytest.raises(DataError, match=r"report\.json cannot be read"):
+        training_session(job_file.parent / "nowhere")
+
+
+def test_it_is_said_what_one_passive_party_cannot_hide():
+    one = who_learnt_what(job(), 1)
+    assert "the scores of 1 row; less its own part these are the other's" in one["bank"]
+    more = {**PARTIES, "post": {"role": "passive", "dataset": "new"}}
+    two = who_learnt_what(job(parties=more), 3)
+    assert "it learnt none but its own" in two["bank"]
+    assert sorted(two) == ["bank", "keys", "post", "shop"]
+    assert all("no score" in two[name] for name in ("keys", "post", "shop"))
+
+
+def test_every_session_that_a_coordinator_makes_is_a_name():
+    for name in ("job", ".hidden", "a.b", "-x", "_", "A1"):
+        assert re.fullmatch(SESSION, f"{name}-1a2b3c4d")
+
+
+@pytest.mark.parametrize("kind", [ConfigError, DataError])
+def test_a_party_on_this_machine_is_quoted(tmp_path, kind):
+    """It tells a coordinator less than its own log says."""
+    for name, error in (("bank", kind.__name__), ("shop", "PeerAborted")):
+        (tmp_path / name).mkdir()
+        record = {"event": "call failed", "error": error, "reason": f"what {name} says"}
+        (tmp_path / name / "party.log").write_text(f"no json\n{json.dumps(record)}\n")
+    told = _in_full(kind("bank: its data are wrong"), job(), tmp_path)
+    assert (type(told), str(told)) == (kind, "what bank says")
+    (tmp_path / "bank" / "party.log").unlink()
+    assert str(_in_full(kind("bank: its data are wrong"), job(), tmp_path)) == "bank: its data are wrong"
+
+
+def test_the_examples_new_rows_are_40_that_all_have_and_nobody_labelled(tmp_path):
+    script = Path(__file__).parents[2] / "examples" / "taylor" / "prepare.py"
+    subprocess.run([sys.executable, script, "--out", tmp_path], check=True)
+    ids = {}
+    for name in ("hospital", "laboratory", "archive"):
+        with (tmp_path / f"{name}_new.csv").open(newline="") as new, (tmp_path / f"{name}.csv").open(newline="") as old:
+            rows, trained = list(csv.DictReader(new)), csv.DictReader(old)
+            assert [*rows[0]] == [column for column in trained.fieldnames or () if column != "malignant"]
+            ids[name] = [row["id"] for row in rows]
+            assert not set(ids[name]) & {row["id"] for row in trained}
+    assert {name: (len(held), len(set(held))) for name, held in ids.items()} == {
+        "hospital": (42, 42),
+        "laboratory": (45, 45),
+        "archive": (43, 43),
+    }
+    assert len(set.intersection(*map(set, ids.values()))) == 40

@@ -1,0 +1,179 @@
+"""Training, then joint prediction, between real processes: what a user sees when it works and when it does not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parties import authority
+from tests.processes.conftest import Project, free_address
+from tests.processes.reading import error_line
+
+ROLES = {"bank": "active", "post": "passive", "shop": "passive", "keys": "key-node"}
+DATA_PARTIES = ("bank", "post", "shop")
+N_ROWS, N_NEW = 300, 30
+SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
+
+PARTY = """
+name = "{name}"
+role = "{role}"
+listen = "{address}"
+data_dir = "state/{name}"
+[identity]
+certificate = "ca/{name}/certificate.pem"
+key = "ca/{name}/key.pem"
+authority = "ca/{name}/authority.pem"
+[policy]
+protocols = ["taylor", "predict"]
+[compute]
+backend = "serial"
+[peers.coordinator]
+role = "coordinator"
+"""
+
+COORDINATOR = """
+[coordinator]
+certificate = "ca/coordinator/certificate.pem"
+key = "ca/coordinator/key.pem"
+authority = "ca/coordinator/authority.pem"
+"""
+
+
+def write_rows(directory: Path) -> None:
+    """Old rows with labels, new rows without; each file in an order of its own, with rows of its own."""
+    rng = np.random.default_rng(1)
+    for suffix, count in (("", N_ROWS), ("_new", N_NEW)):
+        x = rng.normal(size=(count, 6)) * 10
+        y = rng.random(count) < 1 / (1 + np.exp(-(x[:, 0] - x[:, 3]) / 5))
+        for place, name in enumerate(DATA_PARTIES):
+            labelled = name == "bank" and not suffix
+            header = ["id", *(["label"] if labelled else []), f"{name}0", f"{name}1"]
+            rows = [[f"r{i}", *([int(y[i])] if labelled else []), *x[i, 2 * place :][:2]] for i in range(count)]
+            rows += [[f"{name}{i}", *([1] if labelled else []), 0.5 * i, -1.0] for i in range(3)]
+            with (directory / f"{name}{suffix}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows([header, *(rows[i] for i in rng.permutation(len(rows)))])
+
+
+def party_file(name: str, address: str) -> str:
+    text = PARTY.format(name=name, role=ROLES[name], address=address)
+    for other, role in ROLES.items():
+        text += f'[peers.{other}]\nrole = "{role}"\n' if other != name else ""
+    if name in DATA_PARTIES:
+        for dataset, suffix in (("old", ""), ("new", "_new")):
+            text += f'[datasets.{dataset}]\nurl = "csv:{name}{suffix}.csv"\nid = "id"\nfeatures = "rest"\n'
+            text += 'label = "label"\n' if name == "bank" and not suffix else ""
+    return text
+
+
+def job_file(protocol: str, dataset: str, addresses: dict[str, str], rest: str) -> str:
+    text = f'name = "{protocol}"\nprotocol = "{protocol}"\n'
+    for name, address in addresses.items():
+        text += f'[parties.{name}]\nrole = "{ROLES[name]}"\nconfig = "{name}.toml"\naddress = "{address}"\n'
+        text += f'dataset = "{dataset}"\n' if name in DATA_PARTIES else ""
+    return text + rest + COORDINATOR
+
+
+@pytest.fixture
+def project(tmp_path):
+    write_rows(tmp_path)
+    addresses = {name: free_address() for name in ROLES}
+    for name, address in addresses.items():
+        (tmp_path / f"{name}.toml").write_text(party_file(name, address))
+    (tmp_path / "train.toml").write_text(job_file("taylor", "old", addresses, "[taylor]\nepochs = 1\n"))
+    least = f"[align]\nleast_common = {N_NEW}\n"
+    (tmp_path / "predict.toml").write_text(job_file("predict", "new", addresses, least))
+    addresses.pop("shop")
+    (tmp_path / "fewer.toml").write_text(job_file("predict", "new", addresses, least))
+    authority.create_authority(tmp_path / "ca", "test-authority")
+    for name in (*ROLES, "coordinator"):
+        authority.issue(tmp_path / "ca", name, ["localhost"])
+    project = Project(tmp_path)
+    yield project
+    project.stop()
+
+
+def scores_in(path: Path) -> list[tuple[str, float, float]]:
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["id", "score", "probability"]
+    return [(row[0], float(row[1]), float(row[2])) for row in rows[1:]]
+
+
+def scored_alone(project: Project, session: str) -> list[tuple[str, float, float]]:
+    """By the scorer that needs no library, from the parts that the parties kept and their files."""
+    files = [(f"state/{name}/models/{session}/model.json", f"{name}_new.csv") for name in DATA_PARTIES]
+    command = [sys.executable, "-I", "-S", SCORER, *(project.path(file) for pair in files for file in pair)]
+    project.path("alone.csv").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    return scores_in(project.path("alone.csv"))
+
+
+def submit(project: Project, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
+    return project.blindfit("submit", job, "--out", "out", "--set", f"predict.session={session}", timeout_s=120)
+
+
+@pytest.mark.timeout(400)
+def test_a_training_and_what_is_predicted_with_it(project):
+    project.start(*ROLES)
+    trained = project.blindfit("submit", "train.toml", "--out", "train", timeout_s=200)
+    assert trained.returncode == 0, trained.stderr
+    session = json.loads(project.path("train/report.json").read_text())["session"]
+
+    done = submit(project, session)
+    assert done.returncode == 0, done.stderr
+    assert "30 rows scored" in done.stdout
+    assert "kept by bank, with its own report" in done.stdout
+    (scores,) = project.path("state/bank/predictions").glob("*/scores.csv")
+    expected = scored_alone(project, session)
+    assert scores_in(scores) == expected
+    assert [row[0] for row in expected] == [i for i in ids(project.path("bank_new.csv")) if i.startswith("r")]
+    assert len(expected) == N_NEW
+    report = project.path("out/report.json").read_text()
+    assert json.loads(report)["scores"] == {"party": "bank"}
+    assert not any(repr(score)[:8] in report for _, score, _ in expected)
+
+    assert error_line(submit(project, "taylor-99999999")).endswith(
+        "refuses the job: predict.session: it has no model of that session"
+    )
+    fewer = error_line(submit(project, session, "fewer.toml"))
+    assert fewer.endswith("refuses the job: parties: they are not those of the training, in the same roles")
+
+    project.stop()
+    run_on_this_machine(project, session, expected)
+
+
+def run_on_this_machine(project: Project, session: str, expected: list[tuple[str, float, float]]) -> None:
+    """`blindfit predict`, into a table; then with a part that somebody has changed."""
+    with project.path("bank.toml").open("a") as file:
+        file.write('[scores]\nurl = "sqlite:///kept.db?table=scores"\n')
+    command = ("predict", "predict.toml", "--model", "train", "--out", "here")
+    done = project.blindfit(*command, timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    assert "table scores of sqlite:///kept.db" in done.stdout
+    assert read_table(project.path("kept.db")) == expected
+    assert json.loads(project.path("here/post/report.json").read_text())["rows"] == {"read": 33, "common": 30}
+
+    project.path("kept.db").unlink()
+    part = project.path(f"state/post/models/{session}/model.json")
+    project.edit(str(part), '"feature_bound": 8.0', '"feature_bound": 9.0')
+    line = error_line(project.blindfit(*command, timeout_s=120))
+    assert line.startswith(f"error: {part.relative_to(project.directory)} does not have this party's signature")
+    assert not project.path("kept.db").exists()
+
+
+def ids(path: Path) -> list[str]:
+    with path.open(newline="") as file:
+        return [row["id"] for row in csv.DictReader(file)]
+
+
+def read_table(path: Path) -> list[tuple[str, float, float]]:
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT id, score, probability FROM scores ORDER BY rowid").fetchall()
+    connection.close()
+    return rows

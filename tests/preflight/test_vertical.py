@@ -1,0 +1,218 @@
+"""`blindfit check` of a vertical training: what it finds in the files that are here, and what it would take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coordinator.preflight import Finding
+from tests.preflight.conftest import N_ROWS, Project
+
+
+def levels(findings: list[Finding], level: str) -> list[str]:
+    return [f"{finding.about}: {finding.text}" for finding in findings if finding.level == level]
+
+
+def only(findings: list[Finding], level: str) -> str:
+    (found,) = levels(findings, level)
+    return found
+
+
+def said(findings: list[Finding], about: str) -> str:
+    return " | ".join(finding.text for finding in findings if finding.about == about)
+
+
+def test_a_job_without_trouble(project: Project) -> None:
+    findings = project.check()
+    assert not levels(findings, "refuses")
+    assert not levels(findings, "warning")
+    assert said(findings, "psi") == "600 rows in common"
+    assert "390 rows to train on, batches of 128 or more; 90 for the hold-out loss, 120 to test on" in said(
+        findings, "split"
+    )
+    assert "2048 bits hold every number" in said(findings, "key")
+    assert "600 rows, 3 features" in said(findings, "bank")
+    assert "650 rows, 2 features" in said(findings, "shop")
+
+
+def test_who_learns_what_and_if_whom_colludes(project: Project) -> None:
+    findings = project.check()
+    learnt = said(findings, "who learns what")
+    for who in (
+        "bank (active party)",
+        "each of post and shop (passive parties)",
+        "notary (key node)",
+        "the coordinator",
+    ):
+        assert who in learnt
+    assert "With post or shop it reads scores and labels" in said(findings, "who colludes")
+    assert "submits another ciphertext" in said(findings, "out of the model")
+
+
+def test_an_unsafe_flag_is_a_warning(project: Project) -> None:
+    assert "label-bits is allowed" in said(project.check("taylor.unsafe=['label-bits']"), "taylor.unsafe")
+
+
+# --- parties -----------------------------------------------------------------------------------------------
+
+
+def test_policies_of_all_parties(project: Project) -> None:
+    project.parties["shop"]["policy"] = {"protocols": ["walr"], "most_epsilon": 0.5, "approve": "ask"}
+    findings = project.check("privacy.epsilon=0.8")
+    assert levels(findings, "refuses") == [
+        "shop: its policy has no protocol taylor",
+        "shop: its policy allows epsilon 0.5 at most",
+    ]
+    assert "its operator approves each job" in said(findings, "shop")
+
+
+def test_another_role_or_dataset(project: Project) -> None:
+    project.job["parties"]["post"]["dataset"] = "others"
+    assert "post: has no dataset named others" in levels(project.check(), "refuses")
+
+
+def test_a_party_that_is_elsewhere(project: Project) -> None:
+    del project.job["parties"]["shop"]["config"]
+    findings = project.check()
+    assert "has no config here" in said(findings, "shop")
+    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert not levels(findings, "refuses")
+
+
+def test_bad_data_are_named(project: Project) -> None:
+    project.tables["post"]["post1"] = np.array(["x", *project.tables["post"]["post1"][1:]])
+    refused = only(project.check(), "refuses")
+    assert "post.csv" in refused
+    assert "column post1" in refused
+
+
+def test_a_constant_column(project: Project) -> None:
+    project.tables["shop"]["shop0"][:] = 1.5
+    assert "shop0" in only(project.check(), "refuses")
+    assert not levels(project.check("taylor.constant_columns=drop"), "refuses")
+
+
+# --- rows ------------------------------------------------------------------------------------------------------
+
+
+def test_too_few_rows_in_common(project: Project) -> None:
+    ids = project.tables["shop"]["id"]
+    project.tables["shop"]["id"] = np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)])
+    refused = levels(project.check("align.least_common=200"), "refuses")
+    assert any("rows in common are fewer than align.least_common = 200" in text for text in refused)
+
+
+def test_too_few_rows_to_split(project: Project) -> None:
+    project.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
+    assert "0 common rows" in only(project.check(), "refuses")
+
+
+def test_many_features_and_few_test_rows(project: Project) -> None:
+    project.tables["post"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(26)}
+    warnings = levels(project.check("split.test_fraction=0.1"), "warning")
+    assert "rows: 450 rows for 36 weights" not in warnings
+    assert any("60 test rows make rough figures" in text for text in warnings)
+    few = levels(project.check("split.test_fraction=0.4"), "warning")
+    assert any("270 rows for 36 weights are few" in text for text in few)
+
+
+def test_a_small_hold_out(project: Project) -> None:
+    """Every party checks it for itself."""
+    refused = levels(project.check("taylor.validation_fraction=0.01"), "refuses")
+    assert [text.split(":")[0] for text in refused] == ["bank", "post", "shop"]
+    assert "the loss of only 6 rows" in refused[0]
+    assert 'taylor.unsafe = ["small-hold-out"]' in refused[0]
+
+
+# --- what gradients would give away --------------------------------------------------------------------------
+
+
+def test_label_bits_count_all_passive_columns(project: Project) -> None:
+    """6 columns at jitter .25: 3 log2(5) = 7 bits."""
+    assert "at most 7 bits about its 128 labels, to all 6 passive columns" in said(project.check(), "labels")
+    refused = levels(project.check("taylor.batch_rows=20"), "refuses")
+    assert any("6 passive columns give away up to 7 bits" in text for text in refused)
+
+
+@pytest.mark.parametrize(
+    ("option", "flag", "about"),
+    [
+        ("taylor.jitter=0", "no-jitter", ["labels"]),
+        ("taylor.gradient_noise=0", "no-gradient-noise", ["bank", "post", "shop"]),
+    ],
+)
+def test_a_defence_that_is_switched_off(project: Project, option: str, flag: str, about: list[str]) -> None:
+    refused = levels(project.check(option), "refuses")
+    assert [text.split(":")[0] for text in refused] == about
+    assert all(f'taylor.unsafe = ["{flag}"]' in text for text in refused)
+    allowed = project.check(option, f"taylor.unsafe=['{flag}']")
+    assert not levels(allowed, "refuses")
+    assert [text.split(":")[0] for text in levels(allowed, "warning")] == ["taylor.unsafe", *about]
+
+
+def test_a_row_that_stands_out(project: Project) -> None:
+    """One column that is not zero on one common row only."""
+    ids = project.tables["shop"]["id"]
+    project.tables["shop"]["shop0"] = np.where(ids == "u7", 1.0, 0.0)
+    seed = next(
+        s
+        for s in range(20)
+        if "after 1 of 390" in said(project.check("taylor.constant_columns=drop", f"seed={s}"), "shop")
+    )
+    refused = only(project.check(f"seed={seed}", "taylor.leverage=refuse"), "refuses")
+    assert refused.startswith("shop: ")
+    assert 'taylor.unsafe = ["leverage"]' in refused
+
+
+# --- label DP ------------------------------------------------------------------------------------------------
+
+
+def test_label_dp(project: Project) -> None:
+    findings = project.check("privacy.epsilon=1.0")
+    assert not levels(findings, "refuses")
+    assert said(findings, "bank").endswith("budget of customers: epsilon 0 of 2 is spent")
+    assert "on each coordinate of an epoch's mean gradient" in said(findings, "noise")
+    assert not said(findings, "labels")  # the noise covers what jitter and leverage would
+    assert "0 for the hold-out loss" in said(findings, "split")
+
+
+def test_a_budget_that_would_be_passed(project: Project) -> None:
+    for settings in project.parties.values():
+        settings["policy"]["most_epsilon"] = 9
+    assert "the budget of customers would be passed" in only(project.check("privacy.epsilon=3"), "refuses")
+
+
+def test_label_dp_without_a_budget(project: Project) -> None:
+    del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
+    assert "datasets.loans.population is missing" in only(project.check("privacy.epsilon=1"), "refuses")
+
+
+def test_noise_that_leaves_little(project: Project) -> None:
+    warned = only(project.check("privacy.epsilon=0.1"), "warning")
+    assert "expect a weak model" in warned
+
+
+# --- linkage -----------------------------------------------------------------------------------------------------
+
+
+def test_linked_rows(project: Project) -> None:
+    for table in (project.job["parties"], project.parties, project.tables):
+        del table["post"]
+    for settings in project.parties.values():
+        settings["peers"].pop("post")
+    project.job["align"] = {"method": "linkage", "fields": ["id", "bank0", "bank1"]}
+    findings = project.check()
+    assert "650 slots" in said(findings, "linkage")
+    assert "0 to test on" in said(findings, "split")
+    assert not levels(findings, "refuses")
+
+
+# --- what it takes -------------------------------------------------------------------------------------------
+
+
+def test_time_and_bytes(project: Project) -> None:
+    findings = project.check()
+    assert "20 epochs, or fewer, of" in said(findings, "time")
+    assert "us a product mod n^2" in said(findings, "time")
+    assert "MB to send" in said(findings, "bytes")
+    assert "20 epochs of" in said(project.check("taylor.patience=0"), "time")

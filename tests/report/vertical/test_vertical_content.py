@@ -1,0 +1,203 @@
+"""report.json of a vertical training: strict, complete, and without what the coordinator may not know."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.errors import DataError
+from algorithms.protocols.ready import Ready
+from coordinator.report import write
+from coordinator.report.kinds import kind_of
+from coordinator.report.vertical.figures import figures_of
+from parties import vertical
+from parties.training_budget import Charge
+from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
+
+
+def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
+    content = json.loads(training.written().json_path.read_text())
+    assert content["session"] == SESSION
+    assert (content["name"], content["protocol"], content["state"]) == ("loans", "taylor", "DONE")
+    assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 9.5}
+    assert content["job"]["taylor"]["batch_rows"] == 128  # a default
+    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
+    assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
+    assert content["parties"]["bank"]["summary"]["rows"] == PARTY_REPORT["rows"]
+    assert content["parties"]["notary"]["summary"]["fit"]["losses"] == list(training.losses)
+    assert content["models"] == {name: training.model_of(name) for name in training.chain}
+    assert content["party_reports"]["bank"]["evaluation"] == EVALUATION
+
+
+def test_a_submitted_job_holds_no_model_even_where_one_lies(training: MadeUpTraining) -> None:
+    for party in training.chain:
+        training.write_party(party)
+    written = training.submitted()
+    assert written.content["models"] == written.content["party_reports"] == {}
+    for path in (written.json_path, written.html_path):
+        text = path.read_text("utf-8")
+        for secret in ("0.713211", "0.7132", "0.931745", "0.9317", "calibration", "0.29<"):
+            assert secret not in text
+
+
+def test_the_coordinator_gets_the_evaluation_without_curves(training: MadeUpTraining) -> None:
+    summary = training.submitted().content["parties"]["bank"]["summary"]
+    assert summary["evaluation"]["auc"] == 0.8731
+    assert summary["evaluation"]["confusion"] == EVALUATION["confusion"]
+    assert summary["evaluation"].keys() == EVALUATION.keys() - {"lift", "calibration"}
+
+
+def test_under_label_dp_it_gets_no_figure_that_was_made_from_labels(training: MadeUpTraining) -> None:
+    written = training.with_label_dp().submitted()
+    assert "evaluation" not in written.content["parties"]["bank"]["summary"]
+    for path in (written.json_path, written.html_path):
+        assert "0.8731" not in path.read_text("utf-8")
+
+
+def test_files_of_an_earlier_run_are_not_this_ones(training: MadeUpTraining) -> None:
+    training.report["session"] = "taylor-earlier"
+    content = training.written().content
+    assert content["models"] == content["party_reports"] == {}
+
+
+def test_a_model_of_another_protocol(training: MadeUpTraining) -> None:
+    training.write_party("shop")
+    (training.out / "shop" / "model.json").write_text('{"format": "blindfit-walr-model-1"}')
+    with pytest.raises(DataError, match=r"model\.json: ") as raised:
+        write(training.session(), training.out, ["shop"])
+    assert str(training.out / "shop") in str(raised.value)
+    assert not (training.out / "report.json").exists()
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_no_number_that_json_does_not_have(training: MadeUpTraining, number: float) -> None:
+    message = r"the report: parties\.bank\.summary\.evaluation\.auc is not a finite"
+    with pytest.raises(DataError, match=message):
+        training.submitted(evaluation__auc=number)
+    assert not training.out.exists()  # nothing half-written
+
+
+@pytest.mark.parametrize("losses", [("0.6", "nan"), ("0.6", "inf"), ("much",), (True,), "0.6"])
+def test_losses_are_finite_numbers(training: MadeUpTraining, losses: Any) -> None:
+    training.losses = losses
+    with pytest.raises(DataError, match=r"what notary reports: fit\.losses is not a list of finite numbers"):
+        training.submitted()
+    assert not training.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows__trained": 1.5}, "what bank reports: rows.trained is not an integer"),
+        ({"fit__epochs": "many"}, "what bank reports: fit.epochs is not an integer"),
+        ({"fit__unsafe": "leverage"}, "what bank reports: fit.unsafe is not a list of texts"),
+        ({"evaluation__auc": "good"}, "what bank reports: evaluation.auc is not a finite number"),
+        (
+            {"evaluation__confusion.true_positives": 0.5},
+            "what bank reports: evaluation.confusion.true_positives is not",
+        ),
+        ({"timing__train_s": "long"}, "what bank reports: timing.train_s is not a finite number"),
+        ({"peak_memory_mib": "big"}, "what bank reports: peak_memory_mib is not a finite number"),
+    ],
+)
+def test_a_summary_of_another_type_names_party_and_figure(
+    training: MadeUpTraining, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        training.submitted(**changes)
+    assert str(raised.value).startswith(message)
+    assert not training.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("party", "figure"), [("bank", "rows.common"), ("post", "rows.features"), ("bank", "fit.epochs")]
+)
+def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: str) -> None:
+    session = training.session()
+    del session.summaries[party][figure]
+    with pytest.raises(DataError) as raised:
+        write(session, training.out, [])
+    assert str(raised.value) == f"what {party} reports: {figure} is missing"
+
+
+def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
+    session = training.with_label_dp().session()
+    del session.summaries["bank"]["privacy.noise_multiplier"]
+    with pytest.raises(DataError, match=r"what bank reports: privacy\.noise_multiplier is missing"):
+        write(session, training.out, [])
+
+
+@pytest.mark.parametrize("curve", ["lift", "calibration"])
+@pytest.mark.parametrize("points", ["much", [1.0], [{"share": 0.1, "probability": 0.1}], [{"share": "x"}]])
+def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve: str, points: object) -> None:
+    training.report["evaluation"][curve] = points
+    with pytest.raises(DataError, match="what bank reports"):
+        training.written()
+    assert not (training.out / "report.json").exists()
+
+
+def test_there_is_no_report_of_an_unknown_protocol() -> None:
+    with pytest.raises(DataError, match="no report of a job of the protocol 'magic'"):
+        kind_of("magic")
+
+
+def test_text_of_a_peer_does_not_steer_a_terminal(training: MadeUpTraining) -> None:
+    facts = figures_of(training.submitted(fit__unsafe=("\x1b[2J" + "x" * 1000,)).content)
+    assert facts.fit.unsafe[0].isprintable()
+    assert len(facts.fit.unsafe[0]) == 300
+
+
+@pytest.mark.parametrize(("trained", "batches", "smallest"), [(780, 6, 128), (700, 6, 60), (100, 1, 100), (704, 6, 64)])
+def test_the_smallest_batch(training: MadeUpTraining, trained: int, batches: int, smallest: int) -> None:
+    facts = figures_of(training.submitted(rows__trained=trained, rows__batches=batches).content)
+    assert facts.smallest_batch == smallest
+
+
+# --- the shape of what data parties report ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("evaluation", [EVALUATION, VALUES, None])
+def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, private: bool, evaluation: Any) -> None:
+    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    if private:
+        training.with_label_dp()
+    report = _report_of_a_party(private, evaluation) | {"timing": PARTY_REPORT["timing"]}
+    assert report.keys() == PARTY_REPORT.keys()
+    for table in ("rows", "fit"):
+        assert report[table].keys() == PARTY_REPORT[table].keys()
+    if private:
+        assert report["privacy"].keys() == PRIVACY.keys()
+    session = training.session()
+    session.summaries["bank"] = vertical._summary(report)
+    facts = figures_of(write(session, training.out, []).content)
+    assert facts.rows["bank"].dropped_columns == ("same",)
+    assert (facts.rows["bank"].common, facts.rows["bank"].shrunk) == (100, 7)
+    assert (facts.evaluation is not None) == (evaluation is not None and not private)
+    assert (facts.privacy is not None) == private
+
+
+def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict[str, Any]:
+    session = SimpleNamespace(
+        id=SESSION,
+        me=SimpleNamespace(name="bank", role="active"),
+        parameters={"protocol": "taylor"},
+        members={name: SimpleNamespace(role=role) for name, role in ROLES.items()},
+    )
+    plan = SimpleNamespace(train=range(60), validation=range(15), test=range(25), batches=[range(60)])
+    prepared = SimpleNamespace(
+        rows=SimpleNamespace(features=np.zeros((100, 4))),
+        plan=plan,
+        standardiser=SimpleNamespace(kept=(0, 1, 3), dropped=("same",)),
+        rows_shrunk=7,
+    )
+    told = {name: Ready(3, ()) for name in ("bank", "shop", "post")} | {"notary": Ready(0, ())}
+    tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)
+    charged = Charge(**PRIVACY) if private else None
+    source = SimpleNamespace(name="loans")
+    return vertical._report(session, source, prepared, told, 4, tested, charged)  # type: ignore[arg-type]

@@ -1,0 +1,311 @@
+"""report.html of a vertical training: one file, nothing to load, nothing to run, the privacy statement last."""
+
+from __future__ import annotations
+
+import copy
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from algorithms.errors import DataError
+from coordinator.report import write
+from coordinator.report.party import render_party
+from coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
+from coordinator.report.vertical.plots import calibration_plot, lift_plot, loss_plot, weight_plots
+from tests.report.test_page import HOSTILE, LOADS, Elements
+from tests.report.vertical.conftest import VALUES, MadeUpTraining
+
+
+def test_the_page_shows_the_key_figures(page) -> None:
+    text = Elements(page()).text
+    for shown in (
+        "780",
+        "of 1,200; 240 for the test",
+        "3 + 1 + 1",
+        "hold-out loss 0.519",
+        "0.8731",
+        "KS 0.612",
+        "81.2 %",
+    ):
+        assert shown in text
+    for heading in (
+        "Weights of bank",
+        "Weights of shop",
+        "Hold-out loss",
+        "Evaluation",
+        "Calibration",
+        "Lift",
+        "Defences",
+    ):
+        assert heading in text
+    for heading in ("Rows and columns", "Time", "Parties", "All weights (5)", "The job, with every default"):
+        assert heading in text
+    assert "taylor.batch_rows" in text
+    assert "walr.frac_bits" not in text
+    assert "no differential privacy" in text
+
+
+def test_the_confusion_matrix(page) -> None:
+    cells = re.findall(r'<td class="(right|wrong)" title="([a-z ]+)">(\d+)</td>', page())
+    assert cells == [
+        ("right", "true positives", "91"),
+        ("wrong", "false negatives", "22"),
+        ("wrong", "false positives", "23"),
+        ("right", "true negatives", "104"),
+    ]
+
+
+def test_precision_and_recall(page, training: MadeUpTraining) -> None:
+    text = Elements(page()).text
+    assert f"{91 / 114:.4f}" in text
+    assert f"{91 / 113:.4f}" in text
+    training.report["evaluation"]["confusion"] |= {"true_positives": 0, "false_positives": 0}
+    assert re.search('Precision</td><td class="number">\N{EN DASH}<', page())
+
+
+def test_nothing_is_loaded_or_run(page) -> None:
+    written = page()
+    elements = Elements(written)
+    assert {"script", "link", "img", "iframe", "object", "embed", "base", "form"}.isdisjoint(elements.tags)
+    assert elements.tags.count("svg") == 6
+    for name, value in elements.attributes:
+        assert not name.startswith("on")
+        if name in LOADS:
+            assert value.startswith("#")
+    assert all(target.startswith("#") for target in re.findall(r"url\(\s*['\"]?([^)]*)", written))
+    assert "@import" not in written
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in elements.attributes
+
+
+def test_it_ends_with_the_privacy_statement(page) -> None:
+    written = page()
+    start = written.index('id="privacy-statement"')
+    assert re.fullmatch(r".*</dl>\s*</section>\s*</main>\s*</body>\s*</html>\s*", written[start:], re.DOTALL)
+    assert written.index("The job, with every default") < start
+
+
+def test_names_are_escaped(training: MadeUpTraining) -> None:
+    training.name = HOSTILE
+    training.weights["bank"] = {HOSTILE: 0.5, "a]]>-->": 0.1, "price $x^2$": -0.25}
+    training.report["rows"]["dropped_columns"] = [HOSTILE]
+    training.with_label_dp(population=HOSTILE, unit=HOSTILE)
+    for party in training.chain:
+        training.write_party(party)
+    session = training.session()
+    session.job.parties["bank"] = session.job.parties["bank"].model_copy(update={"dataset": HOSTILE})
+    written = write(session, training.out, list(training.roles)).html_path.read_text("utf-8")
+    elements = Elements(written)
+    assert "script" not in elements.tags
+    assert elements.text.count(HOSTILE) >= 8  # title, heading, plot, tables, budget, job, statement
+    assert "price $x^2$" in html.unescape(written)  # read as a name, not as a formula
+
+
+def test_a_submitted_jobs_page_says_where_the_parts_are(training: MadeUpTraining) -> None:
+    elements = Elements(training.submitted().html_path.read_text("utf-8"))
+    assert elements.tags.count("svg") == 1  # the losses
+    assert "This page holds no weight" in elements.text
+    assert "kept by shop" in elements.text
+    assert f"models/{training.report['session']}" in elements.text
+    assert "All weights" not in elements.text
+    assert "0.8731" in elements.text
+
+
+def test_under_label_dp_the_evaluation_stays_where_the_labels_are(training: MadeUpTraining) -> None:
+    training.with_label_dp()
+    here = Elements(training.written().html_path.read_text("utf-8"))
+    assert "0.8731" in here.text
+    assert "Privacy budget" in here.text
+    elsewhere = Elements(training.submitted().html_path.read_text("utf-8"))
+    assert "0.8731" not in elsewhere.text
+    assert "under label DP figures made from labels are not published" in elsewhere.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "test_rows", "why"),
+    [
+        ({"split": {"test_fraction": 0.0}}, 0, "no rows were kept for a test"),
+        (
+            {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}},
+            0,
+            "after linkage nobody knows",
+        ),
+    ],
+)
+def test_without_an_evaluation_the_page_says_why(
+    training: MadeUpTraining, settings: dict[str, Any], test_rows: int, why: str
+) -> None:
+    training.settings = settings
+    training.with_roles(bank="active", shop="passive", notary="key_node")
+    training.report["evaluation"] = None
+    training.report["rows"]["test"] = test_rows
+    assert why in Elements(training.written().html_path.read_text("utf-8")).text
+
+
+def test_a_linear_model(training: MadeUpTraining) -> None:
+    training.settings["taylor"] = {"model": "linear"}
+    training.report["evaluation"] = copy.deepcopy(VALUES)
+    text = Elements(training.written().html_path.read_text("utf-8")).text
+    for shown in ("R squared", "0.7153", "Mean squared error", "3.25", "Linear regression"):
+        assert shown in text
+    assert "predicted" not in text
+
+
+def test_constant_columns_are_named(training: MadeUpTraining) -> None:
+    text = Elements(training.submitted(rows__dropped_columns=("always", "never")).html_path.read_text("utf-8")).text
+    assert "constant columns of bank, dropped" in text
+    assert "always, never" in text
+
+
+# --- cautions ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flag", "caution"),
+    [
+        (
+            "leverage",
+            "taylor.unsafe, leverage): rows that stand out: a gradient can tell a single row's label or score.",
+        ),
+        ("label-bits", "more passive columns than a batch hides labels from"),
+        ("no-jitter", "labels without jitter: a few batches can give away every label"),
+        ("small-hold-out", "a hold-out loss of few rows, which the key node reads"),
+    ],
+)
+def test_an_unsafe_flag_is_prominent(training: MadeUpTraining, flag: str, caution: str) -> None:
+    training.settings["taylor"] = {"unsafe": [flag]}
+    written = training.written()
+    assert "Read this first" in written.html_path.read_text("utf-8")
+    assert caution in Elements(written.html_path.read_text("utf-8")).text
+    assert "Some party's rows needed it" not in written.html_path.read_text("utf-8")
+    needed = training.written(fit__unsafe=(flag,)).html_path.read_text("utf-8")
+    assert "Some party&#39;s rows needed it" in needed
+
+
+@pytest.mark.parametrize(
+    ("losses", "caution"),
+    [
+        (("0.69", "0.6", "0.55", "0.5"), "The hold-out loss still fell, by 0.05 in the last of 4 epochs"),
+        (("0.6", "0.5", "0.7", "0.9"), "The hold-out loss was 0.5 after epoch 2 and 0.9 in the end"),
+    ],
+)
+def test_losses_that_say_something(training: MadeUpTraining, losses: tuple[str, ...], caution: str) -> None:
+    training.settings["taylor"] = {"epochs": 4}
+    training.losses = losses
+    assert caution in Elements(training.written().html_path.read_text("utf-8")).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "caution"),
+    [
+        ({"rows__test": 40}, "The model was tested on 40 rows alone"),
+        ({"rows__shrunk": 78}, "78 training rows of bank (10 %) stood out among its 3 features"),
+    ],
+)
+def test_other_cautions(page, changes: dict[str, Any], caution: str) -> None:
+    assert caution in Elements(page(**changes)).text
+
+
+def test_a_large_delta(training: MadeUpTraining) -> None:
+    text = Elements(training.with_label_dp(delta=0.01).written().html_path.read_text("utf-8")).text
+    assert "delta = 0.01 is not below one in the number of rows" in text
+
+
+def test_no_caution_where_all_is_well(page) -> None:
+    assert "Read this first" not in page()
+    assert "Read this first" not in page(rows__shrunk=39)  # 5 % of 780
+
+
+# --- plots -----------------------------------------------------------------------------------------------
+
+
+def test_weights_of_all_parties_are_on_one_scale() -> None:
+    models = {
+        "a": {"model": "logistic", "weights": {"x": 4.0}, "intercept": 0.5},
+        "b": {"model": "logistic", "weights": {"y": 0.01}},
+        "c": {"model": "logistic", "weights": {}},
+    }
+    plots = weight_plots(models)
+    assert [plot.title for plot in plots] == ["Weights of a", "Weights of b"]
+    assert all(re.search(r">4<", str(plot.svg)) for plot in plots)
+    assert "Intercept 0.5" in plots[0].note
+    assert "log-odds" in plots[0].note
+    assert "standard deviations" in weight_plots({"a": {"model": "linear", "weights": {"x": 0.0}}})[0].note
+
+
+@pytest.mark.parametrize("losses", [[], [0.7]])
+def test_no_plot_of_too_few_losses(losses: list[float]) -> None:
+    assert loss_plot(losses, 10) is None
+
+
+def test_a_long_training_is_drawn() -> None:
+    plot = loss_plot([0.5 + 0.9**i for i in range(2000)], 10)
+    assert plot is not None
+    assert len(plot.svg) < 80_000
+
+
+def test_no_curves_of_nothing() -> None:
+    assert lift_plot(()) is None
+    assert calibration_plot(()) is None
+
+
+def test_curves_of_one_point() -> None:
+    assert lift_plot((LiftPoint(1.0, 1.0),)) is not None
+    assert calibration_plot((CalibrationPoint(3, 0.5, 1.0),)) is not None
+
+
+# --- a party's own page ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("party", ["bank", "shop"])
+def test_a_partys_own_page(training: MadeUpTraining, tmp_path: Path, party: str, private: bool) -> None:
+    if private:
+        training.with_label_dp()
+    directory = training.write_party(party, tmp_path / "own")
+    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    elements = Elements((directory / "report.html").read_text("utf-8"))
+    is_active = party == "bank"
+    assert elements.tags.count("svg") == (3 if is_active else 1)
+    for shown in (*training.weights[party], "taylor.batch_rows", "What notary (key node) learnt", "model.json"):
+        assert shown in elements.text
+    assert ("0.8731" in elements.text) == is_active
+    assert "bank keeps it, in its own report" in elements.text or is_active
+    if private:
+        assert ("Privacy budget" in elements.text) == is_active
+        assert "epsilon = 2" in elements.text
+
+
+def test_a_partys_own_page_without_its_model(training: MadeUpTraining, tmp_path: Path) -> None:
+    directory = training.write_party("bank", tmp_path / "own")
+    (directory / "model.json").unlink()
+    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    assert "Calibration" in (directory / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "report.json",
+            '{"party": "bank", "job": {"protocol": "taylor"}}',
+            "is not the report of an active party, nor",
+        ),
+        (
+            "report.json",
+            '{"party": "bank", "job": {"protocol": "magic"}}',
+            "no report of a job of the protocol 'magic'",
+        ),
+        ("model.json", "{}", "model"),
+        ("model.json", '{"format": "blindfit-walr-model-1"}', "model"),
+    ],
+)
+def test_a_partys_broken_files(training: MadeUpTraining, tmp_path: Path, name: str, content: str, message: str) -> None:
+    directory = training.write_party("bank", tmp_path / "own")
+    (directory / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        render_party(directory, Console())
+    assert not (directory / "report.html").exists()

@@ -1,0 +1,225 @@
+"""The privacy statement of a vertical training: each claim is there when it holds, and only then."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from algorithms.errors import DataError
+from coordinator.report.vertical.statement import privacy_statement
+from coordinator.trust import Roles
+from tests.report.vertical.conftest import MadeUpTraining
+
+LINKED = {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}}
+
+
+def text_of(training: MadeUpTraining, topic: str, *, here: bool = False, **changes: Any) -> str:
+    content = (training.written if here else training.submitted)(**changes).content
+    (section,) = [s for s in privacy_statement(content) if s.topic == topic]
+    return " ".join(section.sentences)
+
+
+def topics(training: MadeUpTraining) -> list[str]:
+    return [section["topic"] for section in training.submitted().content["privacy_statement"]]
+
+
+LEARNT = ["learnt-active", "learnt-passive", "learnt-key-node", "learnt-coordinator"]
+LAST = ["collusion", "out-of-model", "not-covered"]
+
+
+def test_every_topic_once(training: MadeUpTraining) -> None:
+    assert topics(training) == ["promise", "defences", *LEARNT, *LAST]
+
+
+def test_every_topic_once_under_label_dp(training: MadeUpTraining) -> None:
+    promise = ["unit", "neighbours", "epsilon", "delta", "mechanism", "noise", "composition"]
+    assert topics(training.with_label_dp()) == [*promise, *LEARNT, *LAST]
+
+
+# --- without differential privacy --------------------------------------------------------------------------
+
+
+def test_nothing_is_promised_that_is_not(training: MadeUpTraining) -> None:
+    said = text_of(training, "promise")
+    assert said.startswith("No differential privacy: no epsilon bounds")
+    assert "jitter, noisy gradients, leverage limit, kept batches and masks" in said
+
+
+def test_defences_say_what_they_are_worth(training: MadeUpTraining) -> None:
+    said = text_of(training, "defences")
+    assert "standard deviation 0.25 to each label's term" in said
+    # Two passive columns: log2(1 + 1 / (4 / 16)) bits.
+    assert "at most 2 bits about its labels, 128 or more, to all 2 passive columns together" in said
+    assert "Here there were none" in said
+    assert "Here 5 of bank" in text_of(training, "defences", rows__shrunk=5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "off", "said"),
+    [
+        ({"jitter": 0.0, "unsafe": ["no-jitter"]}, "Jitter (off)", "bank added nothing to its labels' terms"),
+        ({"gradient_noise": 0.0, "unsafe": ["no-gradient-noise"]}, "Noisy gradients (off)", "decrypted gradients as"),
+        ({"unsafe": ["leverage"]}, "Leverage limit (off)", "trained on as they are"),
+    ],
+)
+def test_a_defence_that_is_off(training: MadeUpTraining, settings: dict[str, Any], off: str, said: str) -> None:
+    training.settings["taylor"] = settings
+    text = text_of(training, "defences")
+    assert off in text
+    assert said in text
+    assert off.split(" (")[0].lower() not in text_of(training, "promise")
+
+
+def test_rows_that_stand_out_may_be_refused(training: MadeUpTraining) -> None:
+    training.settings["taylor"] = {"leverage": "refuse"}
+    assert "the job refuses them" in text_of(training, "defences")
+
+
+# --- under label DP --------------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_the_trainings(training: MadeUpTraining) -> None:
+    training.with_label_dp()
+    assert "the label of one row, a loan: from everybody but bank" in text_of(training, "unit")
+    assert "e^epsilon = 7.389" in text_of(training, "epsilon")
+    assert "here 1/960" in text_of(training, "delta")
+    assert "however many epochs run" in text_of(training, "mechanism")
+    assert "jitter" not in text_of(training, "mechanism").lower()
+    composed = text_of(training, "composition")
+    assert "After this job epsilon 3 is spent; 5 is left." in composed
+    assert "publishing them is a release of its own" in composed
+
+
+def test_the_noise_is_what_the_key_node_adds(training: MadeUpTraining) -> None:
+    """R = 1.25 sqrt(6), 5 features and the intercept; a label changes b y by 1; the multiplier is 1.994."""
+    said = text_of(training.with_label_dp(), "noise")
+    assert "Its standard deviation is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
+    assert "0.09539 in the mean over the smallest batch, of 64 rows" in said
+
+
+# --- who learnt what -----------------------------------------------------------------------------------------
+
+
+def test_one_passive_party_cannot_hide_its_part(training: MadeUpTraining) -> None:
+    assert "it sees no passive party's own" in text_of(training, "learnt-active")
+    training.with_roles(bank="active", shop="passive", notary="key_node")
+    assert "The score less its own part is shop's part" in text_of(training, "learnt-active")
+    assert "shop alone learn" in text_of(training, "collusion")
+
+
+def test_passive_parties_are_named(training: MadeUpTraining) -> None:
+    content = training.submitted().content
+    titles = [section["title"] for section in content["privacy_statement"]]
+    assert "What each of post and shop (passive parties) learnt" in titles
+
+
+def test_what_a_passive_party_learnt_of_labels(training: MadeUpTraining) -> None:
+    assert "promise no differential privacy" in text_of(training, "learnt-passive")
+    assert "within epsilon and delta" in text_of(training.with_label_dp(), "learnt-passive")
+
+
+def test_alignment_by_ids_or_by_likeness(training: MadeUpTraining) -> None:
+    assert "Which of its own rows all data parties have" in text_of(training, "learnt-passive")
+    assert "shuffled positions" in text_of(training, "learnt-key-node")
+    training.settings |= LINKED
+    training.with_roles(bank="active", shop="passive", notary="key_node")
+    training.report |= {"evaluation": None}
+    training.report["rows"]["test"] = 0
+    assert "not how many, nor which" in text_of(training, "learnt-passive")
+    assert "Keyed filters" in text_of(training, "learnt-key-node")
+    assert "scores of the test rows" not in text_of(training, "learnt-active")
+    assert "could also guess the other's records" in text_of(training, "collusion")
+
+
+def test_without_a_hold_out_loss_nobody_learnt_one(training: MadeUpTraining) -> None:
+    assert "The loss of the hold-out rows" in text_of(training, "learnt-key-node")
+    training.settings["taylor"] = {"validation_fraction": 0.0}
+    training.losses = ()
+    assert "The loss of the hold-out rows" not in text_of(training, "learnt-key-node")
+    assert "whether to go on" not in text_of(training, "learnt-passive")
+
+
+def test_the_coordinator_of_one_machine_sees_more(training: MadeUpTraining) -> None:
+    assert "hold-out losses and the figures of the evaluation" in text_of(training, "learnt-coordinator")
+    assert "this machine" not in text_of(training, "learnt-coordinator")
+    assert "all parties ran on this machine" in text_of(training, "learnt-coordinator", here=True)
+    assert "No figure that was made from labels" in text_of(training.with_label_dp(), "learnt-coordinator")
+
+
+# --- who may collude, and what nobody promises -----------------------------------------------------------------
+
+
+def test_a_key_node_that_colludes_reads_labels(training: MadeUpTraining) -> None:
+    said = text_of(training, "collusion")
+    assert "With post or shop it reads scores and labels of the training rows;" in said
+    assert "whatever epsilon is" in text_of(training.with_label_dp(), "collusion")
+
+
+def test_passive_parties_together(training: MadeUpTraining) -> None:
+    assert "at most the bits that the bound counts" in text_of(training, "collusion")
+    training.settings["taylor"] = {"unsafe": ["label-bits"]}
+    assert "the bound on what a batch gives away was switched off" in text_of(training, "collusion")
+    del training.settings["taylor"]
+    assert "no more of the labels than epsilon and delta allow" in text_of(training.with_label_dp(), "collusion")
+
+
+def test_what_is_out_of_the_model(training: MadeUpTraining) -> None:
+    said = text_of(training, "out-of-model")
+    assert "A passive party that submits another ciphertext" in said
+    assert "A key node that colludes" in said
+    assert "shorten its rows" not in said
+    assert "shorten its rows" in text_of(training.with_label_dp(), "out-of-model")
+
+
+@pytest.mark.parametrize("missing", ["active", "passive", "key-node"])
+def test_roles_are_all_there(missing: str) -> None:
+    roles = {"a": "active", "b": "passive", "c": "passive", "d": "key-node"}
+    with pytest.raises(DataError, match="names no active party, passive party and key node"):
+        Roles.of({name: role for name, role in roles.items() if role != missing})
+
+
+# --- the terminal ------------------------------------------------------------------------------------------
+
+
+def shown(training: MadeUpTraining, *, here: bool, **changes: Any) -> str:
+    screen = io.StringIO()
+    (training.written if here else training.submitted)(**changes).show(Console(file=screen, width=110))
+    return screen.getvalue()
+
+
+def test_the_summary_in_the_terminal(training: MadeUpTraining) -> None:
+    text = shown(training, here=True)
+    assert len(text.splitlines()) <= 16
+    for part in (
+        "1,200 in common: 780 trained on, 180 hold-out, 240 test",
+        "3 of bank, 1 of post, 1 of shop",
+        "logistic, 4 epochs, hold-out loss 0.519",
+        "AUC 0.8731, KS 0.6123, log loss 0.4321, accuracy 0.8125",
+        "jitter, noisy gradients, leverage limit, kept batches and masks",
+        "No differential privacy",
+        "11 s",  # 1.2 s to launch, 9.5 s from the proposal on
+        str(training.out / "report.html"),
+        *(str(training.out / party / "model.json") for party in training.chain),
+    ):
+        assert part in text
+
+
+def test_the_terminal_under_label_dp(training: MadeUpTraining) -> None:
+    text = shown(training.with_label_dp(), here=False)
+    for part in (
+        "known to bank alone",
+        "epsilon 2, delta 1e-05, the label of one row, a loan",
+        "3 of 8 spent on customers, 5 left",
+        "kept by shop",
+        "Epsilon 2 at delta 1e-05 protects the label of one row, a loan from post and shop",
+    ):
+        assert part in text
+
+
+def test_markup_is_not_read_in_the_terminal(training: MadeUpTraining) -> None:
+    text = shown(training.with_label_dp(population="[red]", unit="[bold]why[/bold]"), here=False)
+    assert "spent on [red]" in text
+    assert "[bold]why[/bold]" in text

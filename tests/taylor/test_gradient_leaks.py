@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+
+from algorithms.errors import DataError, RangeError
+from algorithms.statistics.gradient_leaks import (
+    MOST_LEVERAGE,
+    SLACK,
+    Flag,
+    Leak,
+    check_batches,
+    check_hold_out,
+    check_label_bits,
+    check_leverage,
+    check_noise,
+    check_rows_against_features,
+    label_auc,
+    narrow_columns,
+    shorten_rows,
+)
+from algorithms.statistics.scaling import Standardiser, append_constant
+from algorithms.statistics.taylor import label_bits, leverages
+from algorithms.statistics.taylor_plan import RowPlan
+from parties.jobs import SplitSettings, TaylorSettings, UnsafeFlag
+
+JOB = TaylorSettings()
+HOLD_OUT = 0.15
+
+
+def plan_of(n_rows: int, seed: int = 0) -> RowPlan:
+    return RowPlan.draw(
+        n_rows,
+        test_fraction=SplitSettings().test_fraction,
+        validation_fraction=HOLD_OUT,
+        batch_rows=JOB.batch_rows,
+        seed=seed,
+    )
+
+
+def breast_blocks(plan: RowPlan, widths: tuple[int, ...]) -> list[np.ndarray]:
+    """Standardised on the training rows; the first block has the intercept."""
+    columns = load_breast_cancer().data
+    scaled = Standardiser.fit([columns[plan.train]]).transform(columns)
+    blocks = np.split(scaled, np.cumsum(widths)[:-1], axis=1)
+    return [append_constant(blocks[0]), *blocks[1:]]
+
+
+def flags(leaks: list[Leak]) -> list[str]:
+    return [leak.flag for leak in leaks]
+
+
+# --- the defaults on real data ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("widths", [(10, 20), (10, 10, 10)])
+def test_the_defaults_are_safe_on_breast_cancer(widths: tuple[int, ...], seed: int) -> None:
+    plan = plan_of(569, seed)
+    smallest = min(len(batch) for batch in plan.batches)
+    blocks = breast_blocks(plan, widths)
+    leaks = check_label_bits(sum(widths[1:]), smallest, JOB.jitter)
+    leaks += check_batches(kept=True, label_dp=False) + check_hold_out(len(plan.validation))
+    for block in blocks:
+        short, changed = shorten_rows(block, plan.batches)
+        assert changed <= 0.06 * len(plan.train)
+        leaks += check_leverage(short, plan.batches)
+        leaks += check_noise(JOB.gradient_noise, narrow_columns(short[plan.train]))
+        leaks += check_rows_against_features(smallest, block.shape[1])
+    assert leaks == []
+
+
+def test_rows_of_breast_cancer_stand_out_unless_they_are_shortened() -> None:
+    """So that refusing in place of shortening would refuse ordinary data."""
+    plan = plan_of(569)
+    assert set(flags(check_leverage(breast_blocks(plan, (10, 20))[1], plan.batches))) == {"leverage"}
+
+
+def test_every_flag_is_one_that_a_job_knows() -> None:
+    assert set(get_args(Flag)) == set(get_args(UnsafeFlag))
+
+
+# --- rows that stand out ------------------------------------------------------------------------------------
+
+
+def with_a_lone_row(rng: np.random.Generator) -> np.ndarray:
+    columns = rng.standard_normal((100, 3))
+    columns[:, 2] = 0.0
+    columns[57, 2] = 1.0
+    return columns
+
+
+def test_a_lone_row_is_named_by_its_place_alone() -> None:
+    columns = with_a_lone_row(np.random.default_rng(0))
+    batches = [np.arange(40), np.arange(40, 100)]
+    (leak,) = check_leverage(columns, batches)
+    assert leak.flag == "leverage"
+    assert leak.text.startswith("batch 2: 1 rows stand out in this party's columns, most of all row 18 (leverage 1.00")
+    assert str(columns[57, 0])[:5] not in leak.text
+
+
+def test_a_lone_row_becomes_nothing_and_the_others_stay() -> None:
+    columns = with_a_lone_row(np.random.default_rng(0))
+    short, changed = shorten_rows(columns, [np.arange(100)])
+    assert changed == 1
+    assert not short[57].any()
+    assert np.array_equal(np.delete(short, 57, axis=0), np.delete(columns, 57, axis=0))
+
+
+def test_nested_columns_are_found() -> None:
+    flags_of_rows = np.zeros((128, 2))
+    flags_of_rows[:45, 0] = flags_of_rows[1:45, 1] = 1
+    (leak,) = check_leverage(flags_of_rows, [np.arange(128)])
+    assert "row 1 (leverage 1.00" in leak.text
+
+
+def test_rows_outside_the_batches_stay() -> None:
+    columns = with_a_lone_row(np.random.default_rng(0))
+    short, changed = shorten_rows(columns, [np.arange(50)])
+    assert changed == 0
+    assert np.array_equal(short, columns)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32), k=st.integers(1, 12), heavy=st.floats(0.7, 5), match_rate=st.floats(0.5, 1))
+def test_shortened_rows_do_not_stand_out(seed: int, k: int, heavy: float, match_rate: float) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_t(heavy, (96, k))
+    columns[:, : k // 2] = rng.random((96, k // 2)) < 0.05  # rare flags, among them lone ones
+    batches = [np.arange(48), np.arange(48, 96)]
+    short, changed = shorten_rows(columns, batches, match_rate=match_rate)
+    assert check_leverage(short, batches, match_rate=match_rate) == []
+    norms, before = np.linalg.norm(short, axis=1), np.linalg.norm(columns, axis=1)
+    assert (norms <= before).all()
+    np.testing.assert_allclose(short * before[:, None], columns * norms[:, None], atol=1e-9 * (before**2).max())
+    assert changed == (norms < before).sum()
+
+
+def test_a_row_is_shortened_to_the_limit_and_not_further() -> None:
+    columns = np.vstack([np.random.default_rng(0).standard_normal((99, 4)), [[30.0, 0, 0, 0]]])
+    short, changed = shorten_rows(columns, [np.arange(100)])
+    assert changed == 1
+    assert leverages(short)[99] == pytest.approx(MOST_LEVERAGE)
+
+
+def test_two_rows_that_share_a_direction_may_stay() -> None:
+    columns = np.zeros((60, 2))
+    columns[:, 0] = np.random.default_rng(0).standard_normal(60)
+    columns[:2, 1] = 1.0
+    assert MOST_LEVERAGE < leverages(columns).max() < MOST_LEVERAGE + SLACK
+    assert shorten_rows(columns, [np.arange(60)])[1] == 0
+
+
+def test_too_many_columns_cannot_be_mended() -> None:
+    columns = np.random.default_rng(0).standard_normal((128, 70))
+    with pytest.raises(DataError, match="128 rows, too few for 70 columns"):
+        shorten_rows(columns, [np.arange(128)])
+    with pytest.raises(DataError, match="too few"):
+        shorten_rows(columns[:, :20], [np.arange(128)], match_rate=0.1)
+
+
+def test_rows_that_do_not_count_hide_nothing() -> None:
+    """Against the leverage when only a share of the rows is there: the row itself, and a third of the others."""
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((3000, 3))
+    columns[0] = [40.0, 0, 0]
+    kept = np.concatenate([[0], 1 + rng.permutation(2999)[:1000]])
+    there = leverages(columns[kept])[0]
+    most = there - 0.03 - SLACK
+    assert check_leverage(columns, [np.arange(3000)], match_rate=1 / 3, most=most)
+    assert not check_leverage(columns, [np.arange(3000)], match_rate=1 / 3, most=there + 0.03)
+    assert not check_leverage(columns, [np.arange(3000)], most=most)
+    with pytest.raises(RangeError):
+        check_leverage(columns, [np.arange(3000)], match_rate=0.0)
+
+
+# --- the other rules ----------------------------------------------------------------------------------------
+
+
+def test_label_bits_at_the_limit() -> None:
+    needed = math.ceil(4 * label_bits(20, 0.25))
+    assert check_label_bits(20, needed, 0.25) == []
+    (leak,) = check_label_bits(20, needed - 1, 0.25)
+    assert leak.flag == "label-bits"
+    assert f"at least {needed} rows" in leak.text
+    assert check_label_bits(20, needed - 1, 0.5) == []
+
+
+def test_no_jitter() -> None:
+    assert flags(check_label_bits(1, 10_000, 0.0)) == ["no-jitter"]
+
+
+def test_reshuffled_batches_need_label_dp() -> None:
+    assert flags(check_batches(kept=False, label_dp=False)) == ["reshuffled-batches"]
+    assert check_batches(kept=False, label_dp=True) == check_batches(kept=True, label_dp=False) == []
+
+
+def test_noise_hides_columns_of_few_values() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((200, 2))
+    columns = np.hstack([wide, rng.integers(0, 2, (200, 1)), rng.integers(0, 16, (200, 1)) / 7])
+    assert narrow_columns(wide) == 0
+    assert narrow_columns(columns) == 2
+    for noise_std, narrow, unsafe in [(1.0, 2, False), (0.9, 2, True), (0.9, 0, False), (0.0, 0, True)]:
+        assert flags(check_noise(noise_std, narrow)) == ["no-gradient-noise"] * unsafe
+
+
+def test_rows_against_features() -> None:
+    assert check_rows_against_features(80, 20) == []
+    (leak,) = check_rows_against_features(79, 20)
+    assert leak.flag == "leverage"
+    assert "at least 80 rows" in leak.text
+
+
+def test_a_small_hold_out() -> None:
+    assert flags(check_hold_out(10)) == ["small-hold-out"]
+    assert check_hold_out(11) == check_hold_out(0) == []
+
+
+def test_label_auc_agrees_with_a_simulation() -> None:
+    rng = np.random.default_rng(0)
+    n, k, jitter = 120, 20, 0.25
+    found = []
+    for _ in range(200):
+        base = np.linalg.qr(rng.standard_normal((n, k)))[0]
+        y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+        guess = base @ (base.T @ (y - 2 * jitter * rng.standard_normal(n)))
+        found.append(np.mean(guess[y > 0][:, None] > guess[y < 0]))
+    assert np.mean(found) == pytest.approx(label_auc(k, n, jitter), abs=0.01)
+    assert label_auc(0, 10, 0.0) == 0.5
+    assert label_auc(10, 10, 0.0) == 1.0
+    assert label_auc(20, 10, 0.25) == label_auc(10, 10, 0.25) < 1

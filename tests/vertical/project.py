@@ -1,0 +1,70 @@
+"""A vertical project on disk: a bank, two shops and a notary, and the command line to run it with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+ROLES = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
+ROWS, COLUMNS = 240, 3
+
+POPULATION = "[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n"
+
+
+@dataclass(frozen=True)
+class Project:
+    root: Path
+
+    @classmethod
+    def make(cls, root: Path, *, rows: int = ROWS, epochs: int = 4) -> Project:
+        project = cls(root)
+        for name in ROLES:
+            (root / f"{name}.toml").write_text(_party(name))
+        job = 'name = "vertical"\nprotocol = "taylor"\nseed = 5\n[align]\nleast_common = 50\n'
+        job += f"[taylor]\nepochs = {epochs}\nbatch_rows = 64\n"
+        for name, role in ROLES.items():
+            dataset = "" if role == "key-node" else 'dataset = "rows"\n'
+            job += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
+        (root / "job.toml").write_text(job)
+        project.write_rows(rows)
+        return project
+
+    def write_rows(self, rows: int) -> None:
+        draw = np.random.default_rng(3)
+        X = draw.normal(size=(rows, 3 * COLUMNS))
+        labels = (X[:, 0] + X[:, COLUMNS] - X[:, 2 * COLUMNS] + draw.logistic(size=rows) > 0).astype(np.int64)
+        ids = np.array([f"p{number}" for number in range(rows)])
+        for number, name in enumerate(n for n, role in ROLES.items() if role != "key-node"):
+            order = draw.permutation(rows)
+            columns = {f"x{j}": X[order, number * COLUMNS + j] for j in range(COLUMNS)}
+            label = {"bought": labels[order]} if name == "bank" else {}
+            pyarrow.csv.write_csv(pa.table({"id": ids[order], **label, **columns}), self.root / f"{name}.csv")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "blindfit", *arguments]
+
+    def run(self, *overrides: str, out: str = "out") -> subprocess.CompletedProcess[str]:
+        command = self.command("run", str(self.root / "job.toml"), "--out", str(self.root / out))
+        for override in overrides:
+            command += ["--set", override]
+        return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+
+
+def _party(name: str) -> str:
+    role = ROLES[name]
+    text = f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"\n'
+    text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
+    text += "".join(f'[peers.{peer}]\nrole = "{other}"\n' for peer, other in ROLES.items() if peer != name)
+    text += '[policy]\nprotocols = ["taylor"]\nmost_epsilon = 3.0\n'
+    if role == "key-node":
+        return text
+    text += '[compute]\nbackend = "serial"\n'
+    label = 'label = "bought"\npopulation = "people"\nrow_is = "a client"\n' if role == "active" else ""
+    text += f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
+    return text + (POPULATION if role == "active" else "")

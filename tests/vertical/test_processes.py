@@ -1,0 +1,122 @@
+"""Vertical training between processes, with keys of full size: few runs, each looked at from several sides."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parties.transcript import TABLE
+from tests.vertical.project import ROLES, Project
+
+pytestmark = pytest.mark.timeout(400)  # several jobs of four processes each
+DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project.make(tmp_path)
+
+
+def weights(project: Project, out: str) -> np.ndarray:
+    parts = [json.loads((project.root / out / name / "model.json").read_text()) for name in DATA_PARTIES]
+    return np.concatenate([list(part["weights"].values()) for part in parts])
+
+
+def transcript(project: Project, name: str) -> list[dict[str, object]]:
+    lines = (project.root / "out" / name / "transcript.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> None:
+    finished = project.run("taylor.epochs=2", 'taylor.class_weights="balanced"')
+    assert finished.returncode == 0, finished.stderr
+    for name, role in ROLES.items():
+        lines = transcript(project, name)
+        for line in lines:
+            row = TABLE[str(line["kind"])]
+            assert role in row.to, f"{name} received {line['kind']}"
+            assert line["from"] in ROLES
+            assert re.fullmatch("[0-9a-f]{64}", str(line["sha256"]))
+        kinds = {str(line["kind"]) for line in lines}
+        assert ("MaskedGradient" in kinds) == (role == "key-node")
+        assert ("NoisyGradient" in kinds) == (role != "key-node")
+        assert ("MaskedScores" in kinds) == (role == "active")
+    report = json.loads((project.root / "out" / "bank" / "report.json").read_text())
+    assert report["rows"]["common"] == 240
+    assert report["evaluation"]["auc"] > 0.7
+
+
+def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(project: Project) -> None:
+    session = _run_until_killed(project, "shop-a", epoch=3)
+    before = project.root / "before"
+    shutil.copytree(project.root / "state", before)
+    resumed = project.run(f"taylor.resume={session}", "taylor.epochs=6", out="from-3")
+    assert resumed.returncode == 0, resumed.stderr
+    assert not list((project.root / "state").glob("*/checkpoints/*"))  # nothing secret of it stays
+    shutil.rmtree(project.root / "state")
+    shutil.copytree(before, project.root / "state")
+    for newest in (project.root / "state").glob("*/checkpoints/*/epoch-[2-9].json"):
+        newest.unlink()
+    again = project.run(f"taylor.resume={session}", "taylor.epochs=6", out="from-1")
+    assert again.returncode == 0, again.stderr
+    # Epochs 2 and 3 were computed twice, with other ciphertexts: jitter, noise and the order of rows were the same.
+    assert np.abs(weights(project, "from-3") - weights(project, "from-1")).max() <= 1e-9
+
+
+def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
+    command = project.command("run", str(project.root / "job.toml"), "--out", str(project.root / "killed"))
+    running = subprocess.Popen([*command, "--set", "taylor.epochs=6"], stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 100
+    found: list[Path] = []
+    while not found and time.monotonic() < until:
+        found = list((project.root / "state" / victim / "checkpoints").glob(f"*/epoch-{epoch}.json"))
+        time.sleep(0.02)
+    os.kill(_process_of(project, victim), signal.SIGKILL)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert victim in said.splitlines()[0]
+    session = found[0].parent.name
+    assert f"taylor.resume={session}" in said
+    return session
+
+
+def _process_of(project: Project, name: str) -> int:
+    listed = subprocess.run(["pgrep", "-f", f"party {project.root / name}.toml"], capture_output=True, text=True)
+    return int(listed.stdout.split()[0])
+
+
+def test_label_dp_is_charged_once_to_the_active_partys_ledger(project: Project) -> None:
+    finished = project.run("privacy.epsilon=2", "taylor.epochs=2")
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads((project.root / "out" / "bank" / "report.json").read_text())
+    assert report["privacy"]["epsilon"] == 2.0
+    assert report["privacy"]["spent_epsilon"] == pytest.approx(2.0, rel=1e-3)
+    shown = json.loads((project.root / "out" / "report.json").read_text())
+    assert "evaluation" not in shown["parties"]["bank"]["summary"]  # made from labels, and not charged
+    refused = project.run("privacy.epsilon=2.5", "taylor.epochs=2")
+    assert refused.returncode != 0
+    assert "budget" in refused.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("taylor.jitter=0", "jitter"),
+        ("taylor.gradient_noise=0", "gradient_noise"),
+        ("taylor.resume=nothing-1", "no checkpoint"),
+        ("align.least_common=1000", "common"),
+    ],
+)
+def test_what_is_unsafe_or_wrong_is_one_line(project: Project, override: str, said: str) -> None:
+    finished = project.run(override)
+    assert finished.returncode != 0
+    assert said in finished.stderr.splitlines()[0]

@@ -32,7 +32,8 @@ def growth_plot(growth: Mapping[int, Growth], file: Path) -> None:
     times.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     times.minorticks_off()
     _dress(times, "microseconds per element, one core")
-    times.legend(fontsize=8, frameon=False, ncols=len(growth), loc="center right", bbox_to_anchor=(1.0, 0.56))
+    place = {"loc": "center right", "bbox_to_anchor": (1.0, 0.56), "ncols": len(growth)}
+    times.legend(fontsize=8, frameon=False, handlelength=3.2, **place)
     speedups.set_ylim(bottom=0)
     _dress(speedups, "times faster than python-paillier")
     with mpl.rc_context({"svg.hashsalt": "blindfit"}):

@@ -159,7 +159,6 @@ class TaylorSettings(Settings):
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
     gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's noise, in units of the features
     norm_bound: float | Literal["auto"] = "auto"  # of a row of all parties, with label DP
-    engine: Literal["fast", "phe"] = "fast"  # of Paillier; phe is slow, and a reference
     leverage: Literal["shrink", "refuse"] = "shrink"  # rows that stand out in their batch
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
@@ -279,6 +278,8 @@ class JobParameters(Settings):
             return
         if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
             raise ValueError("of [privacy], a taylor job takes epsilon and delta alone")
+        if taylor.model == "linear":
+            raise ValueError('taylor.model = "linear": its labels are scaled by their own mean, which label DP forbids')
         if taylor.class_weights != "none":
             raise ValueError("taylor.class_weights: with label DP the change of one label would grow with the scores")
         if taylor.validation_fraction:

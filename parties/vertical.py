@@ -33,7 +33,7 @@ from algorithms.statistics.scaling import Standardiser, append_constant
 from algorithms.statistics.taylor import LOSSES, Optimiser, signed_labels
 from algorithms.statistics.taylor_plan import Grid, RowPlan
 from algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
-from algorithms.workers import Workers
+from algorithms.workers import THIS_PROCESS, Workers
 from parties import models
 from parties.checkpoints import Checkpoints, common_epoch
 from parties.clock import Clock
@@ -44,7 +44,7 @@ from parties.settings import PartySettings
 from parties.signing import SigningKey
 from parties.sources import Source, open_source
 from parties.store import Store
-from parties.training_budget import Charge, charge, event_of
+from parties.training_budget import Charge, charge, event_of, population_of
 from parties.vertical_align import Aligned, align_rows
 from parties.vertical_idle import IdleChannel
 from parties.vertical_rows import PartyRows, read_rows
@@ -53,10 +53,10 @@ from parties.vertical_seats import Seats
 Floats = NDArray[np.float64]
 NORM_PER_ROOT = 1.25  # a standardised row's norm is about the root of its columns
 FEATURE_BOUND = 8.0
-LABEL_CLIP = 3.0  # of a standardised label, under label DP
 CLASS_WEIGHT_BITS = 8
 LARGEST_CLASS_WEIGHT = 64
-POOL_ROWS = 4096  # randomisers made while a party waits
+POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
+WORKER_ROWS = 2048  # of a batch: fewer randomisers are made here before other processes have started
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +100,8 @@ class VerticalParty:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
         if me.role == "active" and (source.settings.label_kind == "binary") != (job.taylor.model == "logistic"):
             raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with taylor.model = "{job.taylor.model}"')
+        if me.role == "active" and job.privacy is not None:
+            population_of(self._settings.datasets[me.dataset], me.dataset)
 
     def _source(self, me: Member) -> Source:
         source = open_source(self._settings.datasets[me.dataset], self._base_dir, me.dataset)
@@ -203,11 +205,13 @@ class VerticalParty:
         features = grid.features(prepared.columns)
         if (bound := self._row_bound(prepared, parameters, job)) is not None:
             features = clip_integer_rows(features, bound)
+        rows = max(map(len, prepared.plan.batches))
+        workers = self._workers if rows >= WORKER_ROWS else THIS_PROCESS
         seat = DataSeat(
             parameters.data_parties[0] if prepared.y is not None else self._settings.name,
             features,
             optimiser,
-            RandomiserPool(ShortExponent(public_key, workers=self._workers), POOL_ROWS),
+            RandomiserPool(ShortExponent(public_key, workers=workers), POOL_BATCHES * rows),
             system_uniform,
             mask_enc=begun.aligned.mask_enc,
             workers=self._workers,
@@ -276,7 +280,7 @@ def prepare(rows: PartyRows, names: tuple[str, ...], job: JobParameters, *, acti
         batch_rows=settings.batch_rows,
         seed=job.seed,
     )
-    fitted_on = plan.train[rows.there[plan.train]]
+    fitted_on = _with_rows(rows, plan.train)
     standardiser = Standardiser.fit([rows.features[fitted_on]], names, constant_columns=settings.constant_columns)
     columns = standardiser.transform(rows.features)
     if active and settings.intercept:
@@ -286,7 +290,7 @@ def prepare(rows: PartyRows, names: tuple[str, ...], job: JobParameters, *, acti
     if shrinks_rows(job):
         clipped = np.clip(columns, -FEATURE_BOUND, FEATURE_BOUND)
         columns, shrunk = gradient_leaks.shorten_rows(clipped, plan.batches, match_rate=match_rate(job))
-    y, mean, scale = (None, 0.0, 1.0) if rows.labels is None else _labels(rows.labels, plan, job)
+    y, mean, scale = (None, 0.0, 1.0) if rows.labels is None else _labels(rows, plan, job)
     return Prepared(rows, plan, standardiser, columns, shrunk, y, mean, scale)
 
 
@@ -300,22 +304,42 @@ def shrinks_rows(job: JobParameters) -> bool:
     return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe and job.privacy is None
 
 
-def _labels(labels: Floats, plan: RowPlan, job: JobParameters) -> tuple[Floats, float, float]:
+def _labels(rows: PartyRows, plan: RowPlan, job: JobParameters) -> tuple[Floats, float, float]:
+    """As the loss takes them, and what turns a linear model's predictions back; slots without a row get 0."""
+    labels = np.zeros(0) if rows.labels is None else rows.labels
+    train = labels[_with_rows(rows, plan.train)]
     if job.taylor.model == "logistic":
-        signed_labels(labels[plan.train])  # one class alone in training is refused
-        return signed_labels(labels), 0.0, 1.0
-    mean, scale = float(labels[plan.train].mean()), float(labels[plan.train].std())
+        signed_labels(train)  # one class alone in training is refused
+        if len(plan.test):
+            _refuse_one_class(labels[plan.test])
+        y = np.zeros(len(labels))
+        y[rows.there] = signed_labels(labels[rows.there])
+        return y, 0.0, 1.0
+    mean, scale = float(train.mean()), float(train.std())
     if scale == 0:
         raise DataError("every label is the same: there is nothing to learn")
-    y = (labels - mean) / scale
-    return y if job.privacy is None else np.clip(y, -LABEL_CLIP, LABEL_CLIP), mean, scale
+    return np.where(rows.there, (labels - mean) / scale, 0.0), mean, scale
+
+
+def _refuse_one_class(labels: Floats) -> None:
+    """Before the training, not after it: the model could not be evaluated."""
+    if len(np.unique(labels)) < 2:
+        raise DataError(
+            "the test rows are all of one class, so the model could not be evaluated",
+            hint="choose a larger split.test_fraction, or 0",
+        )
+
+
+def _with_rows(rows: PartyRows, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Without the slots of linkage in which this party has no row."""
+    return positions[rows.there[positions]]
 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:
     """n / (2 n_class) of each row, in steps of 2^-8; from the training rows."""
     if prepared.y is None:
         raise ConfigError("only the active party knows the classes")
-    train = prepared.y[prepared.plan.train] > 0
+    train = prepared.y[_with_rows(prepared.rows, prepared.plan.train)] > 0
     share = float(train.mean())
     weights = np.where(prepared.y > 0, 0.5 / share, 0.5 / (1 - share))
     if float(weights.max()) > LARGEST_CLASS_WEIGHT:
@@ -363,7 +387,7 @@ def row_bound(job: JobParameters, all_columns: int, columns: int) -> float:
 
 def label_noise_std(job: JobParameters, columns: int) -> float:
     """Of the key node's kept noise: the multiplier times what one label changes in X^T (b y)."""
-    label_range = 2 * LABEL_CLIP if job.taylor.model == "linear" else 2.0
+    label_range = 2.0  # from -1 to 1
     sensitivity = LOSSES[job.taylor.model].cross * label_range * row_bound(job, columns, columns)
     return event_of(job.required_privacy).noise_multiplier * sensitivity
 

@@ -21,7 +21,7 @@ from algorithms.statistics.taylor import label_bits, leverages
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
-Flag = Literal["no-jitter", "no-gradient-noise", "reshuffled-batches", "leverage", "label-bits", "small-hold-out"]
+Flag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
 
 # At leverage h and jitter .25 an otherwise unknown label is guessed right with probability
 # Phi(h / sqrt(h (1 - h) + h / 4)): .69 at .25, .79 at .5, .89 at .75, .98 at 1.
@@ -200,19 +200,6 @@ def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
     h = min(1.0, n_columns / batch_rows)
     variance = h * (1 - h) + 4 * jitter**2 * h
     return float(ndtr(math.sqrt(2) * h / math.sqrt(variance))) if variance else 1.0 if h else 0.5
-
-
-def check_batches(kept: bool, label_dp: bool) -> list[Leak]:
-    """Batches that are drawn anew give new equations in the same labels every epoch; jitter does not help then."""
-    if kept or label_dp:
-        return []
-    return [
-        Leak(
-            "batches",
-            "batches that are shuffled again every epoch give away the labels: keep them, or set privacy.epsilon",
-            "reshuffled-batches",
-        )
-    ]
 
 
 def check_rows_against_features(batch_rows: int, n_columns: int) -> list[Leak]:

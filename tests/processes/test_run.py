@@ -128,7 +128,7 @@ def test_a_missing_file_says_who_makes_it(project):
         ("walr.rate=0.1", "error: job.toml: walr: rate: "),
         ("privacy.mechanism=classic", "error: job.toml: privacy: "),
         ("nonsense", "error: --set nonsense: not of the form key.path=value"),
-        ("protocol=taylor", "error: job.toml: protocol: "),
+        ("protocol=nonsense", "error: job.toml: protocol: "),
     ],
 )
 def test_options_act_or_are_refused(project, override, expected):

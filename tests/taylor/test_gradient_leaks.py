@@ -15,7 +15,6 @@ from algorithms.statistics.gradient_leaks import (
     SLACK,
     Flag,
     Leak,
-    check_batches,
     check_hold_out,
     check_label_bits,
     check_leverage,
@@ -66,7 +65,7 @@ def test_the_defaults_are_safe_on_breast_cancer(widths: tuple[int, ...], seed: i
     smallest = min(len(batch) for batch in plan.batches)
     blocks = breast_blocks(plan, widths)
     leaks = check_label_bits(sum(widths[1:]), smallest, JOB.jitter)
-    leaks += check_batches(kept=True, label_dp=False) + check_hold_out(len(plan.validation))
+    leaks += check_hold_out(len(plan.validation))
     for block in blocks:
         short, changed = shorten_rows(block, plan.batches)
         assert changed <= 0.06 * len(plan.train)
@@ -194,11 +193,6 @@ def test_label_bits_at_the_limit() -> None:
 
 def test_no_jitter() -> None:
     assert flags(check_label_bits(1, 10_000, 0.0)) == ["no-jitter"]
-
-
-def test_reshuffled_batches_need_label_dp() -> None:
-    assert flags(check_batches(kept=False, label_dp=False)) == ["reshuffled-batches"]
-    assert check_batches(kept=False, label_dp=True) == check_batches(kept=True, label_dp=False) == []
 
 
 def test_noise_hides_columns_of_few_values() -> None:

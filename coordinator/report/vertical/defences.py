@@ -13,7 +13,6 @@ from coordinator.report.wording import count, counted, figure
 GIVEN_UP = {
     "no-jitter": "labels without jitter: a few batches can give away every label",
     "no-gradient-noise": "answers with little noise: columns of few values can be read from differences of gradients",
-    "reshuffled-batches": "batches drawn anew: every epoch gives new equations in the same labels",
     "leverage": "rows that stand out: a gradient can tell a single row's label or score",
     "label-bits": "more passive columns than a batch hides labels from",
     "small-hold-out": "a hold-out loss of few rows, which the key node reads",

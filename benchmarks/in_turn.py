@@ -30,21 +30,16 @@ class Times:
         return statistics.median(a / b for a, b in zip(self.seconds[over], self.seconds[under], strict=True))
 
     def spread(self) -> float:
-        """Of the widest."""
         return max(_spread(times) for times in self.seconds.values())
 
 
 def in_turn(
-    runs: Mapping[str, Callable[[], object]],
-    rounds: int,
-    clock: Callable[[], float] = time.thread_time,
-    between: Callable[[], object] = lambda: None,
+    runs: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.thread_time
 ) -> Times:
     """Runs each once a round; more rounds than were asked for while the times are far apart and it is quick.
 
     Args:
         clock: by default this thread's processor time, which leaves out what other processes took.
-        between: runs after each, untimed; work that allocates, so that none pays for tidying what another freed.
     """
     times = Times({name: [] for name in runs})
     patience_ends = time.monotonic() + PATIENCE_S
@@ -58,7 +53,6 @@ def in_turn(
             started = clock()
             run()
             times.seconds[name].append(clock() - started)
-            between()
     return times
 
 

@@ -30,6 +30,7 @@ class Calibration:
     backend: str
     workers: int
     product_us: dict[int, float]  # of one product on one core of this machine, by key bits
+    vector_unit: bool  # whether this processor multiplies eight at a time
     start_s: float  # until every worker had done its first task
     one_per_s: float
     all_per_s: float
@@ -49,12 +50,15 @@ def calibrate(settings: PartySettings, base_dir: Path, console: Console) -> None
 def _measure(backend: str, workers: Workers) -> Calibration:
     product_us = {bits: _product_us(*_random_batch(bits)) for bits in KEY_BITS}
     task = _random_batch(KEY_BITS[0])
+    has_unit = task[0].unit is not None
     right = _repeated_products(*task)
     start_s = _time(backend, workers, [task] * workers.count, right)
     one_s = sum(_time(backend, workers, [task], right) for _ in range(TASKS_PER_WORKER))
     all_s = _time(backend, workers, [task] * (TASKS_PER_WORKER * workers.count), right)
     products = BATCH * ROUNDS * TASKS_PER_WORKER
-    return Calibration(backend, workers.count, product_us, start_s, products / one_s, products * workers.count / all_s)
+    return Calibration(
+        backend, workers.count, product_us, has_unit, start_s, products / one_s, products * workers.count / all_s
+    )
 
 
 def _random_batch(bits: int) -> tuple[Kernel, Residues, Residues]:
@@ -101,6 +105,7 @@ def _table(party: str, measured: Calibration) -> Table:
     table.add_row("workers", str(measured.workers))
     for bits, product_us in measured.product_us.items():
         table.add_row(f"product_us, {bits} bits, one core here", f"{product_us:.2f}")
+    table.add_row("eight products at once (AVX-512 IFMA) here", "yes" if measured.vector_unit else "no")
     table.add_row("start_s, the first task of every worker", f"{measured.start_s:.2f}")
     table.add_row("products per second, one worker", f"{measured.one_per_s:,.0f}")
     table.add_row("products per second, all workers", f"{measured.all_per_s:,.0f}")

@@ -94,7 +94,7 @@ def drive(job: Job, launched: Launched, console: Console) -> JobSession:
 def _way_on(session: JobSession) -> str:
     """A training that had begun left checkpoints at its parties."""
     job = session.job
-    if job.protocol != "taylor" or "set_up" not in session.seconds or job.align.method == "linkage":
+    if job.protocol != "taylor" or "set_up" not in session.seconds:
         return ""
     return f"when it is mended, go on from the last epoch: --set taylor.resume={job.taylor.resume or session.id}"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from algorithms.errors import DataError
+from algorithms.errors import DataError, PolicyRefused
 from algorithms.messages import ParameterValue, parameters_digest
 from parties import models
 from parties.jobs import JobParameters
@@ -29,6 +29,10 @@ class Checkpoints:
 
     def begin(self, job: JobParameters, base: Mapping[str, Any]) -> None:
         models.write_json(self._directory / "base.json", {**base, "job": digest_of(job)})
+
+    @property
+    def exists(self) -> bool:
+        return (self._directory / "base.json").exists()
 
     def base(self, job: JobParameters) -> dict[str, Any]:
         """What `begin` was given.
@@ -79,6 +83,13 @@ class Checkpoints:
         if not isinstance(content, dict):
             raise DataError(f"{path} is not a table")
         return content
+
+
+def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
+    """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
+    if job.taylor.resume and not Checkpoints(data_dir, job.taylor.resume).exists:
+        reason = f"there is no checkpoint of {job.taylor.resume}: it had not begun, or every party has stored its model"
+        raise PolicyRefused(party=party, field="taylor.resume", reason=reason)
 
 
 def digest_of(job: JobParameters) -> str:

@@ -22,6 +22,7 @@ from algorithms.errors import (
     PeerTimeout,
     PeerUnreachable,
     SessionUnknown,
+    TransportError,
     UnexpectedStep,
 )
 from parties import codec, error_codes
@@ -37,6 +38,7 @@ log = structlog.get_logger(__name__)
 M = TypeVar("M")
 
 ABORT_S = 2.0  # how long a failed session tries to tell its peers
+LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED"})  # why a peer ends a session
 HELLO_S = 10.0  # how long a new stream may take for its Hello
 
 
@@ -153,8 +155,21 @@ class ExchangeChannel:
         """Why nothing more comes: said again to whoever asks again."""
         abort: Arrived | None = arrivals.inbox.abort
         if abort is not None and abort.abort_code is not None:
-            arrivals.fail(aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session))
+            said = aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session)
+            arrivals.fail(self._lost_behind(said) or said)
         return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
+
+    def _lost_behind(self, said: PeerAborted) -> BlindfitError | None:
+        """Who ends a session because it lost a peer does not say which: the one whose stream is cut here too."""
+        if said.code in LOST_ANOTHER:
+            for peer, arrivals in self._arrivals.items():
+                if arrivals.inbox.abort is not None:
+                    continue  # it said farewell
+                if isinstance(arrivals.failure, TransportError):
+                    return arrivals.failure
+                if arrivals.clock is not None:
+                    return self._cut(peer)
+        return None
 
     async def close(self, error: BaseException | None = None) -> None:
         """Brings what is still on its way; or tells every peer that the session has failed.
@@ -254,10 +269,12 @@ class ExchangeChannel:
 
     def _give_up(self, arrivals: _Arrivals) -> None:
         """The sender's stream was cut and no newer one came: whoever waits need not wait for the deadline."""
-        sender = arrivals.inbox.sender
-        arrivals.fail(
-            PeerUnreachable(peer=sender, address=self.peers[sender], step=arrivals.step, reason="its stream was cut")
-        )
+        if arrivals.inbox.abort is None:
+            arrivals.fail(self._cut(arrivals.inbox.sender))
+
+    def _cut(self, peer: str) -> PeerUnreachable:
+        step = self._arrivals[peer].step
+        return PeerUnreachable(peer=peer, address=self.peers[peer], step=step, reason="its stream was cut")
 
 
 async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:

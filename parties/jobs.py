@@ -12,6 +12,7 @@ from algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from algorithms.alignment.clk import Field as LinkageField
 from algorithms.errors import ConfigError
 from algorithms.messages import ParameterValue
+from algorithms.paillier.engines import EngineName
 from algorithms.statistics.solvers import SolverName, SolverSettings
 from algorithms.statistics.taylor import OptimiserSettings
 from parties.settings import SESSION, Settings, validate
@@ -185,6 +186,10 @@ class TaylorSettings(Settings):
         return self
 
 
+class PaillierSettings(Settings):
+    engine: EngineName = "blindfit"  # "phe": python-paillier does all arithmetic, a slow reference to check against
+
+
 class PredictSettings(Settings):
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model scores new rows
 
@@ -199,7 +204,7 @@ class TimeoutSettings(Settings):
 TRAINING = {"seed", "split", "privacy"}
 SECTIONS = {
     "walr": {*TRAINING, "walr"},
-    "taylor": {*TRAINING, "align", "taylor"},
+    "taylor": {*TRAINING, "align", "taylor", "paillier"},
     "predict": {"align", "predict"},
 }
 COMMON = {"protocol", "timeouts"}
@@ -213,6 +218,7 @@ class JobParameters(Settings):
     align: AlignSettings = AlignSettings()
     walr: WalrSettings = WalrSettings()
     taylor: TaylorSettings = TaylorSettings()
+    paillier: PaillierSettings = PaillierSettings()
     predict: PredictSettings = PredictSettings()
     timeouts: TimeoutSettings = TimeoutSettings()
 
@@ -254,8 +260,6 @@ class JobParameters(Settings):
             raise ValueError("privacy.epsilon is missing: WALR is a release under differential privacy")
         if self.protocol == "taylor":
             self._check_label_dp()
-            if self.taylor.resume and self.align.method == "linkage":
-                raise ValueError("taylor.resume: a training on linked rows cannot be resumed")
         if self.protocol == "predict":
             self._check_predict()
         return self

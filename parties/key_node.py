@@ -11,19 +11,21 @@ from pathlib import Path
 from algorithms.alignment import psi
 from algorithms.errors import PolicyRefused
 from algorithms.messages import ParameterValue
-from algorithms.paillier.keys import PrivateKey, generate_private_key
-from algorithms.paillier.randomisers import OwnKey
+from algorithms.paillier.engines import engine_of
+from algorithms.paillier.keys import PrivateKey
 from algorithms.protocols import align, link, ready, taylor
 from algorithms.protocols.ready import Ready
 from algorithms.protocols.taylor import KeySeat, Progress
 from algorithms.statistics.taylor import Patience
 from algorithms.statistics.taylor_plan import RowPlan
-from parties.checkpoints import Checkpoints, common_epoch
+from parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from parties.jobs import JobParameters
+from parties.linkage_report import write_linkage_report
 from parties.sessions import Member, Session
 from parties.settings import PartySettings
 from parties.vertical import parameters_of
 from parties.vertical_align import linkage_settings
+from parties.vertical_engine import check_engine
 from parties.vertical_seats import Seats
 
 
@@ -40,10 +42,12 @@ class KeyNode:
     def __init__(self, settings: PartySettings, base_dir: Path) -> None:
         self._settings, self._base_dir = settings, base_dir
 
-    def check(self, _job: JobParameters, me: Member) -> None:
-        """A key node holds no rows."""
+    def check(self, job: JobParameters, me: Member) -> None:
+        """A key node holds no rows, and has the job's engine."""
+        check_engine(job, me.name)
         if me.dataset:
             raise PolicyRefused(party=me.name, field="dataset", reason="a key node has none")
+        refuse_unknown(self._base_dir / self._settings.data_dir, job, me.name)
 
     async def run_taylor(self, session: Session) -> dict[str, ParameterValue]:
         seats, job = Seats.of(session), session.job
@@ -78,6 +82,7 @@ class KeyNode:
             ),
             in_thread=asyncio.to_thread,
         )
+        await ready.run_stored(epochs, seats.chain, session.channel)
         checkpoints.remove()
         return {
             "fit.epochs": epochs,
@@ -89,42 +94,51 @@ class KeyNode:
     async def run_predict(self, session: Session) -> dict[str, ParameterValue]:
         return {"rows.common": await align_by_id(session, Seats.of(session))}
 
+    def _reports(self, session: Session) -> Path:
+        return self._base_dir / (self._settings.output_dir or self._settings.data_dir / "models" / session.id)
+
     async def _begin(self, session: Session, checkpoints: Checkpoints) -> Begun:
         """A key pair and the noise's secret for this training, kept until it ends."""
         job = session.job
+        engine = engine_of(job.paillier.engine)
         if job.taylor.resume:
             base = checkpoints.base(job)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
-            return Begun(key, bytes.fromhex(base["noise_key"]), int(base["rows"]))
+            return Begun(engine.adopt_private(key), bytes.fromhex(base["noise_key"]), int(base["rows"]))
         session.report("make keys")
-        return Begun(await asyncio.to_thread(generate_private_key, job.taylor.key_bits), secrets.token_bytes(32), 0)
+        key = await asyncio.to_thread(engine.generate_private_key, job.taylor.key_bits)
+        return Begun(key, secrets.token_bytes(32), 0)
 
     async def _align(
         self, session: Session, seats: Seats, begun: Begun, checkpoints: Checkpoints
     ) -> tuple[int, dict[str, ParameterValue]]:
         """The number of rows or slots, and what may be told of the alignment."""
         job = session.job
+        linkage = job.align.method == "linkage"
+        told = "rows.slots" if linkage else "rows.common"
         if job.taylor.resume:
-            return begun.rows, {"rows.common": begun.rows}
-        if job.align.method == "linkage":
+            return begun.rows, {told: begun.rows}
+        if linkage:
             linked = await link.run_key_node(
                 seats.chain,
                 linkage_settings(job.align),
-                OwnKey(begun.private_key),
+                engine_of(job.paillier.engine).own_randomisers(begun.private_key),
                 seats.me,
                 session.channel,
                 in_thread=asyncio.to_thread,
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
-            return max(linked.sizes), {"rows.slots": max(linked.sizes)}
-        common = await align_by_id(session, seats)
+            write_linkage_report(self._reports(session), linked)
+            rows = max(linked.sizes)
+        else:
+            rows = await align_by_id(session, seats)
         base = {
             "private_key": begun.private_key.to_bytes().hex(),
             "noise_key": begun.noise_key.hex(),
-            "rows": common,
+            "rows": rows,
         }
         checkpoints.begin(job, base)
-        return common, {"rows.common": common}
+        return rows, {told: rows}
 
 
 async def align_by_id(session: Session, seats: Seats) -> int:

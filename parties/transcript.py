@@ -46,6 +46,7 @@ TABLE: dict[str, Row] = {
     "Filters": Row("link 1", _KEY, "how alike keyed filters are", chunked=True),
     "Slots": Row("link 3", _DATA, "own rows' slots; of the mask nothing", chunked=True),
     "Ready": Row("ready 1", _ALL, "a party's number of columns, unsafe flags, checkpoints"),
+    "Stored": Row("ready 3", _ALL, "that a party has stored its part"),
     "RowFactors": Row("taylor 0", _PASSIVE, "nothing: ciphertexts"),
     "HoldOutLabels": Row("taylor 0", _PASSIVE, "nothing: ciphertexts"),
     "ChainedResiduals": Row("taylor 1, 2", _PASSIVE, "nothing: ciphertexts"),

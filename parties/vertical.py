@@ -22,7 +22,7 @@ from algorithms.errors import ConfigError, DataError, PolicyRefused
 from algorithms.fixed_point import clip_integer_rows
 from algorithms.messages import ParameterValue
 from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.randomisers import RandomiserPool, ShortExponent
+from algorithms.paillier.randomisers import RandomiserPool
 from algorithms.protocols import predict, ready, taylor
 from algorithms.protocols.ready import Ready
 from algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
@@ -33,9 +33,9 @@ from algorithms.statistics.scaling import Standardiser, append_constant
 from algorithms.statistics.taylor import LOSSES, Optimiser, signed_labels
 from algorithms.statistics.taylor_plan import Grid, RowPlan
 from algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
-from algorithms.workers import THIS_PROCESS, Workers
+from algorithms.workers import Workers
 from parties import models
-from parties.checkpoints import Checkpoints, common_epoch
+from parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from parties.clock import Clock
 from parties.jobs import JobParameters
 from parties.model_store import ModelStore
@@ -45,7 +45,8 @@ from parties.signing import SigningKey
 from parties.sources import Source, open_source
 from parties.store import Store
 from parties.training_budget import Charge, charge, event_of, population_of
-from parties.vertical_align import Aligned, align_rows
+from parties.vertical_align import Aligned, align_rows, restored_mask, stored_mask
+from parties.vertical_engine import check_engine, randomisers_of, receive_key
 from parties.vertical_idle import IdleChannel
 from parties.vertical_rows import PartyRows, read_rows
 from parties.vertical_seats import Seats
@@ -56,7 +57,6 @@ FEATURE_BOUND = 8.0
 CLASS_WEIGHT_BITS = 8
 LARGEST_CLASS_WEIGHT = 64
 POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
-WORKER_ROWS = 2048  # of a batch: fewer randomisers are made here before other processes have started
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +95,7 @@ class VerticalParty:
 
     def check(self, job: JobParameters, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open, with features, and a label where due."""
+        check_engine(job, me.name)
         source = self._source(me)
         if me.role == "active" and source.settings.label is None:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
@@ -102,6 +103,7 @@ class VerticalParty:
             raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with taylor.model = "{job.taylor.model}"')
         if me.role == "active" and job.privacy is not None:
             population_of(self._settings.datasets[me.dataset], me.dataset)
+        refuse_unknown(self._base_dir / self._settings.data_dir, job, me.name)
 
     def _source(self, me: Member) -> Source:
         source = open_source(self._settings.datasets[me.dataset], self._base_dir, me.dataset)
@@ -117,7 +119,7 @@ class VerticalParty:
         source = self._source(session.me)
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         clock.lap("read_s")
-        public_key = await taylor.run_key_exchange(seats.key_node, job.taylor.key_bits, session.channel)
+        public_key = await receive_key(session, seats)
         checkpoints = Checkpoints(self._base_dir / self._settings.data_dir, job.taylor.resume or session.id)
         begun = await self._begin(session, seats, source, rows, public_key, checkpoints)
         clock.lap("align_s")
@@ -157,6 +159,7 @@ class VerticalParty:
         report = _report(session, source, prepared, told, epochs, tested, charged) | {"timing": clock.laps}
         self._write(session, prepared, part, tested, report)
         ModelStore(self._base_dir / self._settings.data_dir).keep(part, session.id)
+        await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()
         return _summary(report)
 
@@ -176,15 +179,16 @@ class VerticalParty:
             if base["dataset_version"] != version:
                 raise DataError(f"{source.name} has changed since the training {checkpoints.session} began")
             positions = np.array(base["positions"], dtype=np.int64)
-            return Begun(Aligned(positions), bytes.fromhex(base["jitter_key"]))
+            mask_enc = await asyncio.to_thread(restored_mask, base["mask_enc"], public_key, len(positions), seats.me)
+            return Begun(Aligned(positions, mask_enc), bytes.fromhex(base["jitter_key"]))
         begun = Begun(await align_rows(session, seats, source, rows, public_key), secrets.token_bytes(32))
-        if begun.aligned.mask_enc is None:  # a training on linked rows is not resumed
-            base = {
-                "positions": begun.aligned.positions.tolist(),
-                "jitter_key": begun.jitter_key.hex(),
-                "dataset_version": version,
-            }
-            checkpoints.begin(session.job, base)
+        base = {
+            "positions": begun.aligned.positions.tolist(),
+            "mask_enc": stored_mask(begun.aligned.mask_enc),
+            "jitter_key": begun.jitter_key.hex(),
+            "dataset_version": version,
+        }
+        checkpoints.begin(session.job, base)
         return begun
 
     def _seat(
@@ -206,12 +210,11 @@ class VerticalParty:
         if (bound := self._row_bound(prepared, parameters, job)) is not None:
             features = clip_integer_rows(features, bound)
         rows = max(map(len, prepared.plan.batches))
-        workers = self._workers if rows >= WORKER_ROWS else THIS_PROCESS
         seat = DataSeat(
             parameters.data_parties[0] if prepared.y is not None else self._settings.name,
             features,
             optimiser,
-            RandomiserPool(ShortExponent(public_key, workers=workers), POOL_BATCHES * rows),
+            RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows),
             system_uniform,
             mask_enc=begun.aligned.mask_enc,
             workers=self._workers,

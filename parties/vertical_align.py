@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.alignment import psi
-from algorithms.paillier.ciphertexts import Ciphertext
+from algorithms.errors import DataError, MalformedMessage
+from algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
 from algorithms.paillier.keys import PublicKey
 from algorithms.paillier.vectors import EncryptedVector
 from algorithms.protocols import align, link
@@ -70,6 +71,26 @@ async def _link(session: Session, seats: Seats, source: Source, public_key: Publ
         in_thread=asyncio.to_thread,
     )
     return Aligned(linked.positions, linked.mask_enc)
+
+
+def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
+    """For a checkpoint: the ciphertexts in hexadecimal, one after the other; None after an alignment by ids."""
+    if mask_enc is None:
+        return None
+    key = mask_enc.public_key
+    integers = key.kernel.integers(mask_enc.residues)
+    return b"".join(int(integer).to_bytes(key.ciphertext_bytes, "big") for integer in integers).hex()
+
+
+def restored_mask(stored: str | None, public_key: PublicKey, slots: int, me: str) -> EncryptedVector[Ciphertext] | None:
+    """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""
+    if stored is None:
+        return None
+    try:
+        received = ReceivedCiphertext(public_key.ciphertext_bytes, bytes.fromhex(stored))
+        return EncryptedVector.receive(received, public_key, length=slots, frac_bits=0, bound=1, culprit=me)
+    except (ValueError, MalformedMessage):
+        raise DataError("a checkpoint of the training is damaged", hint="run the job without taylor.resume") from None
 
 
 def linkage_settings(job: AlignSettings) -> LinkageSettings:

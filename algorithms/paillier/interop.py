@@ -17,7 +17,7 @@ _BASE_BITS = 4  # python-paillier's exponents count powers of 16
 
 def public_key_to_phe(key: PublicKey) -> Any:
     """A phe.PaillierPublicKey; hs and the proof stay behind."""
-    return _phe().PaillierPublicKey(key.n)
+    return load_phe().PaillierPublicKey(key.n)
 
 
 def public_key_from_phe(key: Any) -> PublicKey:
@@ -27,7 +27,7 @@ def public_key_from_phe(key: Any) -> PublicKey:
 
 def private_key_to_phe(key: PrivateKey) -> Any:
     """A phe.PaillierPrivateKey."""
-    return _phe().PaillierPrivateKey(public_key_to_phe(key.public_key), key.p, key.q)
+    return load_phe().PaillierPrivateKey(public_key_to_phe(key.public_key), key.p, key.q)
 
 
 def private_key_from_phe(key: Any, *, uniform: UniformInt = system_uniform) -> PrivateKey:
@@ -52,7 +52,7 @@ def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
         )
     key, exponent = public_key_to_phe(vector.public_key), -vector.frac_bits // _BASE_BITS
     integers = vector.public_key.kernel.integers(vector.residues)
-    return [_phe().EncryptedNumber(key, int(integer), exponent) for integer in integers]
+    return [load_phe().EncryptedNumber(key, int(integer), exponent) for integer in integers]
 
 
 def vector_from_phe(
@@ -79,7 +79,8 @@ def vector_from_phe(
     return EncryptedVector(Ciphertext(public_key, residues), -finest * _BASE_BITS, largest)
 
 
-def _phe() -> Any:
+def load_phe() -> Any:
+    """Raises ConfigError: python-paillier is not installed."""
     try:
         import phe
     except ImportError:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import cycle, islice
 from operator import add, mul
 
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from gmpy2 import mpz
 
 from algorithms.errors import RangeError
+from algorithms.paillier.ifma import VectorUnit, vector_unit
 
 Indices = npt.NDArray[np.int64]
 _Entry = tuple[int, int, int]  # of a table: value below n, exponent of 1 + n, the value's inverse mod n
@@ -68,15 +70,26 @@ class Residues:
 
 
 class Kernel:
-    """Products, inverses and powers mod n^2 of vectors whose elements are prime to n."""
+    """Products, inverses and powers mod n^2 of vectors whose elements are prime to n.
+
+    Attributes:
+        one_by_one: sums of products take a power for each element: a reference, never fast.
+    """
+
+    one_by_one = False
 
     def __init__(self, n: int) -> None:
         self.n = mpz(n)
         self.modulus = self.n * self.n
         self.counts = Counts()
 
+    @cached_property
+    def unit(self) -> VectorUnit | None:
+        """What multiplies eight at a time, where this processor can; a reference does without."""
+        return None if self.one_by_one else vector_unit(int(self.modulus))
+
     def __reduce__(self) -> tuple[type[Kernel], tuple[int]]:
-        return Kernel, (int(self.n),)  # to a worker goes the modulus, not what was counted here
+        return type(self), (int(self.n),)  # to a worker goes the modulus, not what was counted here
 
     # --- in and out ---------------------------------------------------------------------------------
 
@@ -237,6 +250,10 @@ class Kernel:
             return bases
         values = gmpy2.powmod_base_list(bases.values, mpz(exponent), self.modulus)
         return Residues(list(values), [e * exponent % self.n for e in bases.exponents])
+
+    def nth_powers(self, units: Iterable[int]) -> Residues:
+        """r^n of each r prime to n: encryptions of zero; power_products(n) each."""
+        return self.powers(self.residues(units), int(self.n))
 
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
         """base_i^exponent_i, any sign; power_products(|exponent_i|) each, and the inverses of those with a minus."""

@@ -21,6 +21,7 @@ from gmpy2 import mpz
 
 from algorithms.errors import DataError, RangeError
 from algorithms.paillier import key_proof
+from algorithms.paillier.blinding import Blinding
 from algorithms.paillier.ciphertext_checks import check_ciphertexts
 from algorithms.paillier.kernel import Kernel, Residues
 from algorithms.randomness import UniformInt, system_uniform
@@ -44,11 +45,13 @@ class PublicKey:
         n: the modulus.
         hs: an n-th residue mod n^2 of unknown order; None for a key from elsewhere.
         proof: as key_proof makes it; empty where there is none.
+        kernel_type: what computes under this key here (engines); it does not travel.
     """
 
     n: int
     hs: int | None
     proof: tuple[int, ...] = field(default=(), compare=False)
+    kernel_type: type[Kernel] = field(default=Kernel, compare=False)
 
     @property
     def bits(self) -> int:
@@ -67,13 +70,13 @@ class PublicKey:
     @cached_property
     def kernel(self) -> Kernel:
         """Arithmetic mod n^2, which counts its products; this object's own."""
-        return Kernel(self.n)
+        return self.kernel_type(self.n)
 
     def __repr__(self) -> str:
         return f"PublicKey({self.bits} bits, {self.fingerprint[:16]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PublicKey, (self.n, self.hs, self.proof)  # without the kernel and its counts
+        return PublicKey, (self.n, self.hs, self.proof, self.kernel_type)  # without the kernel and its counts
 
     def to_bytes(self) -> bytes:
         """The one encoding of this key."""
@@ -199,31 +202,33 @@ class PrivateKey:
             RangeError: a ciphertext is invalid.
 
         Cost: an element takes a power mod p^2 and one mod q^2, with exponents of half of n's bits (together a quarter
-        of r^n), and three products; a batch takes two more such powers.
+        of r^n), and three products; every thirty-third takes two more such powers.
         """
         if threads < 1:
             raise RangeError(f"{threads} threads cannot decrypt")
         kernel = self.public_key.kernel
         integers = kernel.integers(residues)
         check_ciphertexts(self.public_key, integers)
-        blinded = self._blinded(integers, uniform)
-        mod_p, mod_q = self._plaintexts_mod_primes(blinded, threads)
-        return [self._joined(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
+        return self._plaintexts(self._blinded(integers, uniform), threads)
 
     def _blinded(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
-        """c_i rho^(2^i) with rho = r^n: encryptions of the same plaintexts."""
-        if not integers:
-            return []
+        """Encryptions of the same plaintexts."""
         kernel = self.public_key.kernel
-        rho = [kernel.residues([self._nth_power(_random_unit(self.public_key.n, uniform))])]
-        for _ in integers[1:]:
-            rho.append(kernel.products(rho[-1], rho[-1]))
-        return kernel.integers(kernel.products(kernel.residues(integers), Residues.concatenate(rho)))
+        rho = self._blinding.take(len(integers), lambda: self._nth_power(_random_unit(self.public_key.n, uniform)))
+        return kernel.integers(kernel.products(kernel.residues(integers), rho))
+
+    @cached_property
+    def _blinding(self) -> Blinding:
+        return Blinding(self.public_key.kernel)
 
     def _nth_power(self, unit: int) -> int:
         """A number with the law of r^n mod n^2 for a uniform unit: its p-th power mod p^2, its q-th mod q^2, joined."""
         (mod_p2, p2), (mod_q2, q2) = ((prime.nth_power(unit), prime.kernel.modulus) for prime in self._primes)
         return int(mod_p2 + (mod_q2 - mod_p2) * gmpy2.invert(p2, q2) % q2 * p2)
+
+    def _plaintexts(self, integers: list[int], threads: int) -> list[int]:
+        mod_p, mod_q = self._plaintexts_mod_primes(integers, threads)
+        return [self._joined(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
 
     def _plaintexts_mod_primes(self, integers: list[int], threads: int) -> list[list[int]]:
         """All plaintexts mod p, and all mod q; a slice of either for every thread (GMP's powers need no lock)."""
@@ -236,7 +241,9 @@ class PrivateKey:
 
     def _joined(self, mod_p: int, mod_q: int) -> int:
         """The plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
-        plaintext = mod_p + (mod_q - mod_p) * self._p_inverse % self.q * self.p
+        return self._nearest_to_0(mod_p + (mod_q - mod_p) * self._p_inverse % self.q * self.p)
+
+    def _nearest_to_0(self, plaintext: int) -> int:
         return int(plaintext if 2 * plaintext < self.public_key.n else plaintext - self.public_key.n)
 
     @cached_property
@@ -284,9 +291,14 @@ def generate_private_key(bits: int = min(KEY_BITS), *, uniform: UniformInt = sys
     Raises:
         RangeError: keys of this size are not on offer.
     """
+    check_key_bits(bits)
+    return _new_private_key(bits, uniform)
+
+
+def check_key_bits(bits: int) -> None:
+    """Raises RangeError: keys of this size are not on offer."""
     if bits not in KEY_BITS:
         raise RangeError(f"a key of {bits} bits is not on offer", hint="choose " + " or ".join(map(str, KEY_BITS)))
-    return _new_private_key(bits, uniform)
 
 
 def insecure_private_key(bits: int, *, uniform: UniformInt = system_uniform) -> PrivateKey:

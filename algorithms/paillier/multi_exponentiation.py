@@ -8,6 +8,9 @@ Never one exponentiation for each element. Two ways, and the cheaper one for the
     subsets    Straus: for each few rows a table of the products of all their subsets, shared by all columns and all
                bit positions; then one product for each table, column and bit. Best for many columns or few rows.
 
+Where there is a vector unit it always takes the second way (vector_sums). A kernel that is there as a reference does
+take one exponentiation for each element (`one_by_one`).
+
 Source: Pippenger 1976; Straus 1964; Bernstein 2002, "Pippenger's exponentiation algorithm".
 """
 
@@ -18,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.paillier.kernel import Kernel, Residues
+from algorithms.paillier import vector_sums
+from algorithms.paillier.kernel import Kernel, Residues, power_products
 from algorithms.paillier.weighted_sums import weighted_sums
 
 IntegerMatrix = npt.NDArray[np.int64]
@@ -30,6 +34,7 @@ BUCKET = 1.1  # a bucket beyond its elements
 SPLIT = 2.3  # one residue with its inverse
 SPLIT_APART = 3.0  # the same, and its powers of 1 + n on their own
 TABLE_ENTRY = 1.3
+INVERSE = 5.0  # of one number mod n^2, by itself
 MOST_TABLE_ENTRIES = 2**12  # at a time: they should stay in the processor's cache
 MOST_GROUP = 12
 
@@ -53,10 +58,14 @@ def column_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> 
     Returns:
         (columns,). Cost: plan_columns(...).cost products, about.
     """
+    if kernel.one_by_one:
+        return _one_by_one(kernel, bases, exponents)
     rows, columns = exponents.shape
     bits = signed_bits(exponents)
     if not exponents.any():
         return kernel.ones_plus([0] * columns)
+    if kernel.unit is not None:
+        return vector_sums.column_powers(kernel, kernel.unit, bases, exponents, bits)
     plan = plan_columns(rows, columns, bits)
     if plan.way == "buckets":
         return _by_buckets(kernel, bases, exponents, plan.parameter, bits)
@@ -73,10 +82,14 @@ def row_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Res
     Returns:
         (rows,). Cost: one product a row for each table of subsets, and the tables (fixed base): no squaring in a row.
     """
+    if kernel.one_by_one:
+        return _one_by_one(kernel, bases, exponents.T)
     rows, columns = exponents.shape
     bits = signed_bits(exponents)
     if not exponents.any():
         return kernel.ones_plus([0] * rows)
+    if kernel.unit is not None:
+        return vector_sums.row_powers(kernel, kernel.unit, bases, exponents, bits)
     positions = bits + 1  # two's complement: the highest has a minus
     group = plan_rows(rows, columns * positions)
     tables = kernel.subset_tables(_shifted_bases(kernel, bases, bits), group)
@@ -106,6 +119,23 @@ def signed_bits(exponents: IntegerMatrix) -> int:
     if not exponents.size:
         return 0
     return max(int(exponents.max()), ~int(exponents.min())).bit_length()
+
+
+# --- one by one -------------------------------------------------------------------------------------
+
+
+def one_by_one_cost(rows: int, columns: int, bits: int) -> float:
+    """Of a power for each element, half of them with a minus."""
+    return rows * columns * (power_products((1 << bits) - 1) + INVERSE / 2 + 1)
+
+
+def _one_by_one(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Residues:
+    """The definition: (rows,) and (rows, columns) to (columns,)."""
+    columns = exponents.shape[1]
+    total = kernel.ones_plus([0] * columns)
+    for i, row in enumerate(exponents.tolist()):
+        total = kernel.products(total, kernel.powers_each(bases.take([i] * columns), row))
+    return total
 
 
 # --- buckets ----------------------------------------------------------------------------------------

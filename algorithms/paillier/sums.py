@@ -41,7 +41,7 @@ def columns_dot(
     if len(slices) <= 1:
         sums = column_powers(kernel, w_enc.residues, matrix)
     else:
-        tasks = [(int(kernel.n), w_enc.residues[part], matrix[part]) for part in slices]
+        tasks = [(type(kernel), int(kernel.n), w_enc.residues[part], matrix[part]) for part in slices]
         sums = _multiplied(kernel, workers.map(_column_task, tasks))
     return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
 
@@ -72,7 +72,7 @@ def rows_dot(
     if len(slices) <= 1:
         sums = row_powers(kernel, w_enc.residues, matrix)
     else:
-        tasks = [(int(kernel.n), w_enc.residues, matrix[part]) for part in slices]
+        tasks = [(type(kernel), int(kernel.n), w_enc.residues, matrix[part]) for part in slices]
         sums = Residues.concatenate(_counted(kernel, workers.map(_row_task, tasks)))
     return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
 
@@ -117,11 +117,11 @@ def _multiplied(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> Resid
 # --- what workers run ------------------------------------------------------------------------------
 
 
-def _column_task(n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
-    kernel = Kernel(n)
+def _column_task(kernel_type: type[Kernel], n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
+    kernel = kernel_type(n)
     return column_powers(kernel, bases, matrix), kernel.counts
 
 
-def _row_task(n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
-    kernel = Kernel(n)
+def _row_task(kernel_type: type[Kernel], n: int, bases: Residues, matrix: IntegerMatrix) -> tuple[Residues, Counts]:
+    kernel = kernel_type(n)
     return row_powers(kernel, bases, matrix), kernel.counts

@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import gmpy2
+import numpy as np
 from gmpy2 import mpz
 
 from algorithms.alignment.psi import POINT_BYTES
-from algorithms.paillier.kernel import Kernel
-from algorithms.paillier.multi_exponentiation import plan_columns
+from algorithms.paillier import vector_sums
+from algorithms.paillier.engines import engine_of
+from algorithms.paillier.kernel import Kernel, Residues
+from algorithms.paillier.multi_exponentiation import column_powers, one_by_one_cost, plan_columns
 from algorithms.paillier.randomisers import FixedBase, RandomiserPool
 from algorithms.protocols.taylor import TaylorParameters
 from algorithms.randomness import system_uniform
@@ -25,6 +28,9 @@ from algorithms.randomness import system_uniform
 MEASURE_S = 0.1  # of each operation
 BATCH = 256  # residues
 POOL_CHUNK = RandomiserPool.CHUNK
+SUM_COLUMNS, SUM_BITS = 16, 15
+REFERENCE_BATCH = 4
+REFERENCE_BITS = 15  # of the factors of a sum of products, with a sign
 BUSY = 0.7  # of a machine's cores when all parties share it: they also wait for each other
 # In products, so that they grow and shrink with the machine:
 MESSAGE = 700  # packing, TLS, unpacking, waking up: 2.6 ms
@@ -37,11 +43,12 @@ BYTES_PER_SCORE = 8
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of one core of this machine while nothing else uses it."""
+    """Of one core of this machine while nothing else uses it; of the reference engine's product, with what it adds."""
 
     product_s: float
     randomiser_s: float
     decryption_s: float
+    unit_product: float | None = None  # of a vector unit in a sum of products, in products; None where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +74,51 @@ class Work:
 
 def measure(key_bits: int) -> Speed:
     """Under a modulus that nobody has the key of; half a second."""
-    kernel = Kernel(secrets.randbits(key_bits) | 1 << (key_bits - 1) | 1)
-    a, b = (kernel.residues(_unit(kernel) for _ in range(BATCH)) for _ in range(2))
+    kernel = Kernel(_modulus(key_bits))
+    a, b = (_units(kernel, BATCH) for _ in range(2))
     base = FixedBase(kernel, _unit(kernel), key_bits // 2)
+    product_s = _seconds_each(lambda: kernel.products(a, b), BATCH)
     return Speed(
-        _seconds_each(lambda: kernel.products(a, b), BATCH),
+        product_s,
         _seconds_each(lambda: base.random_powers(POOL_CHUNK, system_uniform), POOL_CHUNK),
         _seconds_each(lambda: _decrypt_like(kernel, int(a.values[0])), 1),
+        None if kernel.unit is None else _unit_product_seconds(kernel, a) / product_s,
     )
+
+
+def _unit_product_seconds(kernel: Kernel, bases: Residues) -> float:
+    """One of the products of a sum of products, with all that is done around them."""
+    factors = np.array([[secrets.randbits(SUM_BITS) for _ in range(SUM_COLUMNS)] for _ in range(len(bases))])
+    return _seconds_each(
+        lambda: column_powers(kernel, bases, factors), vector_sums.column_products(len(bases), SUM_COLUMNS, SUM_BITS)
+    )
+
+
+def measure_reference(key_bits: int) -> Speed:
+    """Of python-paillier, which takes a power for each element of a sum of products, and r^n for a randomiser.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    kernel = engine_of("phe").kernel(_modulus(key_bits))
+    bases = _units(kernel, REFERENCE_BATCH)
+    numbers = [(-1) ** i * ((1 << REFERENCE_BITS) - 1 - i) for i in range(REFERENCE_BATCH)]
+    factors = np.array(numbers, dtype=np.int64)[:, None]
+    return Speed(
+        _seconds_each(
+            lambda: column_powers(kernel, bases, factors), one_by_one_cost(REFERENCE_BATCH, 1, REFERENCE_BITS)
+        ),
+        _seconds_each(lambda: kernel.nth_powers(bases.values), REFERENCE_BATCH),
+        _seconds_each(lambda: _decrypt_like(kernel, bases.values[0]), 1),
+    )
+
+
+def _modulus(key_bits: int) -> int:
+    return secrets.randbits(key_bits) | 1 << (key_bits - 1) | 1
+
+
+def _units(kernel: Kernel, count: int) -> Residues:
+    return kernel.residues(_unit(kernel) for _ in range(count))
 
 
 def _unit(kernel: Kernel) -> int:
@@ -84,7 +128,7 @@ def _unit(kernel: Kernel) -> int:
     return unit
 
 
-def _seconds_each(operation: Callable[[], object], count: int) -> float:
+def _seconds_each(operation: Callable[[], object], count: float) -> float:
     """Of this thread's own time, so that what else runs here does not count."""
     started, rounds = time.thread_time(), 0
     while (taken := time.thread_time() - started) < MEASURE_S:
@@ -111,6 +155,8 @@ class Cost:
     held_out: int
     test: int
     rows: int
+    one_by_one: bool = False  # the reference engine: a power for each element of a sum of products
+    unit_product: float | None = None  # as Speed has it
 
     # --- time
 
@@ -126,6 +172,15 @@ class Cost:
         labels = self._sent(passive * self.held_out)
         sums = Work(sum(self._dot(self.held_out, k, self._feature_bits) for k in self.parameters.columns[1:]))
         return START * speed.product_s + (labels + sums).seconds(speed)
+
+    def longest_step_seconds(self, speed: Speed) -> float:
+        """What the peers of the slowest party wait for at most."""
+        works = [self._sent(self.held_out)]
+        for place, columns in enumerate(self.parameters.columns):
+            works.append(self._batch_work(place, max(self.batch_rows), columns))
+            if self.parameters.hold_out_loss:
+                works.append(self._loss_work(place, columns))
+        return max(work.seconds(speed) for work in works)
 
     def _epoch_works(self) -> list[Work]:
         """Of each data party and of the key node."""
@@ -161,8 +216,7 @@ class Cost:
         return Work(SENT * ciphertexts, randomisers=ciphertexts)
 
     def _decrypted(self, ciphertexts: int) -> Work:
-        """Each batch of ciphertexts is blinded, for two powers more."""
-        return Work(RECEIVED * ciphertexts, decryptions=ciphertexts + 2)
+        return Work((RECEIVED + 1) * ciphertexts, decryptions=ciphertexts)  # one product blinds
 
     def _scaled(self, rows: int, bits: int) -> float:
         """[[f]] o values: a power for each row, where factors are encrypted."""
@@ -172,8 +226,11 @@ class Cost:
     def _has_factors(self) -> bool:
         return self.parameters.encrypted_factors or self.parameters.masked
 
-    @staticmethod
-    def _dot(rows: int, columns: int, bits: int) -> float:
+    def _dot(self, rows: int, columns: int, bits: int) -> float:
+        if self.one_by_one:
+            return one_by_one_cost(rows, columns, bits)
+        if self.unit_product is not None:
+            return self.unit_product * vector_sums.column_products(rows, columns, bits)
         return plan_columns(rows, columns, bits).cost
 
     @property

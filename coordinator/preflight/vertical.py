@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -169,10 +170,20 @@ def _label_noise(job: Job, trial: Trial) -> Finding:
 def _cost(job: Job, trial: Trial) -> Iterator[Finding]:
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
     speed = taylor_cost.measure(job.taylor.key_bits)
-    cost = taylor_cost.Cost(trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows)
+    cost = taylor_cost.Cost(
+        trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows, unit_product=speed.unit_product
+    )
     cores = joblib.cpu_count()
     epochs = job.taylor.epochs
     each = cost.epoch_seconds(speed, cores)
+    if job.paillier.engine == "phe":
+        speed, cost = taylor_cost.measure_reference(job.taylor.key_bits), replace(cost, one_by_one=True)
+        own, each = each, cost.epoch_seconds(speed, cores)
+        text = f"python-paillier is a slow reference: about {each / own:.0f} times the time of Blindfit's own engine"
+        yield Finding("warning", "paillier.engine", text)
+    if (step_s := cost.longest_step_seconds(speed)) > job.timeouts.step_s:
+        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {job.timeouts.step_s:g} s: raise it"
+        yield Finding("warning", "timeouts.step_s", text)
     fewer = ", or fewer," if held_out and job.taylor.patience else ""
     yield Finding(
         "note",

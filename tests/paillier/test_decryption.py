@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import RangeError
+from algorithms.paillier.blinding import MOST_SQUARES, Blinding
 from algorithms.paillier.ciphertext_checks import check_ciphertexts
 from algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
 from algorithms.paillier.kernel import Kernel, Residues
@@ -108,10 +110,19 @@ def test_no_base_of_a_peers_choice_meets_the_private_key(insecure_test_key: Priv
 def test_the_blinding_comes_from_the_randomness_given(insecure_test_key: PrivateKey, bases: list[int]) -> None:
     ciphertexts = encrypted(insecure_test_key.public_key, [5, 6])
     for seed in (1, 1, 2):
-        assert insecure_test_key.decrypt_residues(ciphertexts, uniform=random.Random(seed).randrange) == [5, 6]
+        key = replace(insecure_test_key)  # with no blinding in use yet
+        assert key.decrypt_residues(ciphertexts, uniform=random.Random(seed).randrange) == [5, 6]
     first, again, other = bases[:4], bases[4:8], bases[8:]
     assert first == again
     assert not set(first) & set(other)
+
+
+def test_a_blinding_is_squared_and_now_and_then_drawn_anew(insecure_test_key: PrivateKey) -> None:
+    n = int(insecure_test_key.public_key.n)
+    kernel, draws = Kernel(n), iter([pow(3, n, n * n), pow(5, n, n * n)])
+    taken = kernel.integers(Blinding(kernel).take(MOST_SQUARES + 3, lambda: next(draws)))
+    assert taken[: MOST_SQUARES + 1] == [pow(3, n << i, n * n) for i in range(MOST_SQUARES + 1)]
+    assert taken[MOST_SQUARES + 1 :] == [pow(5, n, n * n), pow(5, 2 * n, n * n)]
 
 
 def test_a_blinding_factor_is_a_power_of_the_unit_drawn(insecure_test_key: PrivateKey) -> None:

@@ -28,10 +28,12 @@ class Project:
             (root / f"{name}.toml").write_text(_party(name))
         job = 'name = "vertical"\nprotocol = "taylor"\nseed = 5\n[align]\nleast_common = 50\n'
         job += f"[taylor]\nepochs = {epochs}\nbatch_rows = 64\n"
-        for name, role in ROLES.items():
-            dataset = "" if role == "key-node" else 'dataset = "rows"\n'
-            job += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
-        (root / "job.toml").write_text(job)
+        (root / "job.toml").write_text(job + _parties())
+        job = 'name = "scores"\nprotocol = "predict"\n[align]\nleast_common = 50\n'
+        (root / "predict.toml").write_text(job + _parties())
+        job = 'name = "linked"\nprotocol = "taylor"\n[align]\nmethod = "linkage"\nfields = ["name"]\nthreshold = 1.0\n'
+        job += "least_common = 50\n[taylor]\nepochs = 2\nbatch_rows = 64\n"
+        (root / "linkage.toml").write_text(job + _parties("shop-b"))  # linkage is between two
         project.write_rows(rows)
         return project
 
@@ -44,7 +46,9 @@ class Project:
             order = draw.permutation(rows)
             columns = {f"x{j}": X[order, number * COLUMNS + j] for j in range(COLUMNS)}
             label = {"bought": labels[order]} if name == "bank" else {}
-            pyarrow.csv.write_csv(pa.table({"id": ids[order], **label, **columns}), self.root / f"{name}.csv")
+            pyarrow.csv.write_csv(
+                pa.table({"id": ids[order], "name": ids[order], **label, **columns}), self.root / f"{name}.csv"
+            )
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
@@ -56,15 +60,26 @@ class Project:
         return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
 
 
+def _parties(without: str = "") -> str:
+    text = ""
+    for name, role in ROLES.items():
+        if name == without:
+            continue
+        dataset = "" if role == "key-node" else 'dataset = "rows"\n'
+        text += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
+    return text
+
+
 def _party(name: str) -> str:
     role = ROLES[name]
     text = f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"\n'
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{other}"\n' for peer, other in ROLES.items() if peer != name)
-    text += '[policy]\nprotocols = ["taylor"]\nmost_epsilon = 3.0\n'
+    text += '[policy]\nprotocols = ["taylor", "predict"]\nmost_epsilon = 3.0\n'
     if role == "key-node":
         return text
     text += '[compute]\nbackend = "serial"\n'
     label = 'label = "bought"\npopulation = "people"\nrow_is = "a client"\n' if role == "active" else ""
     text += f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
+    text += '[datasets.rows.quasi_identifiers]\nname = "name"\n'
     return text + (POPULATION if role == "active" else "")

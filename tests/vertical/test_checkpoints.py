@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from algorithms.errors import DataError
-from parties.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch
+from algorithms.errors import DataError, MalformedMessage, PolicyRefused
+from algorithms.fixed_point import Fixed
+from algorithms.paillier.keys import PrivateKey
+from algorithms.paillier.randomisers import OwnKey
+from algorithms.paillier.vectors import decrypt, encrypt
+from algorithms.protocols import ready
+from parties.channel import LocalNetwork
+from parties.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
 from parties.jobs import JobParameters, TaylorSettings
+from parties.vertical_align import restored_mask, stored_mask
 
 
 def job(**taylor: object) -> JobParameters:
@@ -75,3 +85,65 @@ def test_nothing_stays_when_the_training_is_done(tmp_path: Path) -> None:
 )
 def test_parties_go_on_from_the_last_epoch_that_all_have(told: dict[str, str], common: int) -> None:
     assert common_epoch(told) == common
+
+
+# --- in the session -----------------------------------------------------------------------------------------
+
+
+def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_path: Path) -> None:
+    refuse_unknown(tmp_path, job(), "shop")
+    with pytest.raises(PolicyRefused, match=r"shop refuses the job: taylor\.resume: there is no"):
+        refuse_unknown(tmp_path, job(resume="s"), "shop")
+    Checkpoints(tmp_path, "s").begin(job(), {})
+    refuse_unknown(tmp_path, job(resume="s"), "shop")
+
+
+def test_nobody_goes_on_before_every_party_has_stored() -> None:
+    network = LocalNetwork(timeout_s=5)
+    removed = []
+
+    async def party(name: str, others: list[str], *, stores: asyncio.Event) -> None:
+        await stores.wait()
+        await ready.run_stored(3, others, network.channel(name))
+        removed.append(name)
+
+    async def both() -> None:
+        at_once, later = asyncio.Event(), asyncio.Event()
+        at_once.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(party("bank", ["shop"], stores=at_once))
+            group.create_task(party("shop", ["bank"], stores=later))
+            await asyncio.sleep(0.05)
+            assert removed == []
+            later.set()
+
+    asyncio.run(both())
+    assert sorted(removed) == ["bank", "shop"]
+
+
+def test_who_trained_for_another_number_of_epochs_is_named() -> None:
+    network = LocalNetwork()
+
+    async def both() -> None:
+        await network.channel("shop").send("bank", ready.Stored(2))
+        await ready.run_stored(3, ["shop"], network.channel("bank"))
+
+    with pytest.raises(MalformedMessage) as raised:
+        asyncio.run(both())
+    assert (raised.value.culprit, raised.value.field) == ("shop", "epochs")
+
+
+def test_an_encrypted_mask_comes_back(insecure_test_key: PrivateKey) -> None:
+    mask = np.array([1, 0, 0, 1, 1])
+    stored = stored_mask(encrypt(Fixed(mask, 0), OwnKey(insecure_test_key), bound=1))
+    restored = restored_mask(stored, insecure_test_key.public_key, len(mask), "shop")
+    assert restored is not None
+    assert decrypt(restored, insecure_test_key).values.tolist() == mask.tolist()
+    assert restored_mask(stored_mask(None), insecure_test_key.public_key, 5, "shop") is None
+
+
+@pytest.mark.parametrize("damage", [lambda s: s[:-2], lambda s: "xx" + s[2:], lambda s: "00" * (len(s) // 2)])
+def test_a_damaged_mask_is_one_clear_line(insecure_test_key: PrivateKey, damage: Callable[[str], str]) -> None:
+    stored = stored_mask(encrypt(Fixed(np.array([1, 0]), 0), OwnKey(insecure_test_key), bound=1))
+    with pytest.raises(DataError, match="a checkpoint of the training is damaged"):
+        restored_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop")

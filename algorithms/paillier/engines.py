@@ -1,0 +1,114 @@
+"""What does the arithmetic of a job's ciphertexts: Blindfit's own kernel, or python-paillier as a slow reference.
+
+An engine makes keys, binds keys that come from elsewhere to its kernel, and chooses where randomisers come from. All
+else (vectors, packing, protocols, messages) computes through the key, and does not know which engine it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, Protocol
+
+from algorithms.paillier.ciphertexts import Randomisers
+from algorithms.paillier.interop import load_phe, private_key_from_phe
+from algorithms.paillier.kernel import Kernel
+from algorithms.paillier.keys import PrivateKey, PublicKey, check_key_bits, generate_private_key
+from algorithms.paillier.phe_engine import PheKernel, PhePrivateKey
+from algorithms.paillier.randomisers import FullExponent, OwnKey, ShortExponent
+from algorithms.workers import THIS_PROCESS, Workers
+
+EngineName = Literal["blindfit", "phe"]
+
+
+class Engine(Protocol):
+    """Attributes:
+    maker_trusted: whether encryption uses the hs of a key, which takes trust in its maker.
+    worker_randomisers: fewer are made here before other processes have started.
+    """
+
+    name: EngineName
+    maker_trusted: bool
+    worker_randomisers: int
+
+    def kernel(self, n: int) -> Kernel: ...
+
+    def generate_private_key(self, bits: int) -> PrivateKey:
+        """Raises RangeError: keys of this size are not on offer."""
+        ...
+
+    def adopt_public(self, key: PublicKey) -> PublicKey:
+        """The key as this engine computes under it."""
+        ...
+
+    def adopt_private(self, key: PrivateKey) -> PrivateKey: ...
+
+    def randomisers(self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS) -> Randomisers: ...
+
+    def own_randomisers(self, private_key: PrivateKey) -> Randomisers:
+        """For the owner of the private key."""
+        ...
+
+
+class BlindfitEngine:
+    name: EngineName = "blindfit"
+    maker_trusted = True
+    worker_randomisers = 2048
+
+    def kernel(self, n: int) -> Kernel:
+        return Kernel(n)
+
+    def generate_private_key(self, bits: int) -> PrivateKey:
+        return generate_private_key(bits)
+
+    def adopt_public(self, key: PublicKey) -> PublicKey:
+        return key
+
+    def adopt_private(self, key: PrivateKey) -> PrivateKey:
+        return key
+
+    def randomisers(self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS) -> Randomisers:
+        return ShortExponent(public_key, workers=workers)
+
+    def own_randomisers(self, private_key: PrivateKey) -> Randomisers:
+        return OwnKey(private_key)
+
+
+class PheEngine:
+    """Its keys have no hs, so that every randomiser is an r^n.
+
+    Raises:
+        ConfigError: python-paillier is not installed.
+    """
+
+    name: EngineName = "phe"
+    maker_trusted = False
+    worker_randomisers = 64
+
+    def __init__(self) -> None:
+        self._phe = load_phe()
+
+    def kernel(self, n: int) -> Kernel:
+        return PheKernel(n)
+
+    def generate_private_key(self, bits: int) -> PrivateKey:
+        """phe's own key pair, from the system's generator; Blindfit adds the proof that r^n hides under it."""
+        check_key_bits(bits)
+        _, key = self._phe.generate_paillier_keypair(n_length=bits)
+        return self.adopt_private(private_key_from_phe(key))
+
+    def adopt_public(self, key: PublicKey) -> PublicKey:
+        return replace(key, hs=None, kernel_type=PheKernel)
+
+    def adopt_private(self, key: PrivateKey) -> PrivateKey:
+        return PhePrivateKey(key.p, key.q, self.adopt_public(key.public_key))
+
+    def randomisers(self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS) -> Randomisers:
+        return FullExponent(public_key, workers=workers)
+
+    def own_randomisers(self, private_key: PrivateKey) -> Randomisers:
+        return FullExponent(private_key.public_key)
+
+
+def engine_of(name: EngineName) -> Engine:
+    """Raises ConfigError: it is python-paillier's, which is not installed here."""
+    return PheEngine() if name == "phe" else BlindfitEngine()

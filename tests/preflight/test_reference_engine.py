@@ -1,0 +1,57 @@
+"""What the pre-flight says of a training by python-paillier."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from algorithms.paillier.keys import PrivateKey
+from coordinator.preflight import Finding
+from coordinator.preflight.taylor_cost import measure, measure_reference
+from tests.preflight.conftest import Project
+from tests.preflight.test_taylor_cost import SPEED, cost_of
+from tests.preflight.test_vertical import levels, only, said
+from tests.taylor.seats import case_of
+
+
+def test_the_reference_engine_is_timed_by_itself(insecure_test_key: PrivateKey) -> None:
+    """Its sums of products take a power for each element, its randomisers r^n."""
+    own, reference = measure(2048), measure_reference(2048)
+    assert reference.randomiser_s > 5 * own.randomiser_s
+    assert reference.randomiser_s > 50 * reference.product_s
+    cost = cost_of(case_of(insecure_test_key, n_passive=2))
+    slow = replace(cost, one_by_one=True)
+    assert slow._dot(1000, 20, 15) > 8 * cost._dot(1000, 20, 15)
+    assert slow.epoch_seconds(reference, 2) > 5 * cost.epoch_seconds(own, 2)
+    assert slow.epoch_bytes() == cost.epoch_bytes()
+    longest = cost.longest_step_seconds(SPEED)
+    assert replace(cost, held_out=10_000).longest_step_seconds(SPEED) >= 10_000 * SPEED.randomiser_s > longest
+
+
+def test_its_slowness_is_told_and_in_the_forecast(project: Project) -> None:
+    own, reference = project.check(), project.check('paillier.engine="phe"')
+    assert not said(own, "paillier.engine")
+    times = re.search(r"slow reference: about (\d+) times", said(reference, "paillier.engine"))
+    assert times is not None
+    assert int(times[1]) > 5
+    assert seconds(reference) > 5 * seconds(own)
+
+
+def seconds(findings: list[Finding]) -> float:
+    forecast = re.match(r"about ([\d,.e+]+) s to train", said(findings, "time"))
+    assert forecast is not None
+    return float(forecast[1].replace(",", ""))
+
+
+def test_a_step_that_takes_longer_than_peers_wait_is_told(project: Project) -> None:
+    assert not said(project.check(), "timeouts.step_s")
+    assert "its peers wait 0.01 s" in said(project.check("timeouts.step_s=0.01"), "timeouts.step_s")
+
+
+def test_without_phe_the_job_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "phe", None)
+    assert not levels(project.check(), "refuses")
+    assert "pip install 'blindfit[phe]'" in only(project.check('paillier.engine="phe"'), "refuses")

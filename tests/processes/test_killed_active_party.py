@@ -1,0 +1,60 @@
+"""WALR, and the active party is killed: the job says so, the server is charged once, and the same job ends well.
+
+(The server's own deaths are in test_parties_that_are_up.py and tests/measurement/test_crashes_and_races.py.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.processes.conftest import Project
+from tests.processes.reading import error_line
+from tests.vertical.victim import OBEYED, ORDER, Order
+
+ROOT = Path(__file__).parents[2]
+
+
+def start_victim(project: Project, order: Order) -> None:
+    folder, ready = project.path("orders"), project.path("shop.ready")
+    folder.mkdir()
+    order.give(folder)
+    command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "shop.toml", "--ready-file", ready.name]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with project.path("shop.log").open("ab") as log:
+        project.processes["shop"] = subprocess.Popen(
+            command, cwd=project.directory, env=environment, stdout=log, stderr=log
+        )
+    give_up = time.monotonic() + 30
+    while not ready.exists():
+        assert project.processes["shop"].poll() is None, project.log("shop")
+        assert time.monotonic() < give_up, project.log("shop")
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("label", "charged"), [("receive Hello", False), ("write model.json", True)])
+def test_the_active_party_is_killed_and_the_same_job_is_charged_once(
+    project: Project, label: str, charged: bool
+) -> None:
+    project.start("meter")
+    start_victim(project, Order(label))
+    lost = project.blindfit("submit", "job.toml", "--out", "out")
+    assert error_line(lost).startswith("error: cannot reach shop at localhost:")
+    assert (project.path("orders") / OBEYED).exists()
+    assert project.processes.pop("shop").wait(10) == -signal.SIGKILL
+    assert not list(project.path("state/shop").glob("models/*/model.json"))
+    assert ("shop" in project.blindfit("ledger", "meter.toml").stdout) == charged
+
+    (project.path("orders") / ORDER).unlink()
+    project.start("shop")
+    done = project.blindfit("submit", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(project.path("out/report.json").read_text())
+    assert report["parties"]["meter"]["summary"]["releases"] == 1

@@ -1,0 +1,177 @@
+"""Any process is killed at any step: whoever is left names it and why, and the training goes on to the same weights."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from algorithms.errors import BlindfitError, PolicyRefused
+from tests.vertical.cluster import DATA_PARTIES, ROLES, Cluster, Lost, running
+from tests.vertical.victim import Order
+
+pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
+DEADLINE_S = 10.0  # a cut may last two seconds, an abort two more to be told
+STOP_S = 5.0
+
+# Without jitter, noise, a hold-out or a second batch, weights do not depend on the secret order of the rows.
+REPEATABLE = (
+    "taylor.jitter=0",
+    "taylor.gradient_noise=0",
+    'taylor.unsafe=["no-jitter", "no-gradient-noise"]',
+    "taylor.validation_fraction=0",
+    "taylor.batch_rows=1000",
+    "taylor.epochs=2",
+    "split.test_fraction=0",
+)
+ALIGNMENT = {"bank": "receive SetSizes", "shop-a": "send BlindedPoints", "notary": "send CommonRows"}
+LATER = {
+    "bank": [Order("send PartialLoss", 2), Order("write model.json")],
+    "shop-a": [Order("send ChainedResiduals", 4), Order("wrote model.json")],
+    "notary": [Order("send Verdict", 2), Order("send Stored", 2)],
+}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Parties that are up, and a training that had just begun when it was cut off; what it ends in undisturbed."""
+
+    cluster: Cluster
+    resume: str
+    undisturbed: str  # its session
+    weights: dict[str, np.ndarray]
+
+    def goes_on_after(self, lost: Lost) -> None:
+        """To the weights of the undisturbed training; or every party had stored them before the victim was lost."""
+        ended = lost.session.id
+        with contextlib.suppress(PolicyRefused):
+            ended = self.cluster.run(self.resume)
+        same(self.cluster.weights(ended), self.weights)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    with running(tmp_path_factory.mktemp("kills")) as cluster:
+        lost = cluster.lose("shop-b", Order("receive HoldOutLabels"))
+        check(lost)
+        cluster.save_checkpoints()
+        resume = f"taylor.resume={lost.session.id}"
+        undisturbed = cluster.run(resume)
+        weights = cluster.weights(undisturbed)
+        assert set(weights) == set(DATA_PARTIES)
+        yield Begun(cluster, resume, undisturbed, weights)
+
+
+def same(weights: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert set(weights) == set(expected)
+    assert max(np.abs(weights[name] - expected[name]).max() for name in expected) <= 1e-9
+
+
+def check(lost: Lost) -> None:
+    """That everybody who did not finish says who was lost and why, in time."""
+    assert lost.exit_code == -signal.SIGKILL
+    assert lost.took_s < DEADLINE_S
+    assert isinstance(lost.error, BlindfitError)
+    assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
+    for name, error in lost.session.ends.items():
+        if name != lost.victim and error is not None:
+            assert isinstance(error, BlindfitError)
+            assert f"cannot reach {lost.victim} at localhost:" in str(error), f"{name}: {error}"
+
+
+# --- some of each role -----------------------------------------------------------------------------------
+
+
+def test_lost_while_rows_are_aligned(begun: Begun) -> None:
+    """Nothing can be resumed yet: the same job begins again."""
+    expected = begun.cluster.weights(begun.cluster.run(*REPEATABLE))
+    for victim, label in ALIGNMENT.items():
+        lost = begun.cluster.lose(victim, Order(label), *REPEATABLE)
+        check(lost)
+        assert not begun.cluster.weights(lost.session.id)
+    same(begun.cluster.weights(begun.cluster.run(*REPEATABLE)), expected)
+
+
+@pytest.mark.parametrize("victim", LATER)
+def test_lost_in_training_and_lost_again_when_it_is_stored(begun: Begun, victim: str) -> None:
+    begun.cluster.restore_checkpoints()
+    for order in LATER[victim]:
+        lost = begun.cluster.lose(victim, order, begun.resume)
+        check(lost)
+    begun.goes_on_after(lost)
+
+
+@pytest.mark.parametrize("victim", ALIGNMENT)
+def test_sigterm_ends_a_party_in_the_middle_of_a_training(begun: Begun, victim: str) -> None:
+    begun.cluster.restore_checkpoints()
+    label = "receive NoisyGradient" if victim != "notary" else "receive MaskedGradient"
+    lost = begun.cluster.lose(victim, Order(label, 2, signal=signal.SIGTERM), begun.resume)
+    assert lost.exit_code == 0
+    assert lost.stopped_s < STOP_S
+    assert victim in str(lost.error)
+    assert all(error is not None for error in lost.session.ends.values())
+
+
+def test_lost_in_a_training_on_linked_rows(begun: Begun) -> None:
+    """The encrypted mask is kept too; the rows of the third party do not matter."""
+    cluster, job = begun.cluster, {"job": "linkage.toml"}
+    cluster.restore_checkpoints()
+    lost = cluster.lose("shop-a", Order("send MaskedGradient"), **job)
+    check(lost)
+    resume = f"taylor.resume={lost.session.id}"
+    cluster.save_checkpoints("linked")
+    expected = cluster.weights(cluster.run(resume, **job))
+    assert set(expected) == {"bank", "shop-a"}
+    cluster.restore_checkpoints("linked")
+    check(cluster.lose("notary", Order("send Verdict", 2), resume, **job))
+    same(cluster.weights(cluster.run(resume, **job)), expected)
+
+
+# --- prediction ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("victim", "label"), [("shop-a", "send MaskedScores"), ("bank", "write scores.csv")])
+def test_lost_while_new_rows_are_scored(begun: Begun, victim: str, label: str) -> None:
+    cluster = begun.cluster
+    job = {"job": "predict.toml"}
+    model = f"predict.session={begun.undisturbed}"
+    check(cluster.lose(victim, Order(label), model, **job))
+    predictions = cluster.path("state", "bank", "predictions")
+    assert not list(predictions.glob("*/*scores*"))
+    scored = cluster.run(model, **job)
+    assert len((predictions / scored / "scores.csv").read_text().splitlines()) == 97
+    (predictions / scored / "scores.csv").unlink()
+
+
+# --- the full figure ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36000)
+@pytest.mark.parametrize("kills", [200])
+@pytest.mark.parametrize("victim", ROLES)
+def test_kills_at_random(begun: Begun, victim: str, kills: int) -> None:
+    """Of each party: a quarter before there is anything to resume, the rest at any later point; half of them later by
+    up to 50 ms, in the middle of what was computed then."""
+    cluster, draw = begun.cluster, random.Random(victim)
+    expected = cluster.weights(cluster.run(*REPEATABLE))
+    before = cluster.points(*REPEATABLE)[victim]
+    before = before[: before.index("write base.json")]
+    cluster.restore_checkpoints()
+    later = cluster.points(begun.resume)[victim]
+    for kill in range(kills):
+        fresh = kill % 4 == 0
+        order = Order("", draw.randint(1, len(before if fresh else later)), draw.choice([0.0, 0.05 * draw.random()]))
+        cluster.restore_checkpoints()
+        lost = cluster.lose(victim, order, *(REPEATABLE if fresh else [begun.resume]))
+        if lost.error is not None:  # else the signal came when the job was done
+            check(lost)
+        if fresh:
+            same(cluster.weights(cluster.run(*REPEATABLE)), expected)
+        else:
+            begun.goes_on_after(lost)

@@ -34,6 +34,7 @@ MAY_READ_BUFFERS = {
     "parties/label_index_build.py",  # our own digests
     "parties/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
+    "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words
     "algorithms/paillier/ifma.py",  # numbers that were integers already, each as long as the modulus
     "algorithms/paillier/weighted_sums.py",  # our own integers
     "algorithms/alignment/psi.py",  # our own points

@@ -1,0 +1,214 @@
+"""What every label mechanism is: a law on a public grid, drawn exactly, and what a consumer may know of it.
+
+A mechanism turns each label into a noisy one by itself, so whoever learns the noisy labels of all rows has learnt an
+epsilon-DP release of each label. Laws are given by integer weights: the ratio that differential privacy bounds is one
+of integers, and no bit of a floating-point number can betray a label (Mironov 2012).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.privacy.gaussian import check_epsilon
+from algorithms.randomness import UniformInt, system_uniform
+
+Floats = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 30.0
+"""Between them 64 bits hold every mechanism's weights; outside them no label or all of it would be left."""
+
+MOST_CELLS = 2**20
+
+
+def check_label_epsilon(epsilon: float) -> None:
+    check_epsilon(epsilon)
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise ConfigError(f"privacy.epsilon of a label mechanism must lie in [0.0001, 30], not {epsilon!r}")
+
+
+# --- the grid -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LabelGrid:
+    """The public range of the labels, cut into equal cells; label y is the integer nearest (y - lo) / step.
+
+    Noisy labels are integers of the same grid, and may lie outside 0..cells.
+    """
+
+    lo: float
+    hi: float
+    cells: int = 2**16
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi - self.lo) and self.lo < self.hi):
+            raise ConfigError(f"the labels' range must be finite and not empty, not [{self.lo!r}, {self.hi!r}]")
+        if not 1 <= self.cells <= MOST_CELLS:
+            raise ConfigError(f"a label grid has 1 to {MOST_CELLS} cells, not {self.cells!r}")
+        if self.lo + self.step == self.lo or self.hi - self.step == self.hi:
+            raise ConfigError(
+                f"[{self.lo!r}, {self.hi!r}] is too narrow for {self.cells} cells", hint="use fewer cells"
+            )
+
+    @property
+    def width(self) -> float:
+        return self.hi - self.lo
+
+    @property
+    def step(self) -> float:
+        return (self.hi - self.lo) / self.cells
+
+    def steps(self, labels: npt.ArrayLike) -> Steps:
+        """Labels, clipped to the range and rounded to the grid."""
+        values = _real_vector(labels)
+        clipped = np.clip(values, self.lo, self.hi)
+        return np.asarray(np.clip(np.rint((clipped - self.lo) / self.step), 0, self.cells), dtype=np.int64)
+
+    def reals(self, steps: npt.ArrayLike) -> Floats:
+        return self.lo + np.asarray(steps, dtype=np.float64) * self.step
+
+    def step_of(self, label: float) -> int:
+        return int(self.steps([label])[0])
+
+    def steps_of_width(self, width: float) -> int:
+        """A positive width in whole steps, at least one."""
+        return max(1, round(width / self.step))
+
+
+def _real_vector(labels: npt.ArrayLike) -> Floats:
+    try:
+        values = np.asarray(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("the labels are not numbers") from None
+    if values.ndim != 1:
+        raise DataError(f"the labels must be one column, not an array of shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise DataError(f"the label of row {int(np.argmin(np.isfinite(values))) + 1} is not a finite number")
+    return values
+
+
+# --- the law ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one label's output.
+
+    Args:
+        outputs: grid integers, ascending.
+        probabilities: of these outputs.
+        weights: Python integers in the same ratios, where the law is drawn from integers; the weights of two labels
+            of one mechanism share their total, so they may be compared with each other.
+        total: what the weights of all outputs sum to; None where there are infinitely many.
+        tail: the probability of all other outputs.
+    """
+
+    outputs: Steps
+    probabilities: Floats
+    weights: npt.NDArray[np.object_] | None = None
+    total: int | None = None
+    tail: float = 0.0
+
+    @classmethod
+    def of_weights(cls, outputs: npt.ArrayLike, weights: npt.NDArray[np.object_]) -> Law:
+        """A finite law."""
+        total = int(weights.sum())
+        probabilities = np.array(weights, dtype=np.float64) / total
+        return cls(np.asarray(outputs, dtype=np.int64), probabilities, weights, total)
+
+
+# --- the mechanism ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LabelMechanism(ABC):
+    """A fitted mechanism: everything in it is public, and `parameters` is all of it.
+
+    Args:
+        grid: of labels and outputs.
+        epsilon: the claim; `privacy_loss` is what the weights really keep, never more.
+    """
+
+    grid: LabelGrid
+    epsilon: float
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_label_epsilon(self.epsilon)
+
+    @property
+    def delta(self) -> float:
+        return 0.0
+
+    def randomise(self, labels: npt.ArrayLike, uniform: UniformInt = system_uniform) -> Floats:
+        """Noisy labels, reals on the grid; each row by itself."""
+        return self.grid.reals(self.draw(self.grid.steps(labels), uniform))
+
+    @abstractmethod
+    def draw(self, steps: Steps, uniform: UniformInt) -> Steps:
+        """Noisy labels of labels on the grid (0..cells)."""
+
+    @abstractmethod
+    def law(self, label: float) -> Law:
+        """The law of the output at one label."""
+
+    @abstractmethod
+    def privacy_loss(self) -> tuple[float, float]:
+        """(epsilon, delta) that the drawn law keeps for certain, rounded up; at most what is claimed."""
+
+    @abstractmethod
+    def _own_parameters(self) -> dict[str, Any]:
+        """What `parameters` holds beside grid and epsilon."""
+
+    def mean(self, label: float) -> float:
+        """Of the output, as a real."""
+        law = self.law(label)
+        return self.grid.lo + self.grid.step * float(law.probabilities @ law.outputs)
+
+    def variance(self, label: float) -> float:
+        """Of the output, before any debiasing."""
+        law = self.law(label)
+        centre = law.probabilities @ law.outputs
+        return float(self.grid.step**2 * (law.probabilities @ (law.outputs - centre) ** 2))
+
+    @property
+    def can_debias(self) -> bool:
+        return True
+
+    def debias(self, outputs: npt.ArrayLike) -> Floats:
+        """Outputs mapped so that their mean is the label (clipped and rounded to the grid, as the mechanism says).
+
+        Raises:
+            ConfigError: no such map exists, or none is known.
+        """
+        return _real_vector(outputs)
+
+    def parameters(self) -> dict[str, Any]:
+        """All of it, fit for JSON: `from_parameters` makes the same mechanism of it, without any label."""
+        grid = self.grid
+        common = {"mechanism": self.name, "lo": grid.lo, "hi": grid.hi, "cells": grid.cells, "epsilon": self.epsilon}
+        return common | self._own_parameters()
+
+
+class NotDebiasable(LabelMechanism):
+    """A mechanism whose outputs' means do not tell the label."""
+
+    @property
+    def can_debias(self) -> bool:
+        return False
+
+    def debias(self, outputs: npt.ArrayLike) -> Floats:
+        del outputs
+        raise ConfigError(
+            f"{self.name} cannot be debiased: its outputs have the same law at different labels",
+            hint='use "rp-with-prior", "unbiased" or an additive mechanism where bias matters',
+        )

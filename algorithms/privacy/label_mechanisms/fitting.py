@@ -1,0 +1,217 @@
+"""From settings and labels to a mechanism, and what the fit itself costs.
+
+The two parts compose: a prior estimated from the labels spends epsilon_prior, and the mechanism what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy.typing as npt
+
+from algorithms.errors import ConfigError
+from algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, check_label_epsilon
+from algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, check_cell_width, estimate_prior
+from algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
+from algorithms.privacy.label_mechanisms.laplace import Laplace
+from algorithms.privacy.label_mechanisms.prior import Prior
+from algorithms.privacy.label_mechanisms.rp_banded import RPBanded
+from algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
+from algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins
+from algorithms.privacy.label_mechanisms.staircase import Staircase
+from algorithms.privacy.label_mechanisms.unbiased import Unbiased
+from algorithms.randomness import UniformInt, system_uniform
+
+_FOR_A_PRIOR = frozenset({"prior", "epsilon_prior", "prior_mechanism", "cell_width"})
+
+OPTIONS: dict[str, frozenset[str]] = {
+    "laplace": frozenset(),
+    "gaussian": frozenset({"delta"}),
+    "staircase": frozenset({"optimal_for"}),
+    "rr-on-bins": _FOR_A_PRIOR | {"rounding"},
+    "unbiased": _FOR_A_PRIOR | {"rounding", "output_cells", "output_reach"},
+    "rp-with-prior": _FOR_A_PRIOR | {"half_width"},
+    "rp-banded": _FOR_A_PRIOR | {"half_width"},
+}
+"""What each mechanism uses beside name, grid and epsilon."""
+
+NAMES = tuple(OPTIONS)
+_EVERYWHERE = frozenset({"name", "grid", "epsilon"})
+
+
+@dataclass(frozen=True)
+class MechanismSettings:
+    """What an operator chooses. An option that the named mechanism does not use must stay None.
+
+    Args:
+        name: one of NAMES.
+        grid: the labels' public range.
+        epsilon: of everything, the prior's estimate included.
+        delta: of everything; 0 but for "gaussian".
+        prior: what is known of the labels from elsewhere; None: estimated from them.
+        epsilon_prior: a part of epsilon, for that estimate; None: a third.
+        prior_mechanism: how it is estimated: "laplace" or "staircase" noise on each label, or "histogram": Laplace
+            noise on the counts. None: laplace for the rp mechanisms, histogram for rr-on-bins and unbiased.
+        cell_width: of the prior's histogram, in units of the label; None: the noisy labels' standard deviation, and
+            for "histogram" the rounding, or a 64th of the range.
+        half_width: of the neighbourhood that the rp mechanisms favour, in units of the label; "auto" (which None
+            means) is for rp-with-prior alone.
+        optimal_for: the error that the staircase makes least; None: squared.
+        rounding: width to which rr-on-bins and unbiased round labels down first, in units of the label; None: none.
+        output_cells: how many outputs unbiased has, about; None: 32 more than inputs.
+        output_reach: how far past both ends of the range its outputs go, in units of the label; None: twice what is
+            needed at least, or a quarter of the range where that is more.
+    """
+
+    name: str
+    grid: LabelGrid
+    epsilon: float
+    delta: float = 0.0
+    prior: Prior | None = None
+    epsilon_prior: float | None = None
+    prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None
+    cell_width: float | None = None
+    half_width: float | Literal["auto"] | None = None
+    optimal_for: Literal["squared", "absolute"] | None = None
+    rounding: float | None = None
+    output_cells: int | None = None
+    output_reach: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIONS:
+            raise ConfigError(f"the label mechanism must be one of {', '.join(NAMES)}, not {self.name!r}")
+        check_label_epsilon(self.epsilon)
+        self._check_use()
+        self._check_prior()
+        for width in ("half_width", "rounding", "output_reach"):
+            _check_width(self, width)
+        if self.output_cells is not None and not 4 <= self.output_cells <= 1000:
+            raise ConfigError(f"output_cells must lie in 4..1000, not {self.output_cells}")
+
+    def _check_use(self) -> None:
+        """An option that would do nothing is refused, and one without which there is no mechanism is asked for."""
+        set_here = {f.name for f in fields(self) if getattr(self, f.name) not in (None, 0.0)} - _EVERYWHERE
+        if unused := sorted(set_here - OPTIONS[self.name]):
+            raise ConfigError(f"{self.name} does not use {', '.join(unused)}", hint="remove it")
+        if self.name == "gaussian" and not self.delta:
+            raise ConfigError("gaussian needs a delta above 0", hint="for a delta of 0 use staircase or laplace")
+        if self.name == "rp-banded" and not isinstance(self.half_width, int | float):
+            raise ConfigError("rp-banded needs a half_width in units of the label: it has none of least variance")
+        if self.optimal_for not in (None, "squared", "absolute"):
+            raise ConfigError(f"optimal_for must be squared or absolute, not {self.optimal_for!r}")
+
+    def _check_prior(self) -> None:
+        estimating = {"epsilon_prior", "prior_mechanism", "cell_width"}
+        if self.prior is not None:
+            if useless := sorted(name for name in estimating if getattr(self, name) is not None):
+                raise ConfigError(f"with a prior given nothing is estimated, so {', '.join(useless)} does nothing")
+            return
+        if self.prior_mechanism not in (None, *PRIOR_MECHANISMS):
+            raise ConfigError(f"prior_mechanism must be one of {', '.join(PRIOR_MECHANISMS)}")
+        if self.epsilon_prior is not None and not 0 < self.epsilon_prior < self.epsilon:
+            raise ConfigError(f"epsilon_prior must lie between 0 and epsilon, not be {self.epsilon_prior!r}")
+        if self.cell_width is not None:
+            check_cell_width(self.grid, self.cell_width)
+
+    @property
+    def estimates_prior(self) -> bool:
+        return "prior" in OPTIONS[self.name] and self.prior is None
+
+
+def _check_width(settings: MechanismSettings, option: str) -> None:
+    width = getattr(settings, option)
+    if width is None or (option == "half_width" and width == "auto"):
+        return
+    if isinstance(width, str) or not (math.isfinite(width) and width > 0):
+        raise ConfigError(f"{option} must be a finite number above 0, not {width!r}")
+    if option != "output_reach" and width > settings.grid.width:
+        raise ConfigError(f"{option} {width:g} is wider than the labels' range, {settings.grid.width:g}")
+
+
+@dataclass(frozen=True)
+class FittedMechanism:
+    """A mechanism, and what making it cost.
+
+    Args:
+        mechanism: public, all of it.
+        prior: the one that was used, given or estimated; None where the mechanism needs none.
+        prior_mechanism: how it was estimated; None where nothing was.
+        epsilon_prior: what that cost.
+        rows_outside: how many labels the prior puts outside the interval to which the rp mechanisms clip; None for
+            the others.
+    """
+
+    mechanism: LabelMechanism
+    prior: Prior | None
+    prior_mechanism: str | None
+    epsilon_prior: float
+    rows_outside: float | None
+
+    @property
+    def epsilon(self) -> float:
+        """Of estimate and release together."""
+        return self.epsilon_prior + self.mechanism.epsilon
+
+    @property
+    def delta(self) -> float:
+        return self.mechanism.delta
+
+
+def fit(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt = system_uniform) -> FittedMechanism:
+    """A mechanism for these labels; they matter only to the prior's estimate, which is private.
+
+    Raises:
+        DataError: a label is not a finite number.
+        ConfigError: the mechanism cannot be made with these settings.
+    """
+    steps = settings.grid.steps(labels)
+    if not settings.estimates_prior:
+        mechanism = _mechanism(settings, settings.epsilon, settings.prior)
+        return FittedMechanism(mechanism, settings.prior, None, 0.0, _outside(mechanism, settings.prior, len(steps)))
+    epsilon_prior = settings.epsilon_prior or settings.epsilon / 3
+    left = math.nextafter(settings.epsilon - epsilon_prior, 0.0)  # so that the sum does not round above epsilon
+    how = settings.prior_mechanism or ("laplace" if settings.name.startswith("rp-") else "histogram")
+    prior = estimate_prior(how, settings.grid, epsilon_prior, steps, _cell_width(settings, how), uniform)
+    mechanism = _mechanism(settings, left, prior)
+    return FittedMechanism(mechanism, prior, how, epsilon_prior, _outside(mechanism, prior, len(steps)))
+
+
+def _cell_width(settings: MechanismSettings, how: str) -> float | None:
+    if settings.cell_width is None and how == "histogram":
+        return settings.rounding
+    return settings.cell_width
+
+
+def _outside(mechanism: LabelMechanism, prior: Prior | None, rows: int) -> float | None:
+    if prior is None or not isinstance(mechanism, IntervalMechanism):
+        return None
+    return rows * mechanism.share_outside(prior)
+
+
+def _mechanism(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
+    grid, half_width = settings.grid, settings.half_width
+    if settings.name == "laplace":
+        return Laplace(grid, epsilon)
+    if settings.name == "gaussian":
+        return Gaussian(grid, epsilon, settings.delta)
+    if settings.name == "staircase":
+        return Staircase.optimal(grid, epsilon, settings.optimal_for or "squared")
+    if prior is None:
+        raise ConfigError(f"{settings.name} needs a prior")
+    if settings.name == "rr-on-bins":
+        return RROnBins.optimal(grid, epsilon, prior, settings.rounding)
+    if settings.name == "rp-with-prior":
+        return RPWithPrior.optimal(grid, epsilon, prior, half_width or "auto")
+    if settings.name == "rp-banded" and isinstance(half_width, int | float):
+        return RPBanded.optimal(grid, epsilon, prior, half_width)
+    return Unbiased.optimal(
+        grid,
+        epsilon,
+        prior,
+        rounding=settings.rounding,
+        output_cells=settings.output_cells,
+        output_reach=settings.output_reach,
+    )

@@ -1,0 +1,74 @@
+"""What is believed of the labels before they are released: a histogram over their public range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.errors import DataError
+from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
+
+MOST_PRIOR_CELLS = 2**14
+"""The choice of an interval takes their number squared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A step function: `masses[i]` is spread evenly between `edges[i]` and `edges[i + 1]`; the masses sum to 1."""
+
+    edges: Floats
+    masses: Floats
+
+    def __post_init__(self) -> None:
+        edges, masses = (np.asarray(values, dtype=np.float64) for values in (self.edges, self.masses))
+        if edges.ndim != 1 or masses.ndim != 1 or len(edges) != len(masses) + 1 or not len(masses):
+            raise DataError("a prior has one edge more than it has cells, and at least one cell")
+        if len(masses) > MOST_PRIOR_CELLS:
+            raise DataError(f"a prior has at most {MOST_PRIOR_CELLS} cells, not {len(masses)}")
+        if not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
+            raise DataError("a prior's edges must be finite and ascend")
+        if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
+            raise DataError("a prior's masses must be finite and not negative, and not all of them 0")
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "masses", masses / masses.sum())
+
+    @property
+    def cumulative(self) -> Floats:
+        """The mass below each edge."""
+        return np.concatenate(([0.0], np.minimum(np.cumsum(self.masses), 1.0)))
+
+    def mass_below(self, labels: npt.ArrayLike) -> Floats:
+        return np.asarray(
+            np.interp(np.asarray(labels, dtype=np.float64), self.edges, self.cumulative), dtype=np.float64
+        )
+
+    def quantile(self, share: float) -> float:
+        """The least label that has this share of the mass at or below it."""
+        cumulative = self.cumulative
+        right = int(np.searchsorted(cumulative, share * cumulative[-1], side="left"))
+        if right == 0:
+            return float(self.edges[0])
+        part = (share * cumulative[-1] - cumulative[right - 1]) / (cumulative[right] - cumulative[right - 1])
+        return float(self.edges[right - 1] + part * (self.edges[right] - self.edges[right - 1]))
+
+    def of_steps(self, grid: LabelGrid) -> Floats:
+        """The mass of each of the grid's integers 0..cells, as labels are clipped and rounded."""
+        between = grid.reals(np.arange(grid.cells) + 0.5)
+        return np.diff(np.concatenate(([0.0], self.mass_below(between), [1.0])))
+
+
+def uniform_prior(grid: LabelGrid) -> Prior:
+    return Prior(np.array([grid.lo, grid.hi]), np.ones(1))
+
+
+def prior_from_counts(edges: npt.ArrayLike, counts: npt.ArrayLike) -> Prior:
+    """Of a public histogram, or one that was made private; its counts need not be integers."""
+    return Prior(np.asarray(edges, dtype=np.float64), np.asarray(counts, dtype=np.float64))
+
+
+def histogram_of_steps(grid: LabelGrid, edges: Floats, steps: Steps) -> Prior:
+    """The histogram of labels on the grid, those outside clipped to its ends."""
+    counts, _ = np.histogram(np.clip(grid.reals(steps), grid.lo, grid.hi), bins=edges)
+    return Prior(edges, counts.astype(np.float64))

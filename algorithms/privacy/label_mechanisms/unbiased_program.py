@@ -1,0 +1,96 @@
+"""The linear program of the unbiased randomiser, and its solution in integers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linprog
+
+from algorithms.errors import RangeError
+from algorithms.privacy.label_mechanisms.base import Floats
+from algorithms.privacy.label_mechanisms.drawing import exp_bounds
+
+Weights = tuple[tuple[int, ...], ...]
+
+_SCALE = 2**54
+_FIRST_MIX, _LAST_MIX = 2.0**-34, 2.0**-6
+_TOLERANCE = 1e-10
+
+
+def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floats:
+    """M, up to the solver's tolerance; inputs and outputs in units of the labels' range.
+
+    Raises:
+        RangeError: the solver found no solution.
+    """
+    k, m = len(inputs), len(outputs)
+    errors = mass[:, None] * (outputs[None, :] - inputs[:, None]) ** 2
+    widest = max(1.0, float(np.abs(outputs).max()))
+    each, rows = sparse.eye(k * m), sparse.kron(sparse.eye(k), np.ones((1, m)))
+    columns = sparse.kron(np.ones((k, 1)), sparse.eye(m))
+    means = sparse.kron(sparse.eye(k), outputs[None, :] / widest)
+    nothing = sparse.csr_matrix((k, m))
+    found = linprog(
+        np.concatenate((errors.ravel() / errors.max(), np.zeros(m))),
+        A_ub=sparse.vstack(
+            (sparse.hstack((each, -columns)), sparse.hstack((-each, math.exp(-epsilon) * columns)))
+        ).tocsr(),
+        b_ub=np.zeros(2 * k * m),
+        A_eq=sparse.vstack((sparse.hstack((rows, nothing)), sparse.hstack((means, nothing)))).tocsr(),
+        b_eq=np.concatenate((np.ones(k), inputs / widest)),
+        method="highs",
+        options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
+    )
+    if found.status != 0:
+        raise RangeError(f"unbiased: the linear program was not solved: {found.message}")
+    return np.asarray(np.maximum(found.x[: k * m].reshape(k, m), 0.0))
+
+
+def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsilon: float) -> Weights:
+    """Weights in the program's ratios that keep epsilon exactly and each mean to 2^-54 of the outputs' width.
+
+    Raises:
+        RangeError: no mixture of up to a 64th makes up for the solver's errors.
+    """
+    raised = _raised(np.array(np.rint(program * _SCALE), dtype=np.int64).astype(object), epsilon)
+    mix = _FIRST_MIX
+    while mix <= _LAST_MIX:
+        weights = _balanced(raised, inputs, outputs, mix)
+        if weights is not None and _keeps(weights, epsilon):
+            return tuple(tuple(int(w) for w in row) for row in weights)
+        mix *= 4
+    raise RangeError(f"unbiased: the linear program's solution at epsilon {epsilon:g} is too inexact")
+
+
+def _raised(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
+    """No weight below its column's largest / e^epsilon, nor below 1."""
+    most = exp_bounds(epsilon)[0]
+    least = [max(1, math.ceil(top / most)) for top in weights.max(axis=0)]
+    raised: npt.NDArray[np.object_] = np.maximum(weights, np.array(least, dtype=object))
+    return raised
+
+
+def _balanced(
+    weights: npt.NDArray[np.object_], inputs: list[int], outputs: list[int], mix: float
+) -> npt.NDArray[np.object_] | None:
+    """Adds to the first and last output of each row what makes its total the common one and its mean its input."""
+    first, last = outputs[0], outputs[-1]
+    total = int(max(weights.sum(axis=1))) + int(_SCALE * mix)
+    balanced = weights.copy()
+    for i, label in enumerate(inputs):
+        missing = total - int(weights[i].sum())
+        moment = label * total - int((weights[i] * np.array(outputs, dtype=object)).sum())
+        to_last = round((moment - first * missing) / (last - first))
+        if not 0 <= to_last <= missing:
+            return None
+        balanced[i, 0] += missing - to_last
+        balanced[i, -1] += to_last
+    return balanced
+
+
+def _keeps(weights: npt.NDArray[np.object_], epsilon: float) -> bool:
+    most = exp_bounds(epsilon)[0]
+    return all(max(column) <= most * min(column) for column in weights.T)

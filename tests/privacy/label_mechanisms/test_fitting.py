@@ -1,0 +1,130 @@
+"""Settings that do nothing are refused, the two parts of epsilon add up, and strange labels are labels too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior, fit, from_parameters, uniform_prior
+from algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, estimate_prior
+from tests.privacy.label_mechanisms import crime
+from tests.privacy.label_mechanisms.examples import uniform
+
+GRID = LabelGrid(0.0, 10.0, 500)
+WITH_PRIOR = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
+NEEDED = {"gaussian": {"delta": 1e-4}, "rp-banded": {"half_width": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("laplace", {"delta": 1e-5}),
+        ("laplace", {"prior": uniform_prior(GRID)}),
+        ("gaussian", {"delta": 1e-5, "epsilon_prior": 0.1}),
+        ("staircase", {"half_width": 1.0}),
+        ("rr-on-bins", {"optimal_for": "squared"}),
+        ("rp-with-prior", {"rounding": 1.0}),
+        ("rr-on-bins", {"output_cells": 10}),
+        ("unbiased", {"prior": uniform_prior(GRID), "cell_width": 1.0}),
+    ],
+)
+def test_an_option_that_does_nothing_is_refused(name, option):
+    with pytest.raises(ConfigError, match=r"does not use|does nothing"):
+        MechanismSettings(name, GRID, 1.0, **option)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("none", {}),
+        ("gaussian", {}),
+        ("gaussian", {"delta": 1.0}),
+        ("rp-banded", {}),
+        ("rp-banded", {"half_width": "auto"}),
+        ("rp-with-prior", {"half_width": "wide"}),
+        ("rp-with-prior", {"half_width": 11.0}),
+        ("rp-with-prior", {"epsilon_prior": 1.0}),
+        ("rp-with-prior", {"prior_mechanism": "gaussian"}),
+        ("rr-on-bins", {"cell_width": 1e-9}),
+        ("rr-on-bins", {"rounding": -1.0}),
+        ("unbiased", {"output_cells": 1}),
+        ("unbiased", {"output_reach": 0.1}),
+        ("unbiased", {"rounding": 0.02}),
+        ("staircase", {"optimal_for": "most"}),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(name, option):
+    with pytest.raises(ConfigError):
+        fit(MechanismSettings(name, GRID, 1.0, **option), [1.0], uniform(1))
+
+
+@pytest.mark.parametrize("how", PRIOR_MECHANISMS)
+@pytest.mark.parametrize("name", WITH_PRIOR)
+def test_epsilons_add_up(name, how):
+    options = {"prior_mechanism": how, **NEEDED.get(name, {})}
+    fitted = fit(MechanismSettings(name, GRID, 0.9, **options), np.linspace(0, 10, 300), uniform(2))
+    assert fitted.epsilon_prior == pytest.approx(0.3)
+    assert 0.9 - 1e-12 < fitted.epsilon <= 0.9
+    assert fitted.mechanism.privacy_loss()[0] <= 0.6
+    assert fitted.prior_mechanism == how
+    assert (fitted.rows_outside is not None) == name.startswith("rp-")
+
+
+@pytest.mark.parametrize("name", WITH_PRIOR)
+def test_a_given_prior_costs_nothing(name):
+    options = {"prior": uniform_prior(GRID), **NEEDED.get(name, {})}
+    fitted = fit(MechanismSettings(name, GRID, 0.9, **options), [1.0, 2.0], uniform(2))
+    assert (fitted.epsilon_prior, fitted.prior_mechanism, fitted.epsilon) == (0.0, None, 0.9)
+
+
+def test_the_estimate_comes_near_the_labels_when_epsilon_is_large():
+    steps = crime.GRID.steps(crime.LABELS)
+    true = crime.prior().mass_below(np.linspace(0, 1, 21))
+    for how in PRIOR_MECHANISMS:
+        close = estimate_prior(how, crime.GRID, 30.0, steps, 0.05, uniform(4)).mass_below(np.linspace(0, 1, 21))
+        far = estimate_prior(how, crime.GRID, 0.02, steps, 0.05, uniform(4)).mass_below(np.linspace(0, 1, 21))
+        assert np.abs(close - true).max() < 0.05
+        assert np.abs(far - true).max() > 2 * np.abs(close - true).max()
+
+
+def test_the_estimate_hides_that_all_labels_are_one():
+    grid = LabelGrid(0.0, 1.0, 1000)
+    for how in ("laplace", "staircase"):
+        noisy = estimate_prior(how, grid, 1.0, np.full(500, 500), None, uniform(9))
+        assert noisy.masses[0] > 0.1  # most noisy labels were clipped to the ends
+        assert noisy.masses[-1] > 0.1
+
+
+@given(
+    st.sampled_from(["laplace", "gaussian", "staircase", *WITH_PRIOR]),
+    st.sampled_from([0.01, 0.5, 20.0]),
+    st.sampled_from([[3.0], [3.0] * 40, [0.0, 10.0], [-1e300, 1e300], [1e-300] * 3]),
+    st.integers(0, 2**32),
+)
+@settings(max_examples=60, deadline=None)
+def test_strange_labels_are_released(name, epsilon, labels, seed):
+    options = {"gaussian": {"delta": 1e-2}}.get(name, NEEDED.get(name, {}))
+    fitted = fit(MechanismSettings(name, GRID, epsilon, **options), labels, uniform(seed))
+    noisy = fitted.mechanism.randomise(labels, uniform(seed))
+    assert noisy.shape == (len(labels),)
+    assert np.isfinite(noisy).all()
+    assert fitted.mechanism.privacy_loss()[0] <= epsilon
+    assert from_parameters(fitted.mechanism.parameters()) == fitted.mechanism
+
+
+@pytest.mark.parametrize(
+    ("edges", "masses"),
+    [([0, 1], []), ([0], []), ([0, 0], [1]), ([1, 0], [1]), ([0, 1], [0]), ([0, 1], [-1]), ([0, np.inf], [1])],
+)
+def test_priors_that_are_none_are_refused(edges, masses):
+    with pytest.raises(DataError):
+        Prior(np.array(edges, float), np.array(masses, float))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.3, 0.995, 1.0])
+def test_quantiles_are_inverse_to_masses(share):
+    prior = crime.prior()
+    assert prior.mass_below(prior.quantile(share)) == pytest.approx(share, abs=1e-12)

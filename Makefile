@@ -3,10 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 
-.PHONY: help setup demo demo-taylor test lint types soak protos clean
+.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Blindfit needs Python 3.11 or newer; name it: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -29,6 +29,12 @@ demo: $(VENV)/.demo  ## WALR between two processes on real data (two minutes at 
 
 demo-taylor: $(VENV)/.demo  ## vertical regression between four processes, under encryption (three minutes at most)
 	@$(BIN)/python examples/taylor/demo.py
+
+demo-label-dp: $(VENV)/.demo  ## regression on labels released row by row, every mechanism (two minutes at most)
+	@$(BIN)/python examples/label_dp/demo.py
+
+demo-dp-lr: $(VENV)/.demo  ## logistic regression with DP of whole rows, with and without pre-training (two minutes at most)
+	@$(BIN)/python examples/dp_lr/demo.py
 
 test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh

@@ -21,25 +21,32 @@ if TYPE_CHECKING:
         RangeError,
         TransportError,
     )
+    from algorithms.estimators.dp_logistic_regression import DPLogisticRegression
     from algorithms.estimators.walr_classifier import WALRClassifier
+    from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+    from algorithms.statistics.pretraining import Pretrained, pretrain
     from algorithms.statistics.vertical_model import VerticalModelPart
     from algorithms.statistics.walr_model import WALRModel
     from parties.identity import load_identity
     from parties.measurement_client import MeasurementClient
-    from parties.models import load_model
+    from parties.models import load_model, load_pretrained
     from parties.node import VERSION as __version__  # noqa: N811
 
 __all__ = [
     "BlindfitError",
     "BudgetExhausted",
     "ConfigError",
+    "DPLogisticRegression",
     "DataError",
+    "LabelGrid",
     "LedgerBehind",
     "MeasurementClient",
+    "MechanismSettings",
     "PeerTimeout",
     "PeerUnauthenticated",
     "PeerUnreachable",
     "PolicyRefused",
+    "Pretrained",
     "PrivacyError",
     "ProtocolError",
     "RangeError",
@@ -50,15 +57,23 @@ __all__ = [
     "__version__",
     "load_identity",
     "load_model",
+    "load_pretrained",
+    "pretrain",
 ]
 
 _ELSEWHERE = {
+    "DPLogisticRegression": "algorithms.estimators.dp_logistic_regression",
+    "Pretrained": "algorithms.statistics.pretraining",
+    "pretrain": "algorithms.statistics.pretraining",
     "WALRClassifier": "algorithms.estimators.walr_classifier",
     "VerticalModelPart": "algorithms.statistics.vertical_model",
     "WALRModel": "algorithms.statistics.walr_model",
     "load_identity": "parties.identity",
+    "LabelGrid": "algorithms.privacy.label_mechanisms",
+    "MechanismSettings": "algorithms.privacy.label_mechanisms",
     "MeasurementClient": "parties.measurement_client",
     "load_model": "parties.models",
+    "load_pretrained": "parties.models",
 }
 
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from algorithms.errors import BlindfitError, ConfigError
+from coordinator import audit as audit_
 from coordinator import calibrate as calibrate_
-from coordinator import certs, jobs, ledger_view, operator, preflight
+from coordinator import certs, jobs, ledger_view, operator, preflight, pretrained
 from coordinator import health as health_
 from coordinator import predict as prediction
 from coordinator.job import load_job, shown
@@ -103,6 +104,19 @@ def party(
 
 
 @app.command()
+def pretrain(
+    settings: PartyFile,
+    dataset: Annotated[str, typer.Option(help="A dataset of the party whose rows are public.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file for walr.init or dp_lr.init.")],
+    l2: Annotated[float | None, typer.Option(help="Of standardised features; default: 1 / rows.")] = None,
+    overrides: SetOption = None,
+) -> None:
+    """Fit public rows, as the start of a private fit or what it shrinks towards."""
+    loaded = load_settings(settings, overrides or [], PartySettings)
+    pretrained.pretrain(loaded, settings.parent, dataset, out, l2, console)
+
+
+@app.command()
 def approve(
     settings: PartyFile,
     session: Annotated[str | None, typer.Argument(help="Which; without it, what waits is listed.")] = None,
@@ -149,6 +163,9 @@ def health(settings: PartyFile, overrides: SetOption = None) -> None:
 def calibrate(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party's workers work, and how fast they are."""
     calibrate_.calibrate(load_settings(settings, overrides or [], PartySettings), settings.parent, console)
+
+
+app.command()(audit_.audit)
 
 
 @app.command()

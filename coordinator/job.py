@@ -15,6 +15,8 @@ from parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_
 # For each protocol: how many of each role, at least and at most.
 ROLES_OF_PROTOCOL: dict[str, dict[str, tuple[int, int]]] = {
     "walr": {"active": (1, 1), "measurement": (1, 1)},
+    "label-dp": {"active": (1, 1), "measurement": (1, 1)},
+    "dp-lr": {"active": (1, 1)},
     "taylor": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
     "predict": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
 }

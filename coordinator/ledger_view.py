@@ -14,9 +14,11 @@ from algorithms.privacy.accountant import composed_epsilon
 from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.ledger import LedgerEntry
 from coordinator.operator import open_store
-from parties.measurement import acknowledge_rollbacks
+from parties import dp_lr_budget
+from parties.measurement_rollbacks import acknowledge_rollbacks
 from parties.models import write_file
 from parties.settings import PartySettings
+from parties.store import StoredLabels
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
@@ -27,7 +29,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     book.verify_chain(entries)
     console.print(_budgets(settings, entries))
     if entries:
-        console.print(_entries(settings, entries))
+        labels = {stored.position: stored for stored in store.reader().label_releases()}
+        console.print(_entries(settings, entries, labels))
     if store.reader().rollbacks():
         console.print(
             "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
@@ -51,10 +54,9 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
     return table
 
 
-def _entries(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
-    table = Table(
-        "#", "when (UTC)", "by whom", "on what", "epsilon", "at delta", "hash", title="Ledger", box=SIMPLE_HEAD
-    )
+def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[int, StoredLabels]) -> Table:
+    columns = ("#", "when (UTC)", "by whom", "on what", "what", "epsilon", "at delta", "hash")
+    table = Table(*columns, title="Ledger", box=SIMPLE_HEAD)
     for entry in entries:
         epsilon, delta = _spent_by(entry, settings)
         table.add_row(
@@ -62,11 +64,24 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
             entry.time[:16].replace("T", " "),
             entry.requester or "(recovered)",
             f"{entry.population}/{entry.dataset or '?'}",
+            _what(entry, labels.get(entry.position)),
             f"{epsilon:.4g}",
             f"{delta:g}",
             entry.hash[:8],
         )
     return table
+
+
+def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """What was released, in words."""
+    if labels is not None:
+        of_what = "every label" if labels.directory else "prior alone"
+        return f'{of_what}, {labels.mechanism}, "{labels.release}"'
+    if entry.kind == "recovered":
+        return "charged again"
+    if entry.unit.startswith(dp_lr_budget.UNIT):
+        return "model"
+    return "noisy sum" if entry.answer_sha256 else "training"
 
 
 def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float]:

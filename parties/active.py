@@ -18,21 +18,22 @@ from algorithms import fixed_point
 from algorithms.errors import ConfigError, DataError, MalformedMessage
 from algorithms.fixed_point import IntegerRows
 from algorithms.messages import ParameterValue
-from algorithms.privacy.ledger import Receipt
 from algorithms.protocols import walr
 from algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
 from algorithms.randomness import public_generator
 from algorithms.statistics import walr_defaults
 from algorithms.statistics.logistic import QuantisedRows
+from algorithms.statistics.pretraining import Pretrained
 from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
 from algorithms.statistics.walr_fit import WalrFit, fit_released
 from algorithms.statistics.walr_model import WALRModel
-from parties import models, signing
+from parties import models
 from parties.clock import Clock
 from parties.identity import Identity
 from parties.jobs import JobParameters, WalrSettings
 from parties.limits import Limits
 from parties.measurement_client import Aggregate, MeasurementClient, check_description
+from parties.receipts import hold_receipt
 from parties.sessions import Member, Session
 from parties.settings import PartySettings
 from parties.sources import DuplicateSearch, RowBatch, Source, open_source
@@ -71,7 +72,8 @@ class ActiveParty:
 
     def check(self, job: JobParameters, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
-        self._source(me)
+        source = self._source(me)
+        read_pretrained(job, self._base_dir, source)
         if job.walr.norm_bound != "auto":
             fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
 
@@ -91,6 +93,7 @@ class ActiveParty:
         clock = Clock()
         source = self._source(session.me)
         session.report("read rows", unit="rows")
+        init = read_pretrained(job, self._base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
         clock.lap("prepare_s")
         client = MeasurementClient(
@@ -107,7 +110,7 @@ class ActiveParty:
         request = await asyncio.to_thread(self._request, prepared, session, server, description)
         aggregate = await self._aggregate(client, prepared, request, session, description)
         clock.lap("aggregate_s")
-        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, session.report)
+        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, session.report, init)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
         report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
@@ -152,25 +155,12 @@ class ActiveParty:
 
         aggregate = await client.aggregate(prepared.train, request, on_rows)
         server = session.with_role("measurement").name
-        self._hold_receipt(server, aggregate, description)
+        held = aggregate.answer.receipt, aggregate.answer.receipt_signature
+        hold_receipt(self._store, server, description, *held)
         if aggregate.answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
         return aggregate
-
-    def _hold_receipt(self, server: str, aggregate: Aggregate, description: measurement_pb2.DatasetDescription) -> None:
-        """Kept for the next request: with it a restored ledger is noticed."""
-        answer = aggregate.answer
-        if not signing.verify(description.receipt_key, answer.receipt, answer.receipt_signature):
-            raise MalformedMessage(culprit=server, field="receipt", reason="is not signed by the server's key")
-        receipt = Receipt.from_statement(answer.receipt)
-        if (receipt.server, receipt.population) != (server, description.population):
-            raise MalformedMessage(culprit=server, field="receipt", reason="is about something else")
-        with self._store.transaction() as transaction:
-            held, _ = transaction.receipt_held(server, receipt.population)
-            # The answer to an old request comes with its old receipt: the held one proves more.
-            if not held or receipt.covers(Receipt.from_statement(held)):
-                transaction.hold_receipt(server, receipt.population, (answer.receipt, answer.receipt_signature))
 
     def _write(self, session: Session, prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]) -> None:
         directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
@@ -189,7 +179,7 @@ class ActiveParty:
 
 def prepare_rows(source: Source, job: JobParameters, report: Report) -> PreparedRows:
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
-    train, test = _read(source, job, report)
+    train, test = read_split(source, job, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     standardiser = Standardiser.fit(train.features, source.feature_names, constant_columns=job.walr.constant_columns)
     columns = _Columns(standardiser, job.walr.intercept)
@@ -208,7 +198,7 @@ def prepare_rows(source: Source, job: JobParameters, report: Report) -> Prepared
 
 
 @dataclass(frozen=True, repr=False)
-class _Part:
+class RowPart:
     """The training or the held-out rows, as the batches that they came in."""
 
     ids: list[Any] = field(default_factory=list)
@@ -223,9 +213,9 @@ class _Part:
         return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
 
 
-def _read(source: Source, job: JobParameters, report: Report) -> tuple[_Part, _Part]:
+def read_split(source: Source, job: JobParameters, report: Report) -> tuple[RowPart, RowPart]:
     """One pass: every row goes to one part, by a public draw that depends on the seed and its place alone."""
-    train, test, seen = _Part(), _Part(), DuplicateSearch()
+    train, test, seen = RowPart(), RowPart(), DuplicateSearch()
     generator = public_generator(job.seed, "split")
     n_read = 0
     for batch in source.batches(persons=False, labels=False):
@@ -277,8 +267,38 @@ def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: i
 # --- fit ---------------------------------------------------------------------------------------------
 
 
+def read_pretrained(job: JobParameters, base_dir: Path, source: Source) -> Pretrained | None:
+    """The public model that the job names, if any."""
+    if job.walr.init is None:
+        return None
+    return read_public_model("walr.init", job.walr.init, base_dir, source)
+
+
+def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
+    """A model fitted to public rows, from this party's own directory.
+
+    Raises:
+        ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
+        DataError: names the file and what is wrong with it.
+    """
+    path = Path(given)
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
+    init = models.load_pretrained(base_dir / path)
+    try:
+        init.check_columns(source.feature_names)
+    except DataError as error:
+        raise DataError(f"{base_dir / path}: {error}", hint=error.hint) from None
+    return init
+
+
 def fit_walr(
-    prepared: PreparedRows, aggregate: Aggregate, request: AggregateOpen, job: JobParameters, report: Report
+    prepared: PreparedRows,
+    aggregate: Aggregate,
+    request: AggregateOpen,
+    job: JobParameters,
+    report: Report,
+    init: Pretrained | None = None,
 ) -> FittedModel:
     """On exactly the integer rows that counted."""
     settings = job.walr
@@ -295,6 +315,7 @@ def fit_walr(
         settings=settings.solver_settings(0.0),
         l2=settings.l2,
         treatment=settings.mu,
+        init=init.weights_for(prepared.standardiser, intercept=settings.intercept) if init else None,
         generator=public_generator(job.seed, "batches"),
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )

@@ -35,6 +35,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "/blindfit.v1.Exchange/Open": DATA_ROLES,
     "/blindfit.v1.Measurement/Describe": frozenset({"active"}),
     "/blindfit.v1.Measurement/Aggregate": frozenset({"active"}),
+    "/blindfit.v1.Measurement/ReleaseLabels": frozenset({"active"}),
     "/blindfit.v1.Measurement/Budget": frozenset({"active"}),
     "/grpc.health.v1.Health/Check": ALL_ROLES,
     "/grpc.health.v1.Health/Watch": ALL_ROLES,

@@ -13,8 +13,12 @@ from algorithms.alignment.clk import Field as LinkageField
 from algorithms.errors import ConfigError
 from algorithms.messages import ParameterValue
 from algorithms.paillier.engines import EngineName
+from algorithms.privacy.label_mechanisms.base import check_label_epsilon
+from algorithms.privacy.noisy_iterations import RunPrivacy
 from algorithms.statistics.solvers import SolverName, SolverSettings
 from algorithms.statistics.taylor import OptimiserSettings
+from parties.dp_lr_settings import DPLRSettings
+from parties.label_dp_settings import LabelDPSettings
 from parties.settings import SESSION, Settings, validate
 
 DEFAULT_NORM_QUANTILE = 0.99
@@ -46,6 +50,7 @@ class WalrSettings(Settings):
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
     mu: Literal["clip", "as-released", "project"] = "clip"
+    init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the active party
     solver: SolverName = "auto"
     tolerance: float | None = None
     max_iterations: int | None = None
@@ -83,6 +88,8 @@ class WalrSettings(Settings):
             raise ValueError("norm_bound must be above 0")
         if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
             raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
+        if self.init is not None and self.l2 == 0:
+            raise ValueError("init does nothing with l2 = 0, remove one: l2 shrinks towards the pre-trained weights")
         try:
             self.solver_settings(0.0)
         except ConfigError as error:
@@ -204,6 +211,8 @@ class TimeoutSettings(Settings):
 TRAINING = {"seed", "split", "privacy"}
 SECTIONS = {
     "walr": {*TRAINING, "walr"},
+    "label-dp": {*TRAINING, "label_dp"},
+    "dp-lr": {*TRAINING, "dp_lr"},
     "taylor": {*TRAINING, "align", "taylor", "paillier"},
     "predict": {"align", "predict"},
 }
@@ -211,12 +220,14 @@ COMMON = {"protocol", "timeouts"}
 
 
 class JobParameters(Settings):
-    protocol: Literal["walr", "taylor", "predict"]
+    protocol: Literal["walr", "label-dp", "dp-lr", "taylor", "predict"]
     seed: int = Field(0, ge=0, lt=2**63)  # public randomness alone: the split, the batches
     privacy: PrivacySettings | None = None
     split: SplitSettings = SplitSettings()
     align: AlignSettings = AlignSettings()
     walr: WalrSettings = WalrSettings()
+    label_dp: LabelDPSettings = LabelDPSettings()
+    dp_lr: DPLRSettings = DPLRSettings()
     taylor: TaylorSettings = TaylorSettings()
     paillier: PaillierSettings = PaillierSettings()
     predict: PredictSettings = PredictSettings()
@@ -225,7 +236,14 @@ class JobParameters(Settings):
     @property
     def epsilon(self) -> float:
         """What the job asks of a budget; 0 without differential privacy."""
+        if self.protocol == "dp-lr":
+            return self.run_privacy.spent()
         return self.privacy.epsilon if self.privacy else 0.0
+
+    @property
+    def run_privacy(self) -> RunPrivacy:
+        """Of all iterations of a dp-lr job."""
+        return self.dp_lr.run_privacy(self.required_privacy.epsilon, self.required_privacy.delta)
 
     @property
     def test_fraction(self) -> float:
@@ -258,11 +276,45 @@ class JobParameters(Settings):
                 raise ValueError(f"{option} does nothing in a {self.protocol} job, remove it")
         if self.protocol == "walr" and self.privacy is None:
             raise ValueError("privacy.epsilon is missing: WALR is a release under differential privacy")
+        if self.protocol == "label-dp":
+            self._check_release_of_labels()
+        if self.protocol == "dp-lr":
+            self._check_dp_lr()
         if self.protocol == "taylor":
             self._check_label_dp()
         if self.protocol == "predict":
             self._check_predict()
         return self
+
+    def _check_release_of_labels(self) -> None:
+        privacy, label_dp = self.privacy, self.label_dp
+        if privacy is None:
+            raise ValueError("privacy.epsilon is missing: labels are released under differential privacy alone")
+        try:
+            check_label_epsilon(privacy.epsilon)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if privacy.mechanism != "analytic":
+            raise ValueError("privacy.mechanism does nothing in a label-dp job, remove it: see label_dp.mechanism")
+        if label_dp.mechanism != "gaussian" and privacy.delta != PrivacySettings.model_fields["delta"].default:
+            raise ValueError(f"privacy.delta does nothing with {label_dp.mechanism}, whose delta is 0: remove it")
+        if label_dp.epsilon_prior is not None and label_dp.epsilon_prior >= privacy.epsilon:
+            raise ValueError("label_dp.epsilon_prior is a part of privacy.epsilon, and must be below it")
+
+    def _check_dp_lr(self) -> None:
+        privacy = self.privacy
+        if privacy is None:
+            raise ValueError("privacy.epsilon is missing: a dp-lr job is a release under differential privacy")
+        if privacy.mechanism != "analytic":
+            raise ValueError("privacy.mechanism does nothing in a dp-lr job, remove it: its noise is always analytic")
+        if privacy.max_rows_per_person is not None:
+            raise ValueError("privacy.max_rows_per_person does nothing in a dp-lr job, which protects rows: remove it")
+        if self.seed and not self.split.test_fraction:
+            raise ValueError("seed does nothing with split.test_fraction = 0: it draws the split alone; remove it")
+        try:
+            self.dp_lr.run_privacy(privacy.epsilon, privacy.delta)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
     def _check_predict(self) -> None:
         if not self.predict.session:

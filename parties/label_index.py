@@ -18,9 +18,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from algorithms.errors import ConfigError, DataError
 from parties.id_hash import HashKeys, Words, hash_texts
-from parties.label_index_build import FILES, Built, IndexKeys, build_files
+from parties.label_index_build import Built, IndexKeys, build_files
 from parties.mapped import MappedArray
 from parties.sources import Source
 
 FORMAT = 1
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time
+BLOCK_ROWS = 1 << 16
 LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
 
 Unknown = Literal["refuse", "zero"]
@@ -67,13 +68,13 @@ class JoinedBatch:
     """The rows of a batch, in its order.
 
     Attributes:
-        labels: uint8 (n,); 0 where `kept` is false or the id is unknown.
+        labels: (n,), of the index's type; 0 where `kept` is false or the id is unknown.
         kept: bool (n,); false for a person's rows beyond the cap.
         unknown: How many ids the table does not have. Under unknown="zero" this depends on who is in the
             table, so it must not leave the server.
     """
 
-    labels: NDArray[np.uint8]
+    labels: NDArray[Any]
     kept: NDArray[np.bool_]
     unknown: int
 
@@ -81,11 +82,11 @@ class JoinedBatch:
 class LabelIndex:
     """A built index, open to read."""
 
-    def __init__(self, directory: Path, header: _Header) -> None:
+    def __init__(self, directory: Path, header: Header) -> None:
         self.directory = directory
         self._header = header
-        fields = [name for name in FILES if name != "person" or header.table.n_persons is not None]
-        self._files = {name: MappedArray.open(directory / name, FILES[name]) for name in fields}
+        dtypes = header.table.dtypes()
+        self._files = {name: MappedArray.open(directory / name, dtype) for name, dtype in dtypes.items()}
 
     @property
     def n_rows(self) -> int:
@@ -115,6 +116,34 @@ class LabelIndex:
                 hint='list every row in the table, with its label 0 or 1, and set unknown_rows = "refuse"',
             )
         return JoinState(self, max_rows_per_person, unknown)
+
+    def labels_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+        """All labels, block by block, and which of them are among the first so many of their person.
+
+        The order is that of secret hashes of the ids: no label has a bearing on which rows of a person come first.
+        """
+        with self.new_request(max_rows_per_person, "refuse") as state:
+            for start in range(0, self.n_rows, BLOCK_ROWS):
+                block = slice(start, start + BLOCK_ROWS)
+                labels = self._files["label"].array[block].copy()
+                if max_rows_per_person is None:
+                    yield labels, np.ones(len(labels), np.bool_)
+                else:
+                    yield labels, state._within_cap(self._files["person"].array[block].astype(np.int64))
+                for file in self._files.values():
+                    file.release()
+
+    def in_order(self, field: Literal["high", "low"]) -> Iterator[NDArray[Any]]:
+        """One of the index's columns, block by block, as it was opened, whatever is at its path by now."""
+        file = self._files[field]
+        for start in range(0, self.n_rows, BLOCK_ROWS):
+            yield file.array[start : start + BLOCK_ROWS].copy()
+            file.release()
+
+    def frozen(self, label: str) -> Header:
+        """The header of a copy with labels of another type, and without persons."""
+        table = replace(self._header.table, n_persons=None, label=label)
+        return replace(self._header, table=table, source=None)
 
     def close(self) -> None:
         for file in self._files.values():
@@ -163,13 +192,14 @@ class JoinState:
         if (np.diff(high[order]) == 0).any():
             order = np.lexsort((low, high))
             self._refuse_twins(high[order], low[order], order)
-        joined = _Joining.empty(len(order))
+        joined = _Joining.empty(len(order), self._index._header.table.label)
         for part in self._parts(order):
             self._join_part(part, high[part], low[part], joined)
         self._refuse(joined)
         kept = self._within_cap(joined.person)
         self._n_seen += len(order)
-        return JoinedBatch(np.where(kept, joined.label, 0).astype(np.uint8), kept, int((~joined.known).sum()))
+        joined.label[~kept] = 0
+        return JoinedBatch(joined.label, kept, int((~joined.known).sum()))
 
     def close(self) -> None:
         self._used.close()
@@ -259,19 +289,19 @@ class _Joining:
 
     known: NDArray[np.bool_]
     again: NDArray[np.bool_]
-    label: NDArray[np.uint8]
+    label: NDArray[Any]
     person: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, n: int) -> _Joining:
-        return cls(np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.uint8), np.zeros(n, np.int64))
+    def empty(cls, n: int, label: str) -> _Joining:
+        return cls(np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, label), np.zeros(n, np.int64))
 
 
 # --- opening and building -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
-class _Header:
+class Header:
     table: Built
     keys: IndexKeys
     source: str | None  # the fingerprint of what the index was built from; None for databases
@@ -283,7 +313,7 @@ class _Header:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> _Header:
+    def from_json(cls, text: str) -> Header:
         """Raises ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
         content = json.loads(text)
         if content["format"] != FORMAT:
@@ -301,8 +331,8 @@ def open_or_build(source: Source, directory: Path) -> LabelIndex:
     Raises:
         DataError: The table is wrong in any way, or the index cannot be written.
     """
-    if source.settings.label is None or source.settings.label_kind != "binary":
-        raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column of zeros and ones")
+    if source.settings.label is None:
+        raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with _only_process(directory.parent):
@@ -318,7 +348,7 @@ def open_or_build(source: Source, directory: Path) -> LabelIndex:
 def _reuse(source: Source, directory: Path) -> LabelIndex | None:
     """An index of the right format that was built from this very source, or None."""
     try:
-        header = _Header.from_json((directory / HEADER).read_text())
+        header = Header.from_json((directory / HEADER).read_text())
         if header.source is None or header.source != _fingerprint(source):
             return None
         if not _is_whole(directory, header.table):
@@ -329,8 +359,7 @@ def _reuse(source: Source, directory: Path) -> LabelIndex | None:
 
 
 def _is_whole(directory: Path, table: Built) -> bool:
-    fields = [name for name in FILES if name != "person" or table.n_persons is not None]
-    sizes = {name: table.n_rows * np.dtype(FILES[name]).itemsize for name in fields}
+    sizes = {name: table.n_rows * np.dtype(dtype).itemsize for name, dtype in table.dtypes().items()}
     return all((directory / name).stat().st_size == size for name, size in sizes.items())
 
 
@@ -340,7 +369,7 @@ def _fingerprint(source: Source) -> str | None:
     if content is None:
         return None
     settings = source.settings
-    return json.dumps([content, settings.id, settings.person, settings.label])
+    return json.dumps([content, settings.id, settings.person, settings.label, settings.label_kind])
 
 
 def _build(source: Source, directory: Path) -> LabelIndex:
@@ -348,8 +377,8 @@ def _build(source: Source, directory: Path) -> LabelIndex:
     try:
         # Taken before the rows are read: a file that changes meanwhile is seen to differ at the next start.
         fingerprint, keys = _fingerprint(source), IndexKeys.random()
-        header = _Header(build_files(source, keys, building), keys, fingerprint)
-        _write_private(building / HEADER, header.to_json())
+        header = Header(build_files(source, keys, building), keys, fingerprint)
+        write_private(building / HEADER, header.to_json())
         _put_in_place(building, directory)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -357,7 +386,7 @@ def _build(source: Source, directory: Path) -> LabelIndex:
     return LabelIndex(directory, header)
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
         file.flush()

@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from parties.id_hash import HashKeys, hash_texts, hash_texts_64
 from parties.sources import RowBatch, Source
@@ -34,7 +34,7 @@ N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files
 
 FILES: dict[str, str] = {"high": "<u8", "low": "<u8", "label": "u1", "person": "<u4"}
-ROW = np.dtype([("high", "<u8"), ("low", "<u8"), ("person", "<u8"), ("row", "<u8"), ("label", "u1")])
+LABELS = {"binary": "u1", "number": "<f8"}  # dtypes by the source's label_kind
 OWNER = np.dtype([("person", "<u8"), ("place", "<u8")])
 NUMBERED = np.dtype([("place", "<u8"), ("number", "<u4")])
 
@@ -49,6 +49,12 @@ class Built:
     n_persons: int | None
     longest_run: int  # rows whose high 64 bits are equal: 1, but for a collision
     dataset_version: str
+    label: str = FILES["label"]  # dtype
+
+    def dtypes(self) -> dict[str, str]:
+        """Of the files that the index has."""
+        has = {name: dtype for name, dtype in FILES.items() if name != "person" or self.n_persons is not None}
+        return has | {"label": self.label}
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,18 +69,24 @@ class IndexKeys:
         return cls(HashKeys.random(), HashKeys.random())
 
 
+def row_dtype(label: str) -> np.dtype[Any]:
+    return np.dtype([("high", "<u8"), ("low", "<u8"), ("person", "<u8"), ("row", "<u8"), ("label", label)])
+
+
 def build_files(source: Source, keys: IndexKeys, directory: Path) -> Built:
     """Writes the sorted files into an empty directory, which the caller removes if this raises."""
-    rows, version = _Buckets(directory / "rows", ROW), ContentDigest()
+    label = LABELS[source.settings.label_kind]
+    row, version = row_dtype(label), ContentDigest()
+    rows = _Buckets(directory / "rows", row)
     for batch in source.batches(features=False):
         version.add(batch)
         high, low = hash_texts(batch.ids, keys.ids)
         person = 0 if batch.persons is None else hash_texts_64(batch.persons, keys.persons)
-        rows.add(_records(ROW, high=high, low=low, person=person, row=batch.rows, label=batch.labels), high >> 56)
+        rows.add(_records(row, high=high, low=low, person=person, row=batch.rows, label=batch.labels), high >> 56)
     owners = _Buckets(directory / "owners", OWNER) if source.settings.person else None
     longest_run = _write_sorted(rows, owners, source, directory)
     n_persons = None if owners is None else _write_persons(owners, version.n_rows, directory)
-    return Built(version.n_rows, n_persons, longest_run, version.hexdigest())
+    return Built(version.n_rows, n_persons, longest_run, version.hexdigest(), label)
 
 
 def _write_sorted(rows: _Buckets, owners: _Buckets | None, source: Source, directory: Path) -> int:
@@ -82,7 +94,7 @@ def _write_sorted(rows: _Buckets, owners: _Buckets | None, source: Source, direc
     with (
         _Output(directory, "high") as high,
         _Output(directory, "low") as low,
-        _Output(directory, "label") as label,
+        _Output(directory, "label", rows.dtype["label"]) as label,
     ):
         for bucket in rows.drain():
             ordered = bucket[np.lexsort((bucket["row"], bucket["low"], bucket["high"]))]
@@ -135,7 +147,7 @@ class _Buckets:
 
     def __init__(self, directory: Path, dtype: np.dtype[Any]) -> None:
         directory.mkdir(mode=0o700)
-        self._directory, self._dtype = directory, dtype
+        self._directory, self.dtype = directory, dtype
         self._held: list[tuple[Records, NDArray[np.uint8]]] = []
         self._n_held = 0
 
@@ -149,7 +161,7 @@ class _Buckets:
         """Each bucket that holds anything, in order; its file goes once it is read."""
         self._flush()
         for path in sorted(self._directory.iterdir()):
-            yield np.fromfile(path, self._dtype)
+            yield np.fromfile(path, self.dtype)
             path.unlink()
         self._directory.rmdir()
 
@@ -169,12 +181,12 @@ class _Buckets:
 class _Output:
     """One file of the index, on the disk when it closes."""
 
-    def __init__(self, directory: Path, field: str) -> None:
-        self.field = field
+    def __init__(self, directory: Path, field: str, dtype: DTypeLike | None = None) -> None:
+        self.field, self._dtype = field, FILES[field] if dtype is None else dtype
         self._file: IO[bytes] = (directory / field).open("xb")
 
     def write(self, values: NDArray[Any]) -> None:
-        np.ascontiguousarray(values, FILES[self.field]).tofile(self._file)
+        np.ascontiguousarray(values, self._dtype).tofile(self._file)
 
     def __enter__(self) -> _Output:
         return self

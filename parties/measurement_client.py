@@ -1,13 +1,15 @@
-"""The measurement server's client: describe, aggregate, budget. Usable alone, from a notebook."""
+"""The measurement server's client: describe, aggregate, release labels, budget. Usable alone, from a notebook."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import grpc
+import numpy as np
+import numpy.typing as npt
 
 from algorithms.errors import (
     BlindfitError,
@@ -17,9 +19,11 @@ from algorithms.errors import (
     PeerUnauthenticated,
     PeerUnreachable,
 )
-from algorithms.protocols import walr
+from algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
+from algorithms.protocols import release_labels, walr
+from algorithms.protocols.release_labels import LabelsOpen
 from algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
-from parties import error_codes, identity, measurement_codec
+from parties import error_codes, identity, measurement_codec, measurement_labels_codec
 from parties.identity import Identity
 from parties.limits import Limits
 from protos import measurement_pb2 as pb
@@ -37,6 +41,42 @@ class Aggregate:
     answer: NoisySum
     kept: Bits
     bytes_sent: int
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ReleasedLabels:
+    """Noisy labels, one for each id in the order asked for, and all that is known of their law.
+
+    Attributes:
+        labels: float64, on the mechanism's grid; NaN where a row is withheld, as its person has more than may count.
+        mechanism: with `debias`, `mean`, `variance` and `law`.
+        epsilon: of one unit, the estimate of a prior included.
+        delta: 0, but for the gaussian mechanism.
+        epsilon_prior: the part of one row's epsilon that estimated the prior.
+        prior_mechanism: how; empty where none was estimated.
+        rows_outside: how many of these rows' labels that prior puts outside the interval to which the mechanism clips,
+            None where it does not clip.
+        event: what the server's accountant composes.
+        receipt: statement and signature; keep the newest, and send it along.
+    """
+
+    labels: npt.NDArray[np.float64]
+    mechanism: LabelMechanism
+    epsilon: float
+    delta: float
+    epsilon_prior: float
+    prior_mechanism: str
+    rows_outside: float | None
+    event: str
+    unit: str
+    neighbours: str
+    receipt: tuple[bytes, bytes]
+    bytes_sent: int
+
+    @property
+    def kept(self) -> Bits:
+        """Which rows have a label."""
+        return ~np.isnan(self.labels)
 
 
 class MeasurementClient:
@@ -100,6 +140,72 @@ class MeasurementClient:
 
         return await self._with_stub("Aggregate", call)
 
+    async def release_labels(
+        self,
+        dataset: str,
+        ids: Sequence[str],
+        settings: MechanismSettings,
+        *,
+        release: str = "first",
+        max_rows_per_person: int | None = None,
+        receipt: tuple[bytes, bytes] | None = None,
+        session: str = "",
+        on_rows: Callable[[int], None] = lambda _: None,
+    ) -> ReleasedLabels:
+        """Labels of these rows under label DP: always the same ones, charged once for the whole dataset.
+
+        Args:
+            settings: the grid's ends must be the dataset's declared label range; epsilon is that of one row.
+            release: another name asks for another draw of every label, which is charged.
+            max_rows_per_person: how many rows of a person may be released, each charged; None: as many as the dataset
+                allows. Only for datasets whose unit is a person.
+            receipt: the newest of this server that the caller holds, statement and signature.
+            on_rows: told how many ids were sent, -1 when it begins again after a cut.
+
+        Raises:
+            BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any id is sent.
+            DataError: an id that came twice or that the server does not know; nothing was charged.
+            MalformedMessage: the server sent what its mechanism never gives.
+            TransportError: names the server and the step.
+        """
+        description = await self.describe(dataset)
+        check_description(description, server=self._server)
+        most = description.max_rows_per_person
+        request = release_labels.step_1_open(
+            ids,
+            settings,
+            dataset=dataset,
+            dataset_version=description.version,
+            release=release,
+            max_rows_per_person=most if max_rows_per_person is None else max_rows_per_person,
+            receipt=receipt or (b"", b""),
+            session=session,
+        )
+        return await self._with_stub("ReleaseLabels", lambda stub: self._release_once(stub, ids, request, on_rows))
+
+    async def _release_once(
+        self,
+        stub: measurement_pb2_grpc.MeasurementStub,
+        ids: Sequence[str],
+        request: LabelsOpen,
+        on_rows: Callable[[int], None],
+    ) -> ReleasedLabels:
+        on_rows(-1)  # from the start again
+        channel = measurement_codec.ClientSide(
+            self._server,
+            self._address,
+            stub.ReleaseLabels(),
+            self._step_timeout_s,
+            self._limits.max_message_bytes,
+            measurement_labels_codec.MESSAGES,
+        )
+        try:
+            received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
+            await channel.finish()
+        finally:
+            channel.close()
+        return _released(received, channel.bytes_sent)
+
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
         for cuts_left in reversed(range(MAX_CUTS)):
@@ -139,6 +245,26 @@ class MeasurementClient:
                     raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, 2.0)
+
+
+def _released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
+    release, outside = received.release, received.release.share_outside
+    labels = received.mechanism.grid.reals(received.steps)
+    labels[received.withheld] = np.nan
+    return ReleasedLabels(
+        labels=labels,
+        mechanism=received.mechanism,
+        epsilon=release.epsilon,
+        delta=release.delta,
+        epsilon_prior=release.epsilon_prior,
+        prior_mechanism=release.prior_mechanism,
+        rows_outside=None if outside is None else outside * int((~received.withheld).sum()),
+        event=release.event,
+        unit=release.unit,
+        neighbours=release.neighbours,
+        receipt=(release.receipt, release.receipt_signature),
+        bytes_sent=bytes_sent,
+    )
 
 
 def check_description(description: pb.DatasetDescription, *, server: str) -> None:

@@ -1,11 +1,12 @@
-"""WALR's messages <-> protos/measurement.proto, and the two channels that carry them over one Aggregate call."""
+"""WALR's messages <-> protos/measurement.proto, and the two channels that carry a protocol over one call."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import grpc
@@ -28,7 +29,6 @@ _BODIES: dict[type, str] = {
     NoisySum: "answer",
     RowsKept: "kept",
 }
-_STEP_OF_BODY = {body: kind.__name__ for kind, body in _BODIES.items()}
 _OPEN_FIELDS = (
     "protocol_version",
     "request_id",
@@ -80,21 +80,41 @@ def answer_to_pb(message: NoisySum) -> pb.NoisySum:
     return pb.NoisySum(sums=[int(s) for s in message.sums], **fields, receipt=receipt)
 
 
-def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
-    """Raises:
-    UnexpectedStep: the envelope holds another message.
-    MalformedMessage: a number is not finite, or bytes have a wrong length.
+@dataclass(frozen=True)
+class Messages:
+    """Those of one call.
+
+    Args:
+        bodies: the field of the envelope that holds a message of this class.
+        decoders: (protobuf message, culprit) -> message of this class.
+        answer: the class after which the server has answered, whatever becomes of the call.
     """
-    body = envelope.WhichOneof("body")
-    if body != _BODIES[kind]:
-        got = _STEP_OF_BODY.get(body, "nothing")
-        raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, step=kind.__name__)
-    message: Any = _DECODERS[kind](getattr(envelope, body), culprit)
-    return message  # type: ignore[no-any-return]
+
+    bodies: Mapping[type, str]
+    decoders: Mapping[type, Callable[[Any, str], Any]]
+    request_to_pb: Callable[[object], Any]
+    response_to_pb: Callable[[object], Any]
+    answer: type
+
+    def from_pb(self, envelope: Any, kind: type[M], *, culprit: str) -> M:
+        """Raises:
+        UnexpectedStep: the envelope holds another message.
+        MalformedMessage: a number is not finite, or bytes have a wrong length.
+        """
+        body = envelope.WhichOneof("body")
+        if body != self.bodies[kind]:
+            got = next((other.__name__ for other, name in self.bodies.items() if name == body), "nothing")
+            raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, step=kind.__name__)
+        message: Any = self.decoders[kind](getattr(envelope, body), culprit)
+        return message  # type: ignore[no-any-return]
+
+
+def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
+    return AGGREGATE.from_pb(envelope, kind, culprit=culprit)
 
 
 def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
-    _require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
+    require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
     fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
     return AggregateOpen(**fields, receipt=message.receipt.statement, receipt_signature=message.receipt.signature)
 
@@ -113,7 +133,7 @@ def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
 
 
 def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
-    _require_finite(message, ("noise_std", "sensitivity"), "NoisySum", culprit)
+    require_finite(message, ("noise_std", "sensitivity"), "NoisySum", culprit)
     fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
     return NoisySum(
         sums=np.array(message.sums, np.int64),
@@ -123,7 +143,7 @@ def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
     )
 
 
-def _require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str) -> None:
+def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str) -> None:
     for name in names:
         if not math.isfinite(getattr(message, name)):
             raise MalformedMessage(culprit=culprit, field=name, reason="is not finite", step=step)
@@ -137,6 +157,7 @@ _DECODERS: dict[type, Any] = {
     NoisySum: answer_from_pb,
     RowsKept: lambda message, _culprit: RowsKept(message.bits),
 }
+AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum)
 
 
 # --- channels --------------------------------------------------------------------------------------
@@ -148,12 +169,13 @@ class ServerSide:
     def __init__(
         self,
         consumer: str,
-        requests: AsyncIterator[pb.AggregateRequest],
+        requests: AsyncIterator[Any],
         context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
         step_timeout_s: float,
+        messages: Messages = AGGREGATE,
     ) -> None:
         self._consumer, self._requests, self._context = consumer, aiter(requests), context
-        self._step_timeout_s = step_timeout_s
+        self._step_timeout_s, self._messages = step_timeout_s, messages
         self.answered = False
 
     async def send(self, to: str, message: object) -> None:
@@ -161,10 +183,10 @@ class ServerSide:
         step = type(message).__name__
         try:
             async with asyncio.timeout(self._step_timeout_s):
-                await self._context.write(response_to_pb(message))
+                await self._context.write(self._messages.response_to_pb(message))
         except TimeoutError:
             raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
-        self.answered = self.answered or isinstance(message, NoisySum)
+        self.answered = self.answered or isinstance(message, self._messages.answer)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         _require_peer(sender, self._consumer)
@@ -177,7 +199,7 @@ class ServerSide:
             raise UnexpectedStep(
                 culprit=sender, expected=kind.__name__, got="the end of the stream", step=kind.__name__
             ) from None
-        return message_from_pb(request, kind, culprit=sender)
+        return self._messages.from_pb(request, kind, culprit=sender)
 
 
 class ClientSide:
@@ -186,7 +208,16 @@ class ClientSide:
     A read is always under way: without one, gRPC does not notice why a server ended a call that is being written to.
     """
 
-    def __init__(self, server: str, address: str, call: Any, step_timeout_s: float, max_message_bytes: int) -> None:
+    def __init__(
+        self,
+        server: str,
+        address: str,
+        call: Any,
+        step_timeout_s: float,
+        max_message_bytes: int,
+        messages: Messages = AGGREGATE,
+    ) -> None:
+        self._messages = messages
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
         self._read: asyncio.Future[Any] | None = None
@@ -196,7 +227,7 @@ class ClientSide:
 
     async def send(self, to: str, message: object) -> None:
         _require_peer(to, self._server)
-        request = request_to_pb(message)
+        request = self._messages.request_to_pb(message)
         size = request.ByteSize()
         if size > self._max_message_bytes:
             raise RangeError(f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}")
@@ -224,7 +255,7 @@ class ClientSide:
         self._read = None
         if response is grpc.aio.EOF:
             await self._raise_status(step)
-        return message_from_pb(response, kind, culprit=sender)
+        return self._messages.from_pb(response, kind, culprit=sender)
 
     async def finish(self) -> None:
         """Lets the server end the call, so that it knows that everything arrived."""

@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from algorithms.errors import DataError, RangeError
-from algorithms.statistics import vertical_model
+from algorithms.statistics import dp_logistic_model, label_regression_model, vertical_model
+from algorithms.statistics.dp_logistic_model import DPLogisticModel
+from algorithms.statistics.label_regression_model import LabelRegressionModel
+from algorithms.statistics.pretraining import Pretrained
 from algorithms.statistics.vertical_model import VerticalModelPart
 from algorithms.statistics.walr_model import WALRModel
 from parties.private_files import replace_file
@@ -84,8 +87,8 @@ def _is_signed(content: Any, signature: Any, key: SigningKey) -> bool:
         return False
 
 
-def load_model(path: str | Path) -> WALRModel | VerticalModelPart:
-    """The model of a model.json: a whole WALR model, or one party's part of a vertical model.
+def load_model(path: str | Path) -> WALRModel | VerticalModelPart | LabelRegressionModel | DPLogisticModel:
+    """A model.json: of a WALR or a dp-lr job, a regression on released labels, or one party's part of a vertical model.
 
     Raises:
         DataError: names the file and what is wrong with it.
@@ -95,7 +98,24 @@ def load_model(path: str | Path) -> WALRModel | VerticalModelPart:
     if kind == vertical_model.FORMAT:
         return vertical_part(content, Path(path))
     try:
+        if kind == label_regression_model.FORMAT:
+            return LabelRegressionModel.from_dict(content)
+        if kind == dp_logistic_model.FORMAT:
+            return DPLogisticModel.from_dict(content)
         return WALRModel.from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def load_pretrained(path: str | Path) -> Pretrained:
+    """The model of a pretrained.json, fitted to public rows.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    content = read_json(Path(path))
+    try:
+        return Pretrained.from_dict(content)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 

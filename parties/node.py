@@ -23,15 +23,16 @@ from algorithms.errors import ConfigError, SessionUnknown
 from algorithms.messages import ParameterValue
 from algorithms.privacy.ledger import Budget
 from algorithms.protocols.handshake import PROTOCOL_VERSION
-from algorithms.protocols.walr import AggregateOpen
 from parties import identity as tls
 from parties.active import ActiveParty
 from parties.compute import workers_of
+from parties.dp_lr import DPLogisticRole
 from parties.exchange import ExchangeServicer
 from parties.guard import Guard, current_caller
 from parties.identity import Identity
 from parties.jobs import JobParameters
 from parties.key_node import KeyNode
+from parties.label_dp import LabelRegressionRole
 from parties.label_index import open_or_build
 from parties.limits import Limits, server_options
 from parties.measurement import (
@@ -40,6 +41,7 @@ from parties.measurement import (
     MeasurementService,
     MeasurementServicer,
 )
+from parties.measurement_charging import Asked
 from parties.sessions import Member, Run, Session, Sessions, state_to_pb
 from parties.settings import IdentitySettings, PartySettings
 from parties.signing import SigningKey
@@ -81,6 +83,12 @@ class PartyNode:
             if settings.role == "active"
             else None
         )
+        self.label_regression = (
+            LabelRegressionRole(settings, base_dir, self.identity, self.store, self.limits)
+            if settings.role == "active"
+            else None
+        )
+        self.dp_logistic = DPLogisticRole(settings, base_dir, self.store) if settings.role == "active" else None
         self.key_node = KeyNode(settings, base_dir) if settings.role == "key-node" else None
         self._closing = contextlib.ExitStack()
         self.vertical = self._open_vertical() if settings.role in ("active", "passive") else None
@@ -117,19 +125,19 @@ class PartyNode:
             return None
         return ApprovedJob(session.me.dataset, session.job.required_privacy.epsilon, session.job.required_privacy.delta)
 
-    def _on_answered(self, consumer: str, request: AggregateOpen) -> None:
+    def _on_answered(self, consumer: str, request: Asked) -> None:
         with contextlib.suppress(SessionUnknown):
             session = self.sessions.get(request.session)
             if consumer in session.members:
                 session.aggregate_answered.set()
 
-    async def _run_walr_measurement(self, session: Session) -> dict[str, ParameterValue]:
-        """The work is done in Aggregate calls; the session lasts until its own has been answered."""
+    async def _run_measurement(self, session: Session) -> dict[str, ParameterValue]:
+        """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
         assert self.measurement is not None  # noqa: S101 - for the type checker
         active = session.with_role("active")
         session.report("answer", waiting_for=active.name)
         await session.channel.wait_for(
-            session.aggregate_answered.wait(), active.name, "AggregateOpen", session.job.timeouts.session_s
+            session.aggregate_answered.wait(), active.name, "the request", session.job.timeouts.session_s
         )
         dataset = self.measurement.datasets[session.me.dataset]
         budget = self.measurement.describe_budget(dataset.population)
@@ -147,16 +155,22 @@ class PartyNode:
         assert self.active is not None  # noqa: S101 - for the type checker
         return {**await self.active.run_walr(session), "peak_memory_mib": peak_memory_mib()}
 
+    async def _run_label_regression(self, session: Session) -> dict[str, ParameterValue]:
+        assert self.label_regression is not None  # noqa: S101 - for the type checker
+        return {**await self.label_regression.run(session), "peak_memory_mib": peak_memory_mib()}
+
     # --- the process
 
     def _runs(self) -> dict[str, Run]:
         by_role: dict[str, dict[str, Run]] = {
-            "active": {"walr": self._run_walr_active},
-            "measurement": {"walr": self._run_walr_measurement},
+            "active": {"walr": self._run_walr_active, "label-dp": self._run_label_regression},
+            "measurement": {"walr": self._run_measurement, "label-dp": self._run_measurement},
         }
         runs = by_role.get(self.settings.role, {})
         if self.vertical is not None:
             runs["taylor"] = self._recorded(self.vertical.run_taylor)
+        if self.dp_logistic is not None:
+            runs["dp-lr"] = _measured(self.dp_logistic.run)
         if self.prediction is not None:
             runs["predict"] = self._recorded(self.prediction.run)
         if self.key_node is not None:
@@ -181,6 +195,10 @@ class PartyNode:
     def _check_role(self, job: JobParameters, me: Member) -> None:
         if job.protocol == "walr" and self.active is not None:
             self.active.check(job, me)
+        if job.protocol == "label-dp" and self.label_regression is not None:
+            self.label_regression.check(job, me)
+        if job.protocol == "dp-lr" and self.dp_logistic is not None:
+            self.dp_logistic.check(job, me)
         if job.protocol == "taylor" and self.vertical is not None:
             self.vertical.check(job, me)
         if job.protocol == "predict" and self.prediction is not None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from algorithms.errors import ConfigError
+from algorithms.privacy.label_mechanisms import NAMES, LabelGrid
 from parties.sinks import IfExists
 from parties.sources import DatasetSettings
 
@@ -48,6 +49,15 @@ class PolicySettings(Settings):
     least_rows: int = Field(100, ge=1)
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     approve: Literal["auto", "ask"] = "auto"
+    mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
+
+    @field_validator("mechanisms")
+    @classmethod
+    def _mechanisms_exist(cls, mechanisms: list[str] | None) -> list[str] | None:
+        unknown = sorted(set(mechanisms or ()) - set(NAMES))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(NAMES)}")
+        return mechanisms
 
 
 SCHEDULER = re.compile(r"(?P<scheme>tls|tcp)://(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
@@ -124,9 +134,20 @@ class PartyDatasetSettings(DatasetSettings):
     unknown_rows: Literal["refuse", "zero"] = "refuse"
     max_rows_per_person: int = Field(1, ge=1, le=2**16)
     consumers: list[str] = []
+    label_range: tuple[float, float] | None = None  # public; labels outside are clipped
+
+    @field_validator("label_range")
+    @classmethod
+    def _is_a_range(cls, label_range: tuple[float, float] | None) -> tuple[float, float] | None:
+        if label_range is not None:
+            try:
+                LabelGrid(*label_range)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return label_range
 
 
-SERVER_OPTIONS = {"population", "unknown_rows", "max_rows_per_person", "consumers", "row_is"}
+SERVER_OPTIONS = {"population", "unknown_rows", "max_rows_per_person", "consumers", "row_is", "label_range"}
 CONSUMER_OPTIONS = {"features", "missing"}
 
 
@@ -172,8 +193,13 @@ class PartySettings(Settings):
         is_server = self.role == "measurement"
         if self.role != "active" and "scores" in self.model_fields_set:
             raise ValueError("scores: the active party alone gets any, remove it")
-        if not is_server and "least_rows" in self.policy.model_fields_set:
-            raise ValueError("policy.least_rows is an option of a measurement server")
+        trains_alone = self.role == "active" and "dp-lr" in self.policy.protocols
+        if not (is_server or trains_alone) and "least_rows" in self.policy.model_fields_set:
+            raise ValueError("without the protocol dp-lr, policy.least_rows is an option of a measurement server")
+        if "mechanisms" in self.policy.model_fields_set and not (
+            is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
+        ):
+            raise ValueError('policy.mechanisms is for a measurement server\'s datasets of label_kind = "number"')
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
             raise ValueError("populations: no dataset names one, so their budgets do nothing")
         for name, dataset in self.datasets.items():
@@ -211,8 +237,7 @@ class PartySettings(Settings):
     def _check_label_dataset(self, name: str, dataset: PartyDatasetSettings) -> None:
         if dataset.label is None:
             raise ValueError(f"datasets.{name}.label: a measurement server's dataset needs a label column")
-        if dataset.label_kind != "binary":
-            raise ValueError(f"datasets.{name}.label_kind: an aggregate needs binary labels")
+        self._check_label_kind(name, dataset)
         self._check_population(name, dataset)
         if dataset.person and dataset.unknown_rows == "zero":
             raise ValueError(
@@ -223,6 +248,21 @@ class PartySettings(Settings):
         if strangers or not dataset.consumers:
             raise ValueError(
                 f"datasets.{name}.consumers: {', '.join(strangers) or 'nobody'} is not an active party of [peers]"
+            )
+
+    def _check_label_kind(self, name: str, dataset: PartyDatasetSettings) -> None:
+        is_number = dataset.label_kind == "number"
+        if is_number and dataset.label_range is None:
+            raise ValueError(
+                f"datasets.{name}.label_range is missing: labels that are numbers are released with noise as wide as "
+                "their public range, such as [0.0, 100.0]; an aggregate needs binary labels"
+            )
+        if not is_number and dataset.label_range is not None:
+            raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
+        if is_number and dataset.unknown_rows == "zero":
+            raise ValueError(
+                f'datasets.{name}.unknown_rows = "zero" cannot go with label_kind = "number": a label is randomised '
+                "once and remembered, which an id that the table does not have cannot be"
             )
 
     def _check_population(self, name: str, dataset: PartyDatasetSettings) -> None:

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from algorithms.errors import ConfigError, LedgerUnavailable
@@ -33,6 +33,9 @@ CREATE INDEX IF NOT EXISTS answers_session ON answers (requester, session);
 CREATE TABLE IF NOT EXISTS kept_rows (
     requester TEXT, request_id TEXT, piece INTEGER, bits BLOB NOT NULL,
     PRIMARY KEY (requester, request_id, piece));
+CREATE TABLE IF NOT EXISTS label_releases (
+    digest TEXT PRIMARY KEY, position INTEGER NOT NULL REFERENCES ledger, mechanism TEXT NOT NULL,
+    release TEXT NOT NULL, directory TEXT NOT NULL, labels_sha256 TEXT NOT NULL, answer BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -57,6 +60,17 @@ class StoredAnswer:
     answer: bytes
     position: int  # of its charge
     session: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoredLabels:
+    digest: str  # of all that the release stands for
+    position: int  # of its charge
+    mechanism: str
+    release: str
+    directory: str  # where the noisy labels are; empty: no mechanism could be made
+    labels_sha256: str
+    answer: bytes
 
 
 class Store:
@@ -209,6 +223,19 @@ class Transaction:
             (requester, request_id, piece),
         )
         return rows[0][0] if rows else b""  # type: ignore[return-value]
+
+    # --- label releases
+
+    def add_label_release(self, stored: StoredLabels) -> None:
+        self._all("INSERT INTO label_releases VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(stored))
+
+    def label_release(self, digest: str) -> StoredLabels | None:
+        rows = self._all("SELECT * FROM label_releases WHERE digest = ?", (digest,))
+        return StoredLabels(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+    def label_releases(self) -> list[StoredLabels]:
+        rows = self._all("SELECT * FROM label_releases ORDER BY position")
+        return [StoredLabels(*row) for row in rows]  # type: ignore[arg-type]
 
     # --- receipts
 

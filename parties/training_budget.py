@@ -1,6 +1,7 @@
-"""What a training under label DP costs: one Gaussian release, charged to the active party's ledger before it begins.
+"""What a training on the active party's own data costs, and how it is charged to that party's ledger.
 
-However many epochs run, the label's part of every gradient is noised once for each batch, and a row is in one batch.
+Under label DP a vertical training is one Gaussian release, charged before it begins: however many epochs run, the
+label's part of every gradient is noised once for each batch, and a row is in one batch.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from algorithms.messages import canonical_bytes
 from algorithms.privacy import ledger as book
 from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.gaussian import noise_multiplier
-from algorithms.privacy.ledger import Budget
+from algorithms.privacy.ledger import Budget, LedgerEntry
 from parties.jobs import PrivacySettings
 from parties.measurement import UNITS
 from parties.sessions import Session
 from parties.settings import PartyDatasetSettings, PartySettings
-from parties.store import Store
+from parties.store import Store, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     """Raises ConfigError: the dataset has none, and so no budget."""
     if dataset.population is None:
         raise ConfigError(
-            f"datasets.{name}.population is missing: a training under label DP is charged to a budget",
+            f"datasets.{name}.population is missing: a training under differential privacy is charged to a budget",
             hint="name one of [populations], with its epsilon and delta",
         )
     return dataset.population
@@ -63,31 +64,23 @@ def charge(session: Session, settings: PartySettings, store: Store, dataset_vers
     population = population_of(dataset, session.me.dataset)
     limits = settings.populations[population]
     event = event_of(privacy)
-    unit = UNITS["row"][0] + (f", {dataset.row_is}" if dataset.row_is else "")
+    unit = unit_of(dataset, UNITS["row"][0])
     request_id = session.job.taylor.resume or session.id  # its checkpoints say that it is the same job
-    content = hashlib.sha256(canonical_bytes(session.parameters)).hexdigest()
     with store.transaction() as transaction:
         entries = list(transaction.ledger(population))
         if not any(entry.request_id == request_id for entry in entries):
-            events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
-            book.check_budget(events, event, Budget(limits.epsilon, limits.delta), population)
-            entry = book.append(
-                transaction.last_entry(),
+            entry = add_entry(
+                transaction,
+                session,
+                Budget(limits.epsilon, limits.delta),
                 population=population,
-                dataset=session.me.dataset,
                 dataset_version=dataset_version,
-                requester=session.proposed_by,
                 request_id=request_id,
-                content_sha256=content,
-                kind="release",
                 event=event,
                 epsilon=privacy.epsilon,
-                delta=privacy.delta,
                 unit=unit,
                 answer_sha256="",  # the answer is the training: noisy gradients at every party
-                time=datetime.now(UTC).isoformat(timespec="seconds"),
             )
-            transaction.add_entry(entry)
             entries.append(entry)
     return Charge(
         population=population,
@@ -100,3 +93,47 @@ def charge(session: Session, settings: PartySettings, store: Store, dataset_vers
         budget_epsilon=limits.epsilon,
         budget_delta=limits.delta,
     )
+
+
+def unit_of(dataset: PartyDatasetSettings, what: str) -> str:
+    return what + (f", {dataset.row_is}" if dataset.row_is else "")
+
+
+def add_entry(
+    transaction: Transaction,
+    session: Session,
+    budget: Budget,
+    *,
+    population: str,
+    dataset_version: str,
+    request_id: str,
+    event: ReleaseEvent,
+    epsilon: float,
+    unit: str,
+    answer_sha256: str,
+) -> LedgerEntry:
+    """Charges the session's job, in a transaction that may keep its answer too.
+
+    Raises:
+        BudgetExhausted: it does not fit.
+    """
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in transaction.ledger(population)]
+    book.check_budget(events, event, budget, population)
+    entry = book.append(
+        transaction.last_entry(),
+        population=population,
+        dataset=session.me.dataset,
+        dataset_version=dataset_version,
+        requester=session.proposed_by,
+        request_id=request_id,
+        content_sha256=hashlib.sha256(canonical_bytes(session.parameters)).hexdigest(),
+        kind="release",
+        event=event,
+        epsilon=epsilon,
+        delta=session.job.required_privacy.delta,
+        unit=unit,
+        answer_sha256=answer_sha256,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    transaction.add_entry(entry)
+    return entry

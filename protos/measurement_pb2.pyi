@@ -13,7 +13,7 @@ class DescribeDatasetRequest(_message.Message):
     def __init__(self, dataset: _Optional[str] = ...) -> None: ...
 
 class DatasetDescription(_message.Message):
-    __slots__ = ("dataset", "version", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms")
+    __slots__ = ("dataset", "version", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,9 @@ class DatasetDescription(_message.Message):
     MOST_EPSILON_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
     MECHANISMS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL_LO_FIELD_NUMBER: _ClassVar[int]
+    LABEL_HI_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: str
     population: str
@@ -34,7 +37,10 @@ class DatasetDescription(_message.Message):
     most_epsilon: float
     receipt_key: bytes
     mechanisms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ...) -> None: ...
+    label_kind: str
+    label_lo: float
+    label_hi: float
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ...) -> None: ...
 
 class BudgetRequest(_message.Message):
     __slots__ = ("dataset",)
@@ -155,6 +161,144 @@ class NoisySum(_message.Message):
     rows_scaled: int
     receipt: SignedReceipt
     def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ...) -> None: ...
+
+class ReleaseLabelsRequest(_message.Message):
+    __slots__ = ("open", "ids", "end")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    open: LabelsOpen
+    ids: LabelIds
+    end: LabelIdsEnd
+    def __init__(self, open: _Optional[_Union[LabelsOpen, _Mapping]] = ..., ids: _Optional[_Union[LabelIds, _Mapping]] = ..., end: _Optional[_Union[LabelIdsEnd, _Mapping]] = ...) -> None: ...
+
+class LabelsOpen(_message.Message):
+    __slots__ = ("protocol_version", "request_id", "dataset", "dataset_version", "n_rows", "max_rows_per_person", "release", "mechanism", "content_sha256", "receipt", "session")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_SHA256_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: str
+    request_id: str
+    dataset: str
+    dataset_version: str
+    n_rows: int
+    max_rows_per_person: int
+    release: str
+    mechanism: LabelMechanismSettings
+    content_sha256: bytes
+    receipt: SignedReceipt
+    session: str
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., dataset_version: _Optional[str] = ..., n_rows: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., release: _Optional[str] = ..., mechanism: _Optional[_Union[LabelMechanismSettings, _Mapping]] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
+
+class LabelMechanismSettings(_message.Message):
+    __slots__ = ("name", "lo", "hi", "cells", "epsilon", "delta", "prior", "epsilon_prior", "prior_mechanism", "cell_width", "half_width", "half_width_auto", "optimal_for", "rounding", "output_cells", "output_reach")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LO_FIELD_NUMBER: _ClassVar[int]
+    HI_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_PRIOR_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    CELL_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_AUTO_FIELD_NUMBER: _ClassVar[int]
+    OPTIMAL_FOR_FIELD_NUMBER: _ClassVar[int]
+    ROUNDING_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_CELLS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_REACH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    lo: float
+    hi: float
+    cells: int
+    epsilon: float
+    delta: float
+    prior: LabelPrior
+    epsilon_prior: float
+    prior_mechanism: str
+    cell_width: float
+    half_width: float
+    half_width_auto: bool
+    optimal_for: str
+    rounding: float
+    output_cells: int
+    output_reach: float
+    def __init__(self, name: _Optional[str] = ..., lo: _Optional[float] = ..., hi: _Optional[float] = ..., cells: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., prior: _Optional[_Union[LabelPrior, _Mapping]] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., cell_width: _Optional[float] = ..., half_width: _Optional[float] = ..., half_width_auto: _Optional[bool] = ..., optimal_for: _Optional[str] = ..., rounding: _Optional[float] = ..., output_cells: _Optional[int] = ..., output_reach: _Optional[float] = ...) -> None: ...
+
+class LabelPrior(_message.Message):
+    __slots__ = ("edges", "masses")
+    EDGES_FIELD_NUMBER: _ClassVar[int]
+    MASSES_FIELD_NUMBER: _ClassVar[int]
+    edges: _containers.RepeatedScalarFieldContainer[float]
+    masses: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, edges: _Optional[_Iterable[float]] = ..., masses: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class LabelIds(_message.Message):
+    __slots__ = ("ids",)
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LabelIdsEnd(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReleaseLabelsResponse(_message.Message):
+    __slots__ = ("opened", "release", "labels")
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    opened: LabelsOpened
+    release: FittedRelease
+    labels: NoisyLabels
+    def __init__(self, opened: _Optional[_Union[LabelsOpened, _Mapping]] = ..., release: _Optional[_Union[FittedRelease, _Mapping]] = ..., labels: _Optional[_Union[NoisyLabels, _Mapping]] = ...) -> None: ...
+
+class LabelsOpened(_message.Message):
+    __slots__ = ("made_before",)
+    MADE_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    made_before: bool
+    def __init__(self, made_before: _Optional[bool] = ...) -> None: ...
+
+class FittedRelease(_message.Message):
+    __slots__ = ("parameters", "epsilon", "delta", "epsilon_prior", "prior_mechanism", "share_outside", "event", "unit", "neighbours", "receipt")
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_PRIOR_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    SHARE_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    parameters: str
+    epsilon: float
+    delta: float
+    epsilon_prior: float
+    prior_mechanism: str
+    share_outside: float
+    event: str
+    unit: str
+    neighbours: str
+    receipt: SignedReceipt
+    def __init__(self, parameters: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., share_outside: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ...) -> None: ...
+
+class NoisyLabels(_message.Message):
+    __slots__ = ("steps", "withheld")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedScalarFieldContainer[int]
+    withheld: bytes
+    def __init__(self, steps: _Optional[_Iterable[int]] = ..., withheld: _Optional[bytes] = ...) -> None: ...
 
 class SignedReceipt(_message.Message):
     __slots__ = ("statement", "signature")

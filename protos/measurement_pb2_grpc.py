@@ -46,6 +46,11 @@ class MeasurementStub:
                 request_serializer=protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
                 response_deserializer=protos_dot_measurement__pb2.AggregateResponse.FromString,
                 _registered_method=True)
+        self.ReleaseLabels = channel.stream_stream(
+                '/blindfit.v1.Measurement/ReleaseLabels',
+                request_serializer=protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
+                response_deserializer=protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
+                _registered_method=True)
         self.Budget = channel.unary_unary(
                 '/blindfit.v1.Measurement/Budget',
                 request_serializer=protos_dot_measurement__pb2.BudgetRequest.SerializeToString,
@@ -74,6 +79,15 @@ class MeasurementServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReleaseLabels(self, request_iterator, context):
+        """Numeric labels row by row, each randomised by itself, once and for ever.
+        client: open; then, once the server has opened: ids ..., end
+        server: opened; the fitted mechanism; then labels ..., one for each id, in the order sent
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Budget(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -92,6 +106,11 @@ def add_MeasurementServicer_to_server(servicer, server):
                     servicer.Aggregate,
                     request_deserializer=protos_dot_measurement__pb2.AggregateRequest.FromString,
                     response_serializer=protos_dot_measurement__pb2.AggregateResponse.SerializeToString,
+            ),
+            'ReleaseLabels': grpc.stream_stream_rpc_method_handler(
+                    servicer.ReleaseLabels,
+                    request_deserializer=protos_dot_measurement__pb2.ReleaseLabelsRequest.FromString,
+                    response_serializer=protos_dot_measurement__pb2.ReleaseLabelsResponse.SerializeToString,
             ),
             'Budget': grpc.unary_unary_rpc_method_handler(
                     servicer.Budget,
@@ -155,6 +174,33 @@ class Measurement:
             '/blindfit.v1.Measurement/Aggregate',
             protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
             protos_dot_measurement__pb2.AggregateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseLabels(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/blindfit.v1.Measurement/ReleaseLabels',
+            protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
+            protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from algorithms import fixed_point
+from algorithms.estimators.initial_model import binary_labels, initial_model, names_of
+from algorithms.estimators.remembered import remembered
 from algorithms.fixed_point import quantise_rows
 from algorithms.privacy import gaussian
 from algorithms.privacy.gaussian import GaussianMechanism
@@ -27,8 +29,10 @@ from algorithms.statistics.walr_model import WALRModel
 class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with (epsilon, delta) label differential privacy, from one noisy weighted aggregate.
 
-    The unit is the label of one row; features and their number are public. Every call of `fit` draws fresh noise from
-    the operating system's generator and is a release of its own: two fits on the same labels spend twice.
+    The unit is the label of one row; features and their number are public. The noise comes from the operating system's
+    generator and cannot be seeded. A release is drawn once: `fit` on the same rows and labels with the same grid, bound
+    and budget uses it again, in this process, and spends nothing more; another `release` is another draw, and spends
+    again.
 
     Args:
         epsilon, delta: of the release.
@@ -39,8 +43,11 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         intercept: whether a constant feature is appended.
         mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it, or take it
             "as-released".
+        init: a model of public rows towards which l2 shrinks in place of zero: a `Pretrained` or a fitted linear
+            classifier. The fit runs to its optimum, so as a mere start it would change nothing; l2 = 0 is refused.
         solver, tolerance, max_iterations: see `algorithms.statistics.solvers`.
         seed: of public randomness alone (batches); never of the noise.
+        release: the draw's name, a text or a number.
 
     Attributes:
         model_: standardises, clips and scores.
@@ -61,21 +68,24 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
         mu: MuTreatment = "clip",
+        init: Any = None,
         solver: str = "auto",
         tolerance: float | None = None,
         max_iterations: int | None = None,
         seed: int = 0,
+        release: str | int = "first",
     ) -> None:
         self.epsilon, self.delta, self.mechanism = epsilon, delta, mechanism
         self.norm_bound, self.frac_bits, self.l2, self.intercept = norm_bound, frac_bits, l2, intercept
-        self.mu, self.solver, self.tolerance, self.max_iterations = mu, solver, tolerance, max_iterations
-        self.seed = seed
+        self.mu, self.init, self.solver = mu, init, solver
+        self.tolerance, self.max_iterations, self.seed, self.release = tolerance, max_iterations, seed, release
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
         """Raises ConfigError, DataError, RangeError: what is wrong with an option, a row or a column."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        labels = self._encode(y)
-        standardiser = Standardiser.fit([X], constant_columns="drop")
+        self.classes_, labels = binary_labels(y)
+        init = initial_model(self.init, self)
+        standardiser = Standardiser.fit([X], names_of(self), constant_columns="drop")
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
         bound = walr_defaults.default_norm_bound(row_norms(columns)) if self.norm_bound == "auto" else self.norm_bound
@@ -83,7 +93,10 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = quantise_rows(columns, steps, self.frac_bits)
         multiplier = gaussian.noise_multiplier(self.mechanism, self.epsilon, self.delta)
         mechanism = GaussianMechanism(multiplier, steps**2)
-        sums = mechanism.release(values[labels].sum(axis=0, dtype=np.int64).tolist(), system_uniform)
+        exact = values[labels].sum(axis=0, dtype=np.int64).tolist()
+        sums = remembered(
+            partial(mechanism.release, exact, system_uniform), values, labels, self.frac_bits, mechanism, self.release
+        )
         scale = 2.0**-self.frac_bits / len(values)
         self.noise_std_ = float(mechanism.sigma_squared) ** 0.5 * scale
         self.norm_bound_ = steps * 2.0**-self.frac_bits
@@ -96,6 +109,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             settings=self._solver_settings(),
             l2=self.l2,
             treatment=self.mu,
+            init=None if init is None else init.weights_for(standardiser, intercept=self.intercept),
             generator=public_generator(self.seed, "batches"),
         )
         self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, self.norm_bound_)
@@ -116,18 +130,6 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return chosen
-
-    def _encode(self, y: Any) -> NDArray[np.bool_]:
-        check_classification_targets(y)
-        if type_of_target(y, input_name="y", raise_unknown=True) != "binary":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y, input_name='y')}."
-            )
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        return np.asarray(y == self.classes_[1])
 
     def _solver_settings(self) -> SolverSettings:
         return SolverSettings(

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from algorithms.errors import DataError, UnsupportedEvent
 
-Mechanism = Literal["gaussian", "laplace"]
+Mechanism = Literal["gaussian", "laplace", "pure", "sampled-gaussian"]
 
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e12
 """Past these a release has no privacy or no content, and the accountant's arithmetic no meaning."""
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """Gaussian releases, each of a sum over a fresh Poisson sample of the rows.
+
+    Args:
+        batch_fraction: the probability of each row.
+        sensitivity: of the sum, over one row's largest norm: 2 where a neighbour replaces a row, else 1.
+    """
+
+    batch_fraction: float
+    n_releases: int
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        if not (0 < self.batch_fraction < 1 and self.n_releases >= 1 and self.sensitivity in (1, 2)):
+            raise UnsupportedEvent("a sampled release needs a fraction between 0 and 1, and a sensitivity of 1 or 2")
+
+    def canonical(self) -> str:
+        return f"{float(self.batch_fraction).hex()}*{self.n_releases}*{self.sensitivity}"
+
+    @classmethod
+    def from_canonical(cls, text: str) -> Sampling:
+        fraction, n_releases, sensitivity = text.split("*")
+        return cls(float.fromhex(fraction), int(n_releases), int(sensitivity))
+
+
+@dataclass(frozen=True)
 class ReleaseEvent:
-    """One release of a vector with independent noise on each coordinate.
+    """One release: of a vector with independent noise on each coordinate, or by any mechanism that is epsilon-DP.
 
     Args:
         mechanism: the law of the noise.
         noise_multiplier: the noise's scale over the sensitivity: for `gaussian` the standard deviation over
-            the L2 sensitivity, for `laplace` the scale b over the L1 sensitivity.
+            the L2 sensitivity, for `laplace` the scale b over the L1 sensitivity, and for `pure`, of whose law
+            no more is known, that of the Laplace release with the same epsilon: 1/epsilon.
+            For `sampled-gaussian`, many releases in one, that of each of them.
         neighbours: what may differ between two neighbouring data sets, such as "one label changes, N public".
             Only releases under the same words compose.
+        sampling: of `sampled-gaussian`, and of no other.
 
     Raises:
         UnsupportedEvent: the accountant has no bound for such a release.
@@ -31,6 +61,7 @@ class ReleaseEvent:
     mechanism: Mechanism
     noise_multiplier: float
     neighbours: str
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism not in get_args(Mechanism):
@@ -42,11 +73,34 @@ class ReleaseEvent:
             )
         if not self.neighbours:
             raise UnsupportedEvent("a release must say which data sets are neighbours")
+        if (self.sampling is not None) != (self.mechanism == "sampled-gaussian"):
+            raise UnsupportedEvent("a release is sampled, and says how, or neither")
+
+    @classmethod
+    def pure(cls, epsilon: float, neighbours: str) -> ReleaseEvent:
+        """A release that is epsilon-DP; its `epsilon` is this one or, by a rounding, the next above."""
+        if not 1 / MOST_MULTIPLIER <= epsilon <= 1 / LEAST_MULTIPLIER:
+            raise UnsupportedEvent(f"a release of epsilon {epsilon!r} cannot be composed")
+        multiplier = 1 / epsilon
+        while 1 / multiplier < epsilon:
+            multiplier = math.nextafter(multiplier, 0.0)
+        return cls("pure", multiplier, neighbours)
+
+    @property
+    def epsilon(self) -> float:
+        """Of a `laplace` or `pure` release, which has one at delta 0."""
+        return 1 / self.noise_multiplier if self.mechanism in ("laplace", "pure") else math.inf
+
+    @property
+    def unsampled_multiplier(self) -> float:
+        """Of a Gaussian: that of the one release of all rows that tells at least as much."""
+        return self.noise_multiplier / math.sqrt(self.sampling.n_releases if self.sampling else 1)
 
     def canonical(self) -> str:
         """The one text of this event; equal events, and only those, have equal texts."""
         # The neighbours stand last because they alone may contain a slash.
-        return f"{self.mechanism}/{float(self.noise_multiplier).hex()}/{self.neighbours}"
+        sampling = f"{self.sampling.canonical()}/" if self.sampling else ""
+        return f"{self.mechanism}/{float(self.noise_multiplier).hex()}/{sampling}{self.neighbours}"
 
     @classmethod
     def from_canonical(cls, text: str) -> ReleaseEvent:
@@ -58,7 +112,11 @@ class ReleaseEvent:
         """
         try:
             mechanism, noise_multiplier, neighbours = text.split("/", 2)
-            event = cls(cast(Mechanism, mechanism), float.fromhex(noise_multiplier), neighbours)
+            sampling = None
+            if mechanism == "sampled-gaussian":
+                sampled, neighbours = neighbours.split("/", 1)
+                sampling = Sampling.from_canonical(sampled)
+            event = cls(cast(Mechanism, mechanism), float.fromhex(noise_multiplier), neighbours, sampling)
         except (ValueError, OverflowError) as error:
             raise DataError(f"not a release event: {text!r}") from error
         if event.canonical() != text:

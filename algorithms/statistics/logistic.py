@@ -1,7 +1,7 @@
 """The WALR objective: logistic regression in which the labels appear only through one aggregate.
 
-    L(w) = 1/N sum_i softplus(x_i . w) - w . mu + l2/2 |w|^2,        mu = X^T y / N, or a noisy release of it
-    gradient = X^T sigmoid(X w) / N - mu + l2 w
+    L(w) = 1/N sum_i softplus(x_i . w) - w . mu + l2/2 |w - w_0|^2,        mu = X^T y / N, or a noisy release of it
+    gradient = X^T sigmoid(X w) / N - mu + l2 (w - w_0)
     Hessian  = X^T diag(p (1 - p)) X / N + l2,                       p = sigmoid(X w)
 
 Everything is summed over blocks of rows that fit in the cache, so a large integer matrix is never copied to floats as
@@ -160,12 +160,14 @@ class WalrObjective:
         mu: shape (n_features,), the weighted aggregate divided by the number of rows.
         l2: at least 0, in units of x squared.
         unpenalised: the column that l2 leaves alone (the constant feature), or None.
+        anchor: w_0, the weights towards which l2 shrinks; None is zero.
     """
 
     rows: Rows
     mu: Floats
     l2: float
     unpenalised: int | None
+    anchor: Floats | None = None
 
     def __post_init__(self) -> None:
         n_features = self.rows.n_features
@@ -177,6 +179,8 @@ class WalrObjective:
             raise ConfigError(f"l2 must be a finite number of at least 0, not {self.l2}")
         if self.unpenalised is not None and not -n_features <= self.unpenalised < n_features:
             raise ConfigError(f"unpenalised: there is no column {self.unpenalised} among {n_features}")
+        if self.anchor is not None and (self.anchor.shape != (n_features,) or not np.isfinite(self.anchor).all()):
+            raise ConfigError(f"anchor must hold {n_features} finite weights")
 
     @property
     def penalty(self) -> Floats:
@@ -186,6 +190,9 @@ class WalrObjective:
             penalty[self.unpenalised] = 0.0
         return penalty
 
+    def from_anchor(self, weights: Floats) -> Floats:
+        return weights if self.anchor is None else weights - self.anchor
+
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         loss, gradient = 0.0, np.zeros_like(weights)
         # Scores that overflow give a value that is not finite; the solver says so in one place.
@@ -194,8 +201,9 @@ class WalrObjective:
                 block_scores = block @ weights
                 loss += float(softplus(block_scores).sum())
                 gradient += sigmoid(block_scores) @ block
-            penalty_gradient = self.penalty * weights
-            value = loss / self.rows.n_rows - weights @ self.mu + weights @ penalty_gradient / 2
+            shift = self.from_anchor(weights)
+            penalty_gradient = self.penalty * shift
+            value = loss / self.rows.n_rows - weights @ self.mu + shift @ penalty_gradient / 2
             return float(value), gradient / self.rows.n_rows - self.mu + penalty_gradient
 
     def hessian(self, weights: Floats) -> NDArray[np.float64]:
@@ -216,4 +224,5 @@ class WalrObjective:
         stride = -(-self.rows.n_rows // most_rows)
         if stride == 1:
             return self
-        return WalrObjective(RealRows(self.rows.take(slice(None, None, stride))), self.mu, self.l2, self.unpenalised)
+        sample = RealRows(self.rows.take(slice(None, None, stride)))
+        return WalrObjective(sample, self.mu, self.l2, self.unpenalised, self.anchor)

@@ -135,6 +135,7 @@ def fit(
     settings: SolverSettings,
     *,
     start: ArrayLike | None = None,
+    anchor: ArrayLike | None = None,
     generator: np.random.Generator | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
@@ -143,7 +144,8 @@ def fit(
     Args:
         rows: shape (n_rows, n_features), the very rows of the aggregate.
         mu: shape (n_features,), the aggregate over the number of rows.
-        start: first weights, zero by default.
+        start: first weights; the anchor by default.
+        anchor: the weights towards which l2 shrinks, zero by default. Without l2 it would do nothing.
         generator: public randomness; hybrid-minibatch needs it for its batches.
         on_progress: called with the iteration and the norm of its gradient.
 
@@ -151,17 +153,29 @@ def fit(
         `converged` is false when the tolerance was not reached; `reason` then says why.
 
     Raises:
+        ConfigError: an anchor without l2, or weights of the wrong number.
         RangeError: the objective has no minimum along the unpenalised column, or the weights overflowed.
     """
-    objective = WalrObjective(as_rows(rows), np.asarray(mu, dtype=np.float64), settings.l2, settings.unpenalised)
+    objective = _objective(as_rows(rows), mu, settings, anchor)
     _check_unpenalised(objective)
     solver = settings.solver
     if solver == "auto":
         solver = "newton" if objective.rows.n_features <= NEWTON_MAX_FEATURES else "lbfgs"
-    first = np.zeros(objective.rows.n_features) if start is None else np.array(start, dtype=np.float64)
+    given = start if start is not None else objective.anchor
+    first = np.zeros(objective.rows.n_features) if given is None else np.array(given, dtype=np.float64)
     if first.shape != objective.mu.shape or not np.isfinite(first).all():
         raise ConfigError(f"start must hold {objective.rows.n_features} finite weights")
     return _SOLVERS[solver](_Run(objective, settings, first, generator, on_progress or _silent))
+
+
+def _objective(rows: Rows, mu: ArrayLike, settings: SolverSettings, anchor: ArrayLike | None) -> WalrObjective:
+    if anchor is not None and settings.l2 == 0:
+        raise ConfigError(
+            "a pre-trained model does nothing with l2 = 0: the fit has one optimum, wherever it starts",
+            hint='take an l2 above 0 (or "auto"), which shrinks towards the pre-trained weights',
+        )
+    towards = None if anchor is None else np.array(anchor, dtype=np.float64)
+    return WalrObjective(rows, np.asarray(mu, dtype=np.float64), settings.l2, settings.unpenalised, towards)
 
 
 def hybrid_gradient(
@@ -425,7 +439,7 @@ def _hybrid_minibatch(run: _Run) -> FitResult:
         run.rows_read += batch_rows
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = hybrid_gradient(batch, objective.mu, weights, centre=centre, mean_row=mean_row)
-            gradient += penalty * weights
+            gradient += penalty * objective.from_anchor(weights)
             weights = weights - rate / (1 + decay * (step - 1)) * gradient
             mean = mean + (MEAN_POWER + 1) / (MEAN_POWER + step) * (weights - mean)
         if step % pass_steps == 0:
@@ -458,7 +472,8 @@ def _draw_batch(generator: np.random.Generator, n_rows: int, batch_rows: int) ->
 def _hybrid_value(objective: WalrObjective, batch: Floats, weights: Floats) -> float:
     """The objective with its first term over the batch."""
     with np.errstate(over="ignore", invalid="ignore"):
-        value = softplus(batch @ weights).mean() - weights @ objective.mu + objective.penalty @ weights**2 / 2
+        penalty = objective.penalty @ objective.from_anchor(weights) ** 2 / 2
+        value = softplus(batch @ weights).mean() - weights @ objective.mu + penalty
     return float(value)
 
 

@@ -34,6 +34,7 @@ def fit_released(
     settings: SolverSettings,
     l2: float | Literal["auto"] = "auto",
     treatment: MuTreatment = "clip",
+    init: Floats | None = None,
     generator: np.random.Generator | None = None,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> WalrFit:
@@ -43,7 +44,9 @@ def fit_released(
         mu: the noisy sum over the number of rows that counted.
         noise_std: of each coordinate of mu.
         settings: of the solver; its l2 is replaced.
-        treatment: of a mu that noise may have carried out of the feasible set, see MATH section 1.
+        treatment: of a mu that noise may have carried out of the feasible set, see `walr_defaults`.
+        init: pre-trained weights of these rows, the intercept last where there is one: l2 shrinks towards them, and
+            leaves an unpenalised intercept to the data.
     """
     exact = rows.n_rows * rows.n_features <= EXACT_FEASIBILITY_CELLS
     feasibility = walr_defaults.feasibility(rows, mu, max_iterations=100 if exact else 0)
@@ -53,5 +56,5 @@ def fit_released(
         mu = walr_defaults.project_mu(rows, mu)
     if l2 == "auto":
         l2 = walr_defaults.default_l2(noise_std, norm_bound, rows.n_features, epsilon)
-    result = solvers.fit(rows, mu, replace(settings, l2=l2), generator=generator, on_progress=on_progress)
+    result = solvers.fit(rows, mu, replace(settings, l2=l2), anchor=init, generator=generator, on_progress=on_progress)
     return WalrFit(result, l2, feasibility)

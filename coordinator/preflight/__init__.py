@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from coordinator.job import Job
-from coordinator.preflight import predict, vertical, walr
+from coordinator.preflight import dp_lr, label_dp, predict, vertical, walr
 from coordinator.preflight.findings import Finding, caught, show
 from coordinator.preflight.parties import PartyHere, ask_parties, check_policy
 
@@ -34,7 +34,13 @@ class Kind(Protocol):
         ...
 
 
-KINDS: dict[str, Kind] = {"walr": walr, "taylor": vertical, "predict": predict}
+KINDS: dict[str, Kind] = {
+    "walr": walr,
+    "label-dp": label_dp,
+    "dp-lr": dp_lr,
+    "taylor": vertical,
+    "predict": predict,
+}
 
 
 def check(job: Job, base_dir: Path) -> list[Finding]:

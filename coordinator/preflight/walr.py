@@ -11,7 +11,7 @@ from algorithms.statistics import walr_defaults
 from coordinator.job import Job
 from coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from coordinator.preflight.parties import PartyHere, check_budget
-from parties.active import prepare_rows
+from parties.active import prepare_rows, read_pretrained
 from parties.measurement import UNITS
 
 BYTES_PER_ID = 12
@@ -52,6 +52,8 @@ def _multiplier(job: Job) -> float:
 
 
 def _check_features(job: Job, party: PartyHere) -> Iterator[Finding]:
+    if read_pretrained(job.parameters(), party.base_dir, party.source()) is not None:
+        yield Finding("ok", party.name, f"l2 shrinks towards the pre-trained weights of {job.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters(), lambda *_: None)
     n, k = prepared.train.weights.shape
     bound = prepared.norm_bound * 2.0**-job.walr.frac_bits

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from algorithms.errors import DataError
-from coordinator.report import vertical, walr
+from coordinator.report import dp_lr, label_regression, vertical, walr
 from coordinator.report.sections import Section
 
 Report = Mapping[str, Any]
@@ -44,7 +44,7 @@ class Kind(Protocol):
         ...
 
 
-KINDS: Mapping[str, Kind] = {"walr": walr, "taylor": vertical}
+KINDS: Mapping[str, Kind] = {"walr": walr, "label-dp": label_regression, "dp-lr": dp_lr, "taylor": vertical}
 
 
 def kind_of(protocol: str) -> Kind:

@@ -9,14 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import blindfit
-from blindfit import BlindfitError, WALRClassifier
-
-# These compare the predictions of two fits, and two fits draw different noise.
-TWO_FITS = {"check_classifier_data_not_an_array", "check_supervised_y_2d", "check_fit_idempotent"}
-CHECKS = [check for _, check in estimator_checks_generator(WALRClassifier()) if check.func.__name__ not in TWO_FITS]
+from blindfit import BlindfitError, WALRClassifier, pretrain
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.func.__name__)
+@pytest.mark.parametrize(
+    "check", [check for _, check in estimator_checks_generator(WALRClassifier())], ids=lambda check: check.func.__name__
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_check(check):
     check(WALRClassifier())
@@ -33,10 +31,19 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
     assert WALRClassifier(epsilon=1.0).fit(x, y).score(x, y) > plain - 0.02
 
 
-def test_two_fits_draw_different_noise_whatever_the_seed(data):
+def test_another_release_draws_other_noise_whatever_the_seed_and_the_same_gives_it_again(data):
+    one, two, again = (WALRClassifier(seed=1, release=name).fit(*data).model_.weights for name in (1, 2, 1))
+    assert not np.isclose(one, two, rtol=1e-9, atol=0).any()
+    assert one.tobytes() == again.tobytes()
+
+
+def test_other_labels_or_another_epsilon_are_another_release(data):
     x, y = data
-    one, two = (WALRClassifier(seed=1).fit(x, y).model_.weights for _ in range(2))
-    assert not np.array_equal(one, two)
+    other = y.copy()
+    other[0] = 1 - other[0]
+    first = WALRClassifier().fit(x, y).model_.weights
+    assert not np.isclose(first, WALRClassifier().fit(x, other).model_.weights, rtol=1e-6, atol=0).any()
+    assert not np.isclose(first, WALRClassifier(epsilon=1.01).fit(x, y).model_.weights, rtol=1e-6, atol=0).any()
 
 
 def test_less_epsilon_is_more_noise(data):
@@ -76,3 +83,57 @@ def test_the_public_face_has_what_it_says():
         assert getattr(blindfit, name) is not None
     with pytest.raises(AttributeError):
         _ = blindfit.nothing_of_the_kind
+
+
+# --- a public model to shrink towards
+
+
+@pytest.fixture(scope="module")
+def pretrained(data):
+    """Of rows that stand for public ones, at another scale."""
+    x, y = data
+    return pretrain(x[:500], y[:500])
+
+
+def test_much_l2_leaves_the_public_weights(data, pretrained):
+    model = WALRClassifier(epsilon=0.01, l2=1e7, init=pretrained).fit(*data).model_
+    np.testing.assert_allclose(model.weights[:-1], pretrained.weights_for(model.standardiser)[:-1], atol=1e-4)
+
+
+def test_without_an_intercept_too(data, pretrained):
+    model = WALRClassifier(epsilon=0.01, l2=1e7, init=pretrained, intercept=False).fit(*data).model_
+    np.testing.assert_allclose(model.weights, pretrained.weights_for(model.standardiser)[:-1], atol=1e-4)
+
+
+def test_a_public_model_helps_where_noise_is_large(data, pretrained):
+    x, y = data[0][500:2500], data[1][500:2500]
+    without, with_it = (
+        np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*data) for i in range(10)])
+        for init in (None, pretrained)
+    )
+    assert with_it > without + 0.02
+
+
+def test_a_classifier_of_scikit_learns_will_do(data):
+    x, y = data
+    theirs = LogisticRegression().fit(x[:500], y[:500])
+    model = WALRClassifier(epsilon=0.01, l2=1e7, init=theirs).fit(x, y).model_
+    np.testing.assert_allclose(model.weights[:-1] / model.standardiser.std, theirs.coef_[0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"l2": 0.0}, "does nothing with l2 = 0"),
+        ({"init": "pretrained.json"}, "init must be a Pretrained"),
+        ({"init": 1}, "init must be a Pretrained"),
+    ],
+)
+def test_an_init_in_vain_is_refused(data, pretrained, options, expected):
+    with pytest.raises(BlindfitError, match=expected):
+        WALRClassifier(**{"init": pretrained} | options).fit(*data)
+
+
+def test_an_init_for_other_features_is_refused(data, pretrained):
+    with pytest.raises(BlindfitError, match="init was made for 8 features; these rows have 7"):
+        WALRClassifier(init=pretrained).fit(data[0][:, 1:], data[1])

@@ -176,13 +176,13 @@ def test_the_last_unit_has_one_winner_a_thousand_times(tmp_path: Path) -> None:
 def test_a_loser_of_the_race_was_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The race above is one: without the second check, in the transaction that charges, everybody would win."""
     house = House(tmp_path, {"visits": dataset_of(tmp_path)}, LAST_UNIT)
-    chargeable = house.service._check_chargeable
+    chargeable = house.service.check_chargeable
 
     def only_at_admission(reader: Transaction, *arguments: Any) -> None:
         if reader._all("SELECT 1 FROM ledger") == []:
             chargeable(reader, *arguments)
 
-    monkeypatch.setattr(house.service, "_check_chargeable", only_at_admission)
+    monkeypatch.setattr(house.service, "check_chargeable", only_at_admission)
     with children.ThreadPoolExecutor(8) as threads:
         start = time.time() + 0.5
         results = list(threads.map(lambda i: children.race(house, str(i), start), range(8)))

@@ -24,7 +24,7 @@ from algorithms.privacy.events import ReleaseEvent
 from algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from algorithms.protocols import walr
 from algorithms.protocols.walr import ConsumerRows
-from parties import measurement, signing
+from parties import signing
 from parties.measurement import ApprovedJob
 from parties.store import Store
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
@@ -77,7 +77,7 @@ def test_the_same_request_that_is_answered_at_this_moment(
     """Between the look for a stored answer and the look at the budget, another process answers it and spends all."""
     other = House(tmp_path, house.datasets)
     answers: list[bytes] = []
-    monkeypatch.setattr(house.service, "_check_policy", lambda *_: answers.append(other.octets()))
+    monkeypatch.setattr(house.service, "check_policy", lambda *_: answers.append(other.octets()))
     assert house.octets() == answers[0]
     assert len(house.entries) == 1
     other.close()
@@ -270,7 +270,7 @@ def test_a_receipt_stays_small(open_house: OpenHouse, monkeypatch: pytest.Monkey
     answers = [house.ask(epsilon=epsilon) for epsilon in (0.1, 0.2)]
     landmark = 80  # bytes of one more entry's position and hash
     most = len(answers[1].receipt) + landmark + 10
-    monkeypatch.setattr(measurement, "MAX_RECEIPT_BYTES", most)
+    monkeypatch.setattr("parties.measurement_charging.MAX_RECEIPT_BYTES", most)
     with pytest.raises(PolicyRefused, match="too many different"):
         house.ask(epsilon=0.3)
     assert len(house.entries) == 2

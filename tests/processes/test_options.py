@@ -16,7 +16,7 @@ from tests.processes.reading import error_line
         ("meter", 'datasets.labels.features="rest"', "datasets.labels.features: does nothing here, remove it"),
         ("meter", "datasets.labels.missing=drop", "datasets.labels.missing: does nothing here, remove it"),
         ("meter", "datasets.labels.max_rows_per_person=3", "max_rows_per_person: does nothing here, remove it"),
-        ("meter", "datasets.labels.label_kind=number", "label_kind: an aggregate needs binary labels"),
+        ("meter", "datasets.labels.label_kind=number", "such as [0.0, 100.0]; an aggregate needs binary labels"),
     ],
 )
 def test_an_option_of_another_role_is_refused(project, party, option, expected):

@@ -312,11 +312,18 @@ def test_rows_that_look_alike_have_versions_of_their_own(tmp_path):
     assert len(versions) == len(tables)
 
 
-def test_a_dataset_without_binary_labels_is_refused(tmp_path):
+def test_a_dataset_without_labels_is_refused(tmp_path):
     url = write(tmp_path, "parquet", {"id": ["a"], "y": [0.5]})
-    for settings_ in ({}, {"label": "y", "label_kind": "number"}):
-        with pytest.raises(ConfigError, match="needs a label column of zeros and ones"):
-            open_or_build(source_of(tmp_path, url, **settings_), tmp_path / "index")
+    with pytest.raises(ConfigError, match="needs a label column"):
+        open_or_build(source_of(tmp_path, url), tmp_path / "index")
+
+
+def test_labels_that_are_numbers_are_joined_as_they_are(tmp_path):
+    values = {"a": 0.1, "b": -1e300, "c": 5e-324, "d": 3.0}
+    url = write(tmp_path, "parquet", {"id": list(values), "y": list(values.values())})
+    with open_or_build(source_of(tmp_path, url, label="y", label_kind="number"), tmp_path / "index") as index:
+        with index.new_request(None, "refuse") as state:
+            assert state.join(["d", "b", "a", "c"]).labels.tolist() == [3.0, -1e300, 0.1, 5e-324]
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):

@@ -30,11 +30,13 @@ MAY_READ_BUFFERS = {
     "parties/codec.py",  # messages: length against shape, width, range
     "parties/measurement_codec.py",  # weight rows: length against the ids
     "algorithms/protocols/walr.py",  # which rows counted: length against the rows
+    "algorithms/protocols/release_labels.py",  # which labels are withheld: length against the labels
     "parties/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/label_index_build.py",  # our own digests
     "parties/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words
+    "algorithms/privacy/noisy_iterations.py",  # our own random words
     "algorithms/paillier/ifma.py",  # numbers that were integers already, each as long as the modulus
     "algorithms/paillier/weighted_sums.py",  # our own integers
     "algorithms/alignment/psi.py",  # our own points

@@ -1,0 +1,271 @@
+"""Logistic regression under (epsilon, delta) differential privacy of whole rows, for who holds all rows himself."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
+from algorithms.estimators.remembered import remembered
+from algorithms.privacy.gaussian import GaussianMechanism
+from algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending, parts_of, poisson_sample
+from algorithms.randomness import system_uniform
+from algorithms.statistics import dp_gradient, metrics
+from algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
+from algorithms.statistics.logistic import Floats, sigmoid
+from algorithms.statistics.pretraining import Pretrained, pretrain
+from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+
+UNITS = {
+    "replace-one": "one row, features and label, is replaced by another; their number is public",
+    "add-or-remove": "one row, features and label, is added or removed; the number by which sums are divided is public",
+}
+
+
+class DPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression by noisy gradient descent, on rows whose features and labels are both private.
+
+    Each iteration clips every row's gradient (the intercept's part included) to `clip_norm`, sums them as integers and
+    adds independent discrete Gaussian noise to each coordinate. Noise and samples come from the operating system's
+    generator and cannot be seeded. A release is drawn once: `fit` on the same rows with the same options gives the same
+    model again, in this process, and spends nothing more; another `release` is another draw, and spends again.
+
+    Public are: the number of rows, the two labels, and every argument. So scale features by `feature_bounds` known
+    beforehand or by public rows (`init`), never by statistics of the private rows: those would leak.
+
+    Args:
+        epsilon, delta: of the whole run, or of each iteration: see `budget`.
+        clip_norm: of a row's gradient; 1 is good for scaled features of size about 1.
+        n_iterations: more let descent settle, and each is noisier: past what it takes to settle they change little.
+        learning_rate: "auto" is as large as descent stays stable, but so small that noise alone carries the weights a
+            distance of 1 at most. So with a small epsilon the model stays near its start, which `init` may make good.
+        batch_fraction: below 1, each iteration takes each row with this probability.
+        neighbours: "replace-one" or "add-or-remove".
+        budget: "run", or "iteration": then `epsilon_spent_` says what all iterations spent at delta.
+        init: where descent starts. None is zero; "public" a fit to the public rows given to `fit`; or a `Pretrained`,
+            or a fitted linear classifier of scikit-learn. A `Pretrained` brings its scale unless there are bounds.
+        shrinkage: strength of an l2 penalty around the start; 0 is none.
+        feature_bounds: (lowest, highest), numbers or one of each for a column, known without the data: features are
+            mapped to [-1, 1].
+        norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
+        release: the draw's name, a text or a number.
+        loss_share: part of the budget, in the sense of 1/noise_multiplier^2, that pays for the mean training loss of
+            each iteration. With 0 the private rows' loss is not released.
+
+    Attributes:
+        coef_, intercept_: for features as they were given. Where `norm_bound` is set, scores of long rows are smaller
+            by the factor that clips them; predicted classes are those of coef_ and intercept_.
+        noise_multiplier_: of each iteration's gradient: the noise's standard deviation over the sensitivity of the sum,
+            which is 2 clip_norm for "replace-one" and clip_norm for "add-or-remove".
+        epsilon_spent_: of the whole run at delta.
+        privacy_statement_, learning_rate_, n_iter_, classes_, n_features_in_.
+        loss_curve_: the mean loss of the weights before each iteration: noisy, of the private rows, if `loss_share`
+            paid for it; else of the public rows, and then also after the last; None where there are none.
+
+    Sources: see `algorithms.statistics.dp_gradient`, which also says where this departs from Hoseinpour et al. 2023.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        clip_norm: float = 1.0,
+        n_iterations: int = 50,
+        learning_rate: float | str = "auto",
+        batch_fraction: float = 1.0,
+        neighbours: Neighbours = "replace-one",
+        budget: Spending = "run",
+        init: Any = None,
+        shrinkage: float = 0.0,
+        feature_bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        norm_bound: float | None = None,
+        loss_share: float = 0.0,
+        release: str | int = "first",
+    ) -> None:
+        self.epsilon, self.delta, self.clip_norm = epsilon, delta, clip_norm
+        self.n_iterations, self.learning_rate, self.batch_fraction = n_iterations, learning_rate, batch_fraction
+        self.neighbours, self.budget, self.init, self.shrinkage = neighbours, budget, init, shrinkage
+        self.feature_bounds, self.norm_bound, self.loss_share = feature_bounds, norm_bound, loss_share
+        self.release = release
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None = None, y_public: ArrayLike | None = None
+    ) -> DPLogisticRegression:
+        """
+        Args:
+            X_public, y_public: rows without any privacy: for init = "public", and for `loss_curve_`.
+
+        Raises:
+            ConfigError, DataError, RangeError: what is wrong with an option, a row or a column.
+        """
+        features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, labels = binary_labels(given)
+        names = names_of(self)
+        public = self._public_rows(X_public, y_public)
+        start_model = self._start(names, public)
+        self._scaler = self._scale(names, start_model)
+        rows = self._rows(features)
+        start = np.zeros(rows.shape[1]) if start_model is None else start_model.weights_for(self._scaler)
+        privacy = RunPrivacy(
+            self.epsilon, self.delta, self.n_iterations, self.batch_fraction, self.neighbours, self.budget
+        )
+        descent = self._descend(rows, labels, start, privacy)
+        self._keep(descent, names, privacy)
+        self._draw_public_curve(descent, public)
+        return self
+
+    # --- before the descent: nothing here reads a private row
+
+    def _public_rows(
+        self, X_public: ArrayLike | None, y_public: ArrayLike | None
+    ) -> tuple[Floats, NDArray[np.bool_]] | None:
+        if (X_public is None) != (y_public is None):
+            raise ConfigError("X_public and y_public go together")
+        if X_public is None:
+            return None
+        if self.loss_share:
+            raise ConfigError("loss_share pays for what the public rows show for nothing: leave one of them out")
+        features, given = validate_data(self, X_public, y_public, dtype=np.float64, reset=False)
+        strangers = set(np.unique(given).tolist()) - set(self.classes_.tolist())
+        if strangers:
+            raise DataError(f"y_public has labels that y has not: {', '.join(sorted(map(str, strangers)))}")
+        return features, np.asarray(given == self.classes_[1])
+
+    def _start(self, names: tuple[str, ...], public: tuple[Floats, NDArray[np.bool_]] | None) -> Pretrained | None:
+        if not isinstance(self.init, str):
+            return initial_model(self.init, self)
+        if self.init != "public":
+            raise ConfigError(f'init must be None, "public", a Pretrained or a fitted classifier, not {self.init!r}')
+        if public is None:
+            raise ConfigError('init = "public" needs public rows', hint="fit(X, y, X_public, y_public)")
+        return pretrain(*public, columns=names)
+
+    def _scale(self, names: tuple[str, ...], start: Pretrained | None) -> Standardiser:
+        """From bounds or from public rows; else features stay as they are."""
+        if self.feature_bounds is not None:
+            return _scale_of_bounds(names, self.feature_bounds)
+        if start is not None:
+            return start.standardiser
+        return unscaled(names)
+
+    def _rows(self, X: Floats) -> Floats:
+        columns = append_constant(self._scaler.transform(X))
+        return columns if self.norm_bound is None else clip_rows(columns, self.norm_bound)
+
+    # --- the descent
+
+    def _descend(self, rows: Floats, labels: NDArray[np.bool_], start: Floats, privacy: RunPrivacy) -> Descent:
+        multiplier = privacy.noise_multiplier()
+        release_loss = None
+        if self.loss_share:
+            multiplier, loss_multiplier = parts_of(multiplier, self.loss_share)
+            release_loss = _release(loss_multiplier, privacy)
+        self.noise_multiplier_ = multiplier
+        expected_rows = len(rows) * privacy.batch_fraction
+        settings = DescentSettings(
+            self.clip_norm,
+            self._rate(multiplier * privacy.sensitivity * self.clip_norm / expected_rows, rows.shape[1]),
+            self.n_iterations,
+            expected_rows,
+            self.shrinkage,
+        )
+        self.learning_rate_ = settings.learning_rate
+        sampled = privacy.batch_fraction < 1
+        descend = partial(
+            dp_gradient.descend,
+            rows,
+            labels,
+            settings,
+            start=start,
+            anchor=start,
+            sample=partial(poisson_sample, len(rows), privacy.batch_fraction, system_uniform) if sampled else None,
+            release_gradient=_release(multiplier, privacy),
+            release_loss=release_loss,
+        )
+        return remembered(descend, rows, labels, start, settings, privacy, self.loss_share, self.release)
+
+    def _rate(self, noise_std: float, n_columns: int) -> float:
+        if not isinstance(self.learning_rate, str):
+            return self.learning_rate
+        if self.learning_rate != "auto":
+            raise ConfigError(f'learning_rate must be a number or "auto", not {self.learning_rate!r}')
+        return dp_gradient.default_learning_rate(noise_std, n_columns, self.n_iterations, self.clip_norm)
+
+    # --- after the descent: nothing here reads a private row
+
+    def _keep(self, descent: Descent, names: tuple[str, ...], privacy: RunPrivacy) -> None:
+        self._weights = descent.weights
+        self._model = Pretrained(self._scaler, tuple(map(float, descent.weights[:-1])), float(descent.weights[-1]))
+        raw, intercept = self._model.raw_weights()
+        self.coef_, self.intercept_ = np.array([[raw[name] for name in names]]), np.array([intercept])
+        self.n_iter_, self.epsilon_spent_ = self.n_iterations, privacy.spent()
+        self.loss_curve_: list[float] | None = list(descent.losses) or None
+        self.privacy_statement_ = self._statement(privacy)
+
+    def _statement(self, privacy: RunPrivacy) -> str:
+        each = f"each ({privacy.epsilon:g}, {privacy.delta:g})-DP, " if privacy.spending == "iteration" else ""
+        sampled = (
+            f" of a Poisson sample of {privacy.batch_fraction:g} of the rows" if privacy.batch_fraction < 1 else ""
+        )
+        loss = "released, paid from the same budget" if self.loss_share else "not released"
+        return (
+            f"({self.epsilon_spent_:.6g}, {privacy.delta:g})-differential privacy; neighbours: "
+            f"{UNITS[privacy.neighbours]}. Mechanism: {privacy.n_iterations} sums of clipped gradients{sampled}, {each}"
+            f"with discrete Gaussian noise of {self.noise_multiplier_:.6g} times the sensitivity on each coordinate, "
+            f"composed {'by privacy loss distributions' if sampled else 'exactly'}. "
+            f"The private rows' loss: {loss}."
+        )
+
+    def _draw_public_curve(self, descent: Descent, public: tuple[Floats, NDArray[np.bool_]] | None) -> None:
+        if public is None:
+            return
+        scores = self._rows(public[0]) @ descent.path.T
+        self.loss_curve_ = [metrics.log_loss(public[1], sigmoid(column)) for column in scores.T]
+
+    # --- scoring
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        scores: NDArray[np.float64] = self._rows(validate_data(self, X, dtype=np.float64, reset=False)) @ self._weights
+        return scores
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        positive = sigmoid(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return chosen
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # the noise has no seed
+        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:
+    mechanism = GaussianMechanism(multiplier, (privacy.sensitivity * CLIP_STEPS) ** 2)
+    return partial(mechanism.release, uniform=system_uniform)
+
+
+def _scale_of_bounds(names: tuple[str, ...], bounds: tuple[ArrayLike, ArrayLike]) -> Standardiser:
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), len(names)) for b in bounds)
+    except (TypeError, ValueError):
+        raise ConfigError(f"feature_bounds must be two numbers, or two lists of {len(names)}") from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ConfigError("feature_bounds must be finite, every lowest below its highest")
+    return Standardiser(
+        names, tuple(range(len(names))), tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist())
+    )

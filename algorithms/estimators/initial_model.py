@@ -1,0 +1,83 @@
+"""What estimators share: two classes, names of columns, and the model that a fit starts from or shrinks towards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.statistics.pretraining import Pretrained
+from algorithms.statistics.scaling import Standardiser
+
+
+def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The two classes, and which rows are of the second; errors in the words that scikit-learn's checks ask for."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError("Classifier can't train when only one class is present.")
+    return classes, np.asarray(y == classes[1])
+
+
+def names_of(estimator: Any) -> tuple[str, ...]:
+    """The columns' names in the data frame that was fitted; x0, x1, ... of an array."""
+    given = getattr(estimator, "feature_names_in_", None)
+    return tuple(map(str, given)) if given is not None else _numbered(estimator.n_features_in_)
+
+
+def initial_model(init: Any, estimator: Any) -> Pretrained | None:
+    """
+    Args:
+        init: None, a Pretrained, or a fitted linear classifier with coef_, intercept_ and classes_.
+        estimator: whose fit it is for; its n_features_in_ and classes_ are known by now.
+
+    Raises:
+        ConfigError: it is none of these.
+        DataError: it is for other features or classes.
+    """
+    if init is None:
+        return None
+    if isinstance(init, Pretrained):
+        return _under_our_names(init, estimator)
+    if not all(hasattr(init, name) for name in ("coef_", "intercept_", "classes_")):
+        raise ConfigError(f"init must be a Pretrained or a fitted linear classifier, not {type(init).__name__}")
+    if list(init.classes_) != list(estimator.classes_):
+        raise DataError("init was fitted to other classes than these rows have")
+    return _under_our_names(_of_linear(init), estimator)
+
+
+def _of_linear(classifier: Any) -> Pretrained:
+    weights = np.asarray(classifier.coef_, dtype=np.float64).ravel()
+    intercept = np.asarray(classifier.intercept_, dtype=np.float64).ravel()
+    if len(intercept) != 1 or not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
+        raise DataError("init: coef_ and intercept_ must hold finite numbers, of one score")
+    names = getattr(classifier, "feature_names_in_", None)
+    columns = tuple(map(str, names)) if names is not None else _numbered(len(weights))
+    return Pretrained(unscaled(columns), tuple(weights.tolist()), float(intercept[0]))
+
+
+def unscaled(names: tuple[str, ...]) -> Standardiser:
+    """Leaves features as they are."""
+    n = len(names)
+    return Standardiser(names, tuple(range(n)), (0.0,) * n, (1.0,) * n)
+
+
+def _under_our_names(init: Pretrained, estimator: Any) -> Pretrained:
+    """Where either side has no names of its own, columns go by their place."""
+    ours = names_of(estimator)
+    if len(init.columns) != len(ours):
+        raise DataError(f"init was made for {len(init.columns)} features; these rows have {len(ours)}")
+    if _numbered(len(ours)) in (ours, init.columns):
+        return replace(init, standardiser=replace(init.standardiser, columns=ours))
+    return init.in_order(ours)
+
+
+def _numbered(n: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(n))

@@ -1,0 +1,50 @@
+"""A release is drawn once: the same request of the same rows gets the same answer, for as long as the process lives.
+
+Asking again must not help whoever averages answers, and must not spend: so a second `fit` on the same rows with the
+same options gives the first one's model. Another draw is asked for by name, and is a release of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+T = TypeVar("T")
+
+MOST_REMEMBERED = 1024  # the oldest is forgotten: asked for again, it is drawn and spent again
+_released: OrderedDict[bytes, Any] = OrderedDict()
+_lock = threading.Lock()
+
+
+def remembered(draw: Callable[[], T], *request: Any) -> T:
+    """What `draw` gave when this request was made first.
+
+    Args:
+        request: all that determines the release but its noise: arrays, numbers, texts, dataclasses of these.
+    """
+    key = _digest(request)
+    with _lock:  # held while drawing: two threads that ask the same must not draw twice
+        if key not in _released:
+            _released[key] = draw()
+        _released.move_to_end(key)
+        while len(_released) > MOST_REMEMBERED:
+            _released.popitem(last=False)
+        return cast(T, _released[key])
+
+
+def _digest(request: tuple[Any, ...]) -> bytes:
+    state = hashlib.sha256()
+    for part in request:
+        if isinstance(part, np.ndarray):
+            content = np.ascontiguousarray(part)
+            header, octets = f"array {content.dtype.str} {content.shape}", content.tobytes()
+        else:
+            header, octets = f"value {type(part).__qualname__}", repr(part).encode()
+        for field in (header.encode(), octets):
+            state.update(len(field).to_bytes(8, "big") + field)
+    return state.digest()

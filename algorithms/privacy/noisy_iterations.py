@@ -1,0 +1,162 @@
+"""Many Gaussian releases in one run: the noise that each needs, and what all of them spend.
+
+Each iteration releases a sum of rows' contributions, every one of norm at most C, with noise of standard deviation
+noise_multiplier * sensitivity * C in each coordinate. The sensitivity is 2 where a neighbour replaces a row and 1
+where it adds or removes one. All T together are exactly one Gaussian release of multiplier noise_multiplier / sqrt(T).
+
+Where each iteration sums a Poisson sample of the rows, dp_accounting composes the privacy loss distributions, rounded
+up (Koskela, Jalko and Honkela 2020; Doroshenko et al. 2022). The sample must stay secret: `UniformInt` draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.errors import ConfigError
+from algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
+from algorithms.randomness import UniformInt
+
+Neighbours = Literal["replace-one", "add-or-remove"]
+Spending = Literal["run", "iteration"]
+
+SENSITIVITY: dict[str, int] = {"replace-one": 2, "add-or-remove": 1}
+"""Of the sum, over the largest norm of one row's contribution."""
+
+MOST_ITERATIONS = 100_000
+PROBABILITY_BITS = 32  # of a sampling probability
+_ROUNDED_UP = 1e-3  # relative: how near the noise of a sampled run is to the least that is enough
+_LOSS_CELLS, _WIDEST_CELL = 200, 5e-3  # of a privacy loss distribution's grid: cells for each epsilon
+
+
+@dataclass(frozen=True)
+class RunPrivacy:
+    """What is promised, and how it is spent.
+
+    Args:
+        epsilon, delta: of the whole run, or of each iteration.
+        spending: which of the two.
+        batch_fraction: each row is in an iteration's sum with this probability, a multiple of 2^-32; 1 is all rows.
+        neighbours: what differs between two neighbouring data sets. The number of rows is public under both.
+    """
+
+    epsilon: float
+    delta: float
+    n_iterations: int
+    batch_fraction: float = 1.0
+    neighbours: Neighbours = "replace-one"
+    spending: Spending = "run"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if isinstance(self.n_iterations, bool) or not isinstance(self.n_iterations, int | np.integer):
+            raise ConfigError(f"n_iterations must be a whole number, not {self.n_iterations!r}")
+        if not 1 <= self.n_iterations <= MOST_ITERATIONS:
+            raise ConfigError(f"n_iterations must lie between 1 and {MOST_ITERATIONS}, not {self.n_iterations}")
+        if self.neighbours not in get_args(Neighbours):
+            raise ConfigError(f"neighbours must be one of {', '.join(get_args(Neighbours))}, not {self.neighbours!r}")
+        if self.spending not in get_args(Spending):
+            raise ConfigError(f"budget must be one of {', '.join(get_args(Spending))}, not {self.spending!r}")
+        if not 0 < self.batch_fraction <= 1:
+            raise ConfigError(f"batch_fraction must be above 0 and at most 1, not {self.batch_fraction!r}")
+        steps = math.floor(self.batch_fraction * 2**PROBABILITY_BITS)
+        if not steps:
+            raise ConfigError(f"batch_fraction must be at least 2^-{PROBABILITY_BITS}, not {self.batch_fraction!r}")
+        object.__setattr__(self, "batch_fraction", steps / 2**PROBABILITY_BITS)
+
+    @property
+    def sensitivity(self) -> int:
+        return SENSITIVITY[self.neighbours]
+
+    def noise_multiplier(self) -> float:
+        """Of each iteration: its noise over the sensitivity."""
+        return _noise_multiplier(self)
+
+    def spent(self) -> float:
+        """The epsilon of the whole run at `delta`."""
+        return _spent(self)
+
+
+def run_epsilon(noise_multiplier: float, privacy: RunPrivacy) -> float:
+    """What all iterations with this noise spend together at delta: exact for all rows, for samples an upper bound."""
+    if privacy.batch_fraction == 1:
+        return gaussian_epsilon(noise_multiplier / math.sqrt(privacy.n_iterations), privacy.delta)
+    return _sampled_epsilon(noise_multiplier, privacy, privacy.n_iterations)
+
+
+def parts_of(noise_multiplier: float, second_share: float) -> tuple[float, float]:
+    """The multipliers of two releases that together are one of the given multiplier.
+
+    1/m^2 = 1/m_1^2 + 1/m_2^2, the second term being `second_share` of the sum. It holds for samples too, where both
+    are released on the same sample: they are one vector, whose parts are scaled until all of its noise is equal.
+    """
+    if not 0 < second_share < 1:
+        raise ConfigError(f"a share of the budget must lie between 0 and 1, both excluded, not {second_share!r}")
+    return noise_multiplier / math.sqrt(1 - second_share), noise_multiplier / math.sqrt(second_share)
+
+
+def poisson_sample(n_rows: int, batch_fraction: float, uniform: UniformInt) -> NDArray[np.bool_]:
+    """Which rows are in the sum: each with this probability, independently."""
+    # One large integer: a call for each row would cost more than its gradient.
+    octets = PROBABILITY_BITS // 8 * n_rows
+    words = np.frombuffer(uniform(1 << 8 * octets).to_bytes(octets, "little"), dtype="<u4")
+    chosen: NDArray[np.bool_] = words < int(batch_fraction * 2**PROBABILITY_BITS)  # rounded down: never more often
+    return chosen
+
+
+@lru_cache(maxsize=256)
+def _noise_multiplier(privacy: RunPrivacy) -> float:
+    composed = privacy.n_iterations if privacy.spending == "run" else 1
+    without_sampling = analytic_noise_multiplier(privacy.epsilon, privacy.delta) * math.sqrt(composed)
+    if privacy.batch_fraction == 1:
+        return without_sampling
+    return _least_multiplier(
+        lambda multiplier: _sampled_epsilon(multiplier, privacy, composed) <= privacy.epsilon, without_sampling
+    )
+
+
+@lru_cache(maxsize=256)
+def _spent(privacy: RunPrivacy) -> float:
+    if privacy.spending == "run":
+        return privacy.epsilon  # for which the noise was made
+    return run_epsilon(privacy.noise_multiplier(), privacy)
+
+
+def _least_multiplier(holds: Callable[[float], bool], enough: float) -> float:
+    """The least multiplier that holds, rounded up, where `enough` would be without sampling."""
+    while not holds(enough):  # the distributions are rounded up, and near batch_fraction 1 that can show
+        enough *= 1 + _ROUNDED_UP
+    too_small = enough / 2
+    while holds(too_small):
+        enough, too_small = too_small, too_small / 2
+    while enough / too_small > 1 + _ROUNDED_UP:
+        middle = math.sqrt(enough * too_small)
+        if holds(middle):
+            enough = middle
+        else:
+            too_small = middle
+    return enough
+
+
+def _sampled_epsilon(noise_multiplier: float, privacy: RunPrivacy, n_iterations: int) -> float:
+    # Imported here because it takes a second, and most runs sum all rows.
+    import dp_accounting as library
+    from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+
+    relations = {
+        "replace-one": library.NeighboringRelation.REPLACE_ONE,
+        "add-or-remove": library.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    }
+    interval = min(privacy.epsilon / _LOSS_CELLS, _WIDEST_CELL)
+    accountant = PLDAccountant(relations[privacy.neighbours], interval)
+    # The library's multiplier is over the norm of one row's contribution, under both relations.
+    noise = library.GaussianDpEvent(noise_multiplier * privacy.sensitivity)
+    accountant.compose(library.PoissonSampledDpEvent(privacy.batch_fraction, noise), n_iterations)
+    return float(accountant.get_epsilon(privacy.delta))

@@ -1,0 +1,535 @@
+"""Release of numeric labels row by row, each randomised by itself under label DP, once and for ever.
+
+Source: local randomisation of the label alone (Chaudhuri and Hsu 2011; Ghazi et al. 2021), with the mechanisms of
+    algorithms/privacy/label_mechanisms. Asking again gives the same noisy label, the permanent response of RAPPOR
+    (Erlingsson, Pihur, Korolova 2014): without it the noise would average out.
+Model: the measurement server is trusted with the labels and sees the consumer's ids; consumers may do what they like,
+    also together, and learn no more about a label than the epsilons of all releases together allow, whatever rows they
+    ask for, in whatever order and however often.
+
+    step  who       does                                                                 sends
+    1     consumer  names mechanism and release, hashes its ids                          LabelsOpen
+    2     server    checks ranges, policy, receipt; budget, unless the release was made  LabelsOpened
+    3     consumer  its ids, in batches                                                  LabelIds ..., LabelIdsEnd
+    4     server    looks every id up; refuses unknown ones and those that stand twice   --
+    5     server    unless the release was made: fits the mechanism to the dataset's
+                    labels, randomises all of them; charges and remembers at once        FittedRelease
+    6     server    the remembered labels, in the order of the ids                       NoisyLabels ...
+    7     consumer  checks every number, makes the mechanism of its parameters           --
+
+A release is (dataset, its version, settings, rows of a person, name): one fit, one draw of each label, one charge.
+Labels of different rows compose in parallel. Where the unit is a person, m rows of each are randomised, chosen by a
+secret hash of their ids; they compose one after the other, and are charged so. All others are withheld for good.
+
+Departures: labels and noise are integers of a public grid; the estimate of a prior is a part of the release and is
+    charged with it.
+Learns: the server, the ids; consumers, the noisy labels, the fitted mechanism with all its parameters, and which of
+    their rows are withheld (a matter of ids and persons, not of labels).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms import fixed_point
+from algorithms.errors import BlindfitError, MalformedMessage, RangeError
+from algorithms.messages import Channel, Integer, IntegerTensor, Octets, Real, Text, Texts, parameters_digest
+from algorithms.privacy.accountant import composed_epsilon
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
+from algorithms.privacy.label_mechanisms import FittedMechanism, LabelMechanism, MechanismSettings, fit, from_parameters
+from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
+from algorithms.protocols.handshake import PROTOCOL_VERSION
+from algorithms.protocols.walr import MAX_REQUEST_ID_CHARS, ConsumerRows, ContentDigest, WeightRows
+from algorithms.randomness import UniformInt
+
+LABELS_A_MESSAGE = 2**16  # of at most ten bytes each
+MAX_IDS_A_MESSAGE = 2**20
+MAX_RELEASE_CHARS = 64
+MOST_ROWS_PER_PERSON = 2**16
+MOST_OUTPUT_STEPS = 2**53  # of a mechanism without bounds; larger integers are no reals of the grid
+WITHHELD = int(np.iinfo(np.int64).min)
+"""What is remembered of a row whose label is not released."""
+
+Steps = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+R = TypeVar("R")
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsOpen:
+    protocol_version: Text
+    request_id: Text
+    dataset: Text
+    dataset_version: Text
+    n_rows: Integer
+    max_rows_per_person: Integer  # 0: the unit is a row
+    release: Text  # another name asks for another draw, and is charged
+    settings: MechanismSettings  # epsilon and delta are those of one row
+    content_sha256: Octets
+    receipt: Octets  # empty: the consumer has none of this server
+    receipt_signature: Octets
+    session: Text = ""
+
+    @property
+    def rows_per_unit(self) -> int:
+        return max(1, self.max_rows_per_person)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsOpened:
+    made_before: Integer  # 1: the release is remembered, and costs nothing
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LabelIds:
+    ids: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class LabelIdsEnd:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRelease:
+    """The same for every request of one release; all of it is public."""
+
+    parameters: Text  # JSON: LabelMechanism.parameters()
+    epsilon: Real  # of one unit, the prior's part included
+    delta: Real
+    epsilon_prior: Real  # of one row
+    prior_mechanism: Text  # empty: no prior was estimated
+    share_outside: Real | None  # of the labels, as the prior has them: outside the interval to which they are clipped
+    event: Text
+    unit: Text
+    neighbours: Text
+    receipt: Octets
+    receipt_signature: Octets
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NoisyLabels:
+    """Of the next rows."""
+
+    steps: IntegerTensor  # on the mechanism's grid; 0 where withheld
+    withheld: Octets  # a bit a row, the first in the highest bit; empty: none is
+
+
+# --- steps of the consumer -------------------------------------------------------------------------
+
+
+def step_1_open(
+    ids: Sequence[str],
+    settings: MechanismSettings,
+    *,
+    dataset: str,
+    dataset_version: str,
+    release: str = "first",
+    max_rows_per_person: int = 0,
+    receipt: tuple[bytes, bytes] = (b"", b""),
+    session: str = "",
+) -> LabelsOpen:
+    """The request; its id follows from the content."""
+    content = ContentDigest()
+    for batch in _batches(ids):
+        content.update(batch)
+    digest = content.digest()
+    named = _release_parameters(dataset, dataset_version, max_rows_per_person, release, settings)
+    return LabelsOpen(
+        protocol_version=PROTOCOL_VERSION,
+        request_id=parameters_digest({**named, "content": digest.hex()}).hex(),
+        dataset=dataset,
+        dataset_version=dataset_version,
+        n_rows=len(ids),
+        max_rows_per_person=max_rows_per_person,
+        release=release,
+        settings=settings,
+        content_sha256=digest,
+        receipt=receipt[0],
+        receipt_signature=receipt[1],
+        session=session,
+    )
+
+
+def _batches(ids: Sequence[str]) -> Iterator[WeightRows]:
+    """Ids as rows without any weight: hashed and cut into messages as those of an aggregate."""
+    return ConsumerRows(tuple(ids), np.zeros((len(ids), 0), np.int32)).batches()
+
+
+def step_7_mechanism(release: FittedRelease, request: LabelsOpen, *, server: str) -> LabelMechanism:
+    """The mechanism that drew the labels; that it is the one asked for, and cost no more, is checked."""
+
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=server, field=name, reason=reason, step="FittedRelease")
+
+    settings, slack = request.settings, 1 + 1e-9
+    try:
+        mechanism = from_parameters(json.loads(release.parameters))
+    except (BlindfitError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise MalformedMessage(
+            culprit=server, field="parameters", reason="are no mechanism's", step="FittedRelease"
+        ) from None
+    require(mechanism.name == settings.name, "parameters", "are another mechanism's")
+    require(mechanism.grid == settings.grid, "parameters", "are on another grid")
+    require(release.epsilon_prior >= 0, "epsilon_prior", "is negative")
+    require(mechanism.epsilon + release.epsilon_prior <= settings.epsilon * slack, "parameters", "cost more than asked")
+    require(mechanism.delta <= settings.delta * slack, "parameters", "cost more than asked")
+    require(0 < release.epsilon <= request.rows_per_unit * settings.epsilon * slack, "epsilon", "is out of range")
+    require(0 <= release.delta <= settings.delta * slack, "delta", "is out of range")
+    outside = release.share_outside
+    require(outside is None or 0 <= outside <= 1, "share_outside", "is out of range")
+    return mechanism
+
+
+def step_7_check_labels(piece: NoisyLabels, rows_before: int, support: Support, n_rows: int, *, server: str) -> Bits:
+    """Which of the piece's rows are withheld.
+
+    Raises:
+        MalformedMessage: a label that the mechanism never gives, or a wrong number of them.
+    """
+
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=server, field=name, reason=reason, step="NoisyLabels")
+
+    n = len(piece.steps)
+    require(0 < n <= n_rows - rows_before, "labels", "are more or fewer than the rows")
+    require(len(piece.withheld) in (0, -(-n // 8)), "withheld", "is not one bit a row")
+    withheld = np.zeros(n, np.bool_)
+    if piece.withheld:
+        withheld = np.unpackbits(np.frombuffer(piece.withheld, np.uint8), count=n).astype(np.bool_)
+    require(support.holds(piece.steps[~withheld]), "labels", "hold a number that the mechanism never gives")
+    require(not piece.steps[withheld].any(), "labels", "hold a number for a row that is withheld")
+    return withheld
+
+
+@dataclass(frozen=True)
+class Support:
+    """The outputs that a mechanism can give. With epsilon-DP they are the same at every label."""
+
+    outputs: Steps | None  # None: all integers
+
+    @classmethod
+    def of(cls, mechanism: LabelMechanism) -> Support:
+        law = mechanism.law(mechanism.grid.lo)
+        if law.weights is None or law.total is None:
+            return cls(None)
+        return cls(law.outputs[law.weights > 0])
+
+    def holds(self, steps: Steps) -> bool:
+        if self.outputs is None:
+            return bool(((steps >= -MOST_OUTPUT_STEPS) & (steps <= MOST_OUTPUT_STEPS)).all())
+        return bool(np.isin(steps, self.outputs).all())
+
+
+# --- steps of the measurement server ---------------------------------------------------------------
+
+
+def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
+    """Raises:
+    MalformedMessage: names the field that no server could serve.
+    """
+
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step="LabelsOpen")
+
+    settings = request.settings
+    require(
+        request.protocol_version == PROTOCOL_VERSION,
+        "protocol_version",
+        f"this server speaks version {PROTOCOL_VERSION}",
+    )
+    require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
+    require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
+    require(0 <= request.max_rows_per_person <= MOST_ROWS_PER_PERSON, "max_rows_per_person", "is out of range")
+    require(0 < len(request.release) <= MAX_RELEASE_CHARS, "release", f"is not 1 to {MAX_RELEASE_CHARS} characters")
+    require(request.release.isprintable(), "release", "is not printable")
+    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
+    try:
+        steps = gaussian_steps(settings)
+    except (BlindfitError, ValueError, OverflowError, ZeroDivisionError):
+        raise MalformedMessage(culprit=consumer, field="epsilon", reason="is out of range", step="LabelsOpen") from None
+    require(
+        steps is None or steps >= LEAST_STD_STEPS,
+        "cells",
+        f"the noise would be smaller than {LEAST_STD_STEPS} grid steps: take more cells",
+    )
+
+
+def gaussian_steps(settings: MechanismSettings) -> float | None:
+    """The noise of the gaussian mechanism in grid steps, at least; None for the others."""
+    if settings.name != "gaussian":
+        return None
+    return analytic_noise_multiplier(settings.epsilon, settings.delta) * settings.grid.cells
+
+
+def step_2_event(request: LabelsOpen, *, neighbours: str) -> ReleaseEvent:
+    """What the whole release costs: one row's label, or those of a person's rows one after the other."""
+    settings, rows = request.settings, request.rows_per_unit
+    if settings.name == "gaussian":
+        # Of the claim: the noise that keeps it on the integers is a little wider.
+        multiplier = analytic_noise_multiplier(settings.epsilon, settings.delta) / rows**0.5
+        return ReleaseEvent("gaussian", multiplier, neighbours)
+    return ReleaseEvent.pure(rows * settings.epsilon, neighbours)
+
+
+def step_2_cost(request: LabelsOpen, event: ReleaseEvent) -> tuple[float, float]:
+    """Epsilon and delta of one unit."""
+    if event.mechanism == "pure":
+        return request.rows_per_unit * request.settings.epsilon, 0.0
+    return composed_epsilon([event], request.settings.delta), request.settings.delta
+
+
+def release_digest(request: LabelsOpen) -> bytes:
+    """Of all that one fit, one draw and one charge stand for: not of the rows, nor of who asks."""
+    return parameters_digest(
+        _release_parameters(
+            request.dataset, request.dataset_version, request.max_rows_per_person, request.release, request.settings
+        )
+    )
+
+
+def request_digest(request: LabelsOpen) -> bytes:
+    """One request id stands for one such digest."""
+    return parameters_digest({"release": release_digest(request).hex(), "rows": request.content_sha256.hex()})
+
+
+def _release_parameters(
+    dataset: str, dataset_version: str, max_rows_per_person: int, release: str, settings: MechanismSettings
+) -> dict[str, Any]:
+    chosen = {f"settings.{name}": value for name, value in settings_parameters(settings).items()}
+    return {
+        "dataset": dataset,
+        "dataset_version": dataset_version,
+        "max_rows_per_person": max_rows_per_person,
+        "release": release,
+        **chosen,
+    }
+
+
+def settings_parameters(settings: MechanismSettings) -> dict[str, Any]:
+    """What is set, flat and typed: two settings that mean the same have the same."""
+    chosen = {name: getattr(settings, name) for name in asdict(settings) if name not in ("grid", "prior")}
+    reals = {n: float(v) for n, v in chosen.items() if isinstance(v, int | float) and n != "output_cells"}
+    parameters = {name: value for name, value in (chosen | reals).items() if value is not None}
+    grid = settings.grid
+    parameters |= {"lo": float(grid.lo), "hi": float(grid.hi), "cells": int(grid.cells)}
+    if settings.prior is not None:
+        for name, values in (("edges", settings.prior.edges), ("masses", settings.prior.masses)):
+            parameters[f"prior_{name}"] = tuple(float(value).hex() for value in values)
+    return parameters
+
+
+@dataclass(repr=False)
+class RollCall:
+    """The rows of a request, counted and hashed as they come."""
+
+    request: LabelsOpen
+    content: ContentDigest = field(default_factory=ContentDigest)
+    rows: int = 0
+
+    def add(self, batch: LabelIds, look_up: Callable[[Sequence[str]], None], *, consumer: str) -> None:
+        """Step 4 for one batch; `look_up` raises what is wrong with an id."""
+        n = len(batch.ids)
+        if not 0 < n <= MAX_IDS_A_MESSAGE:
+            raise _malformed(consumer, "ids", f"not 1 to {MAX_IDS_A_MESSAGE} in a batch", "LabelIds")
+        if self.rows + n > self.request.n_rows:
+            raise _malformed(consumer, "ids", "more rows than n_rows", "LabelIds")
+        self.content.update(WeightRows(batch.ids, np.zeros((n, 0), np.int32)))
+        look_up(batch.ids)
+        self.rows += n
+
+    def finish(self, *, consumer: str) -> None:
+        if self.rows != self.request.n_rows:
+            raise _malformed(consumer, "n_rows", "is not the number of rows that came", "LabelIdsEnd")
+        if self.content.digest() != self.request.content_sha256:
+            raise _malformed(consumer, "content_sha256", "is not the hash of the ids", "LabelIdsEnd")
+
+
+def _malformed(culprit: str, name: str, reason: str, step: str) -> MalformedMessage:
+    return MalformedMessage(culprit=culprit, field=name, reason=reason, step=step)
+
+
+def step_5_fit(settings: MechanismSettings, labels: Floats, uniform: UniformInt) -> FittedMechanism:
+    """Raises RangeError: these settings make no mechanism."""
+    fitted = fit(settings, labels, uniform)
+    if fitted.epsilon > settings.epsilon * (1 + 1e-9) or fitted.delta > settings.delta * (1 + 1e-9):
+        raise RangeError(f"{settings.name} would cost epsilon {fitted.epsilon!r}, more than {settings.epsilon!r}")
+    return fitted
+
+
+def step_5_labels_to_fit(settings: MechanismSettings, blocks: Iterable[tuple[Floats, Bits]]) -> Floats:
+    """Those that the fit depends on: all that may be released, or none where no prior is estimated."""
+    if not settings.estimates_prior:
+        return np.zeros(0)
+    return np.concatenate([labels[eligible] for labels, eligible in blocks])
+
+
+def step_5_randomise(
+    mechanism: LabelMechanism, blocks: Iterable[tuple[Floats, Bits]], uniform: UniformInt
+) -> Iterator[Steps]:
+    """Every label that may be released, randomised; the others are never even drawn."""
+    for labels, eligible in blocks:
+        steps = np.full(len(labels), WITHHELD, np.int64)
+        steps[eligible] = mechanism.draw(mechanism.grid.steps(labels[eligible]), uniform)
+        yield steps
+
+
+def step_5_release(
+    fitted: FittedMechanism,
+    event: ReleaseEvent,
+    cost: tuple[float, float],
+    *,
+    unit: str,
+    receipt: tuple[bytes, bytes],
+) -> FittedRelease:
+    """What is told of a fit."""
+    return FittedRelease(
+        parameters=json.dumps(fitted.mechanism.parameters(), allow_nan=False, sort_keys=True),
+        epsilon=cost[0],
+        delta=cost[1],
+        epsilon_prior=fitted.epsilon_prior,
+        prior_mechanism=fitted.prior_mechanism or "",
+        share_outside=share_outside(fitted),
+        event=event.canonical(),
+        unit=unit,
+        neighbours=event.neighbours,
+        receipt=receipt[0],
+        receipt_signature=receipt[1],
+    )
+
+
+def share_outside(fitted: FittedMechanism) -> float | None:
+    """A share, because the number of the dataset's rows is not told."""
+    mechanism, prior = fitted.mechanism, fitted.prior
+    if prior is None or not isinstance(mechanism, IntervalMechanism):
+        return None
+    return min(1.0, max(0.0, mechanism.share_outside(prior)))
+
+
+def step_6_pieces(remembered: Steps) -> Iterator[NoisyLabels]:
+    """Remembered labels as they are sent."""
+    for start in range(0, len(remembered), LABELS_A_MESSAGE):
+        steps = remembered[start : start + LABELS_A_MESSAGE]
+        withheld = steps == WITHHELD
+        bits = np.packbits(withheld).tobytes() if withheld.any() else b""
+        yield NoisyLabels(np.where(withheld, 0, steps), bits)
+
+
+# --- roles -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Received:
+    """What a consumer has at the end; `steps` are on the mechanism's grid, 0 where withheld."""
+
+    release: FittedRelease
+    mechanism: LabelMechanism
+    steps: Steps
+    withheld: Bits
+
+
+async def run_consumer(
+    ids: Sequence[str],
+    request: LabelsOpen,
+    server: str,
+    channel: Channel,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> Received:
+    await channel.send(server, request)
+    await channel.receive(server, LabelsOpened)
+    for batch in _batches(ids):
+        await channel.send(server, LabelIds(batch.ids))
+        on_rows(len(batch.ids))
+    await channel.send(server, LabelIdsEnd())
+    release = await channel.receive(server, FittedRelease)
+    mechanism = step_7_mechanism(release, request, server=server)
+    support, steps, withheld = Support.of(mechanism), np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
+    start = 0
+    while start < len(ids):
+        piece = await channel.receive(server, NoisyLabels)
+        bits = step_7_check_labels(piece, start, support, len(ids), server=server)
+        stop = start + len(bits)
+        steps[start:stop], withheld[start:stop] = piece.steps, bits
+        start = stop
+    return Received(release, mechanism, steps, withheld)
+
+
+class Desk(Protocol):
+    """What the measurement server brings to its role: policy, ledger, labels, and a place for the ids meanwhile."""
+
+    def admit(self, request: LabelsOpen) -> bool:
+        """Raises what refuses the request; whether its release was made before."""
+
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Raises what is wrong with an id; keeps the ids for step 6."""
+
+    def release(self, roll: RollCall) -> FittedRelease:
+        """Draws, charges and remembers, in one transaction; or what is remembered."""
+
+    def labels(self) -> Iterator[Steps]:
+        """The remembered labels in the order of the ids that came."""
+
+    def in_background(self, work: Callable[[], R]) -> Awaitable[R]: ...
+
+
+async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) -> FittedRelease:
+    request = await channel.receive(consumer, LabelsOpen)
+    await desk.in_background(partial(step_2_check, request, consumer=consumer))
+    made_before = await desk.in_background(partial(desk.admit, request))
+    await channel.send(consumer, LabelsOpened(int(made_before)))
+    roll = await receive_ids(request, consumer, channel, desk)
+    release = await desk.in_background(partial(desk.release, roll))
+    await channel.send(consumer, release)
+    blocks = desk.labels()
+    while (block := await desk.in_background(partial(next, blocks, None))) is not None:
+        for piece in step_6_pieces(block):
+            await channel.send(consumer, piece)
+    return release
+
+
+async def receive_ids(request: LabelsOpen, consumer: str, channel: Channel, desk: Desk) -> RollCall:
+    roll = RollCall(request)
+    while roll.rows < request.n_rows:
+        batch = await channel.receive(consumer, LabelIds)
+        await desk.in_background(partial(roll.add, batch, desk.look_up, consumer=consumer))
+    await channel.receive(consumer, LabelIdsEnd)
+    roll.finish(consumer=consumer)
+    return roll
+
+
+# --- the specification: both seats in one process, no channel ---------------------------------------
+
+
+def run_locally(
+    ids: Sequence[str], request: LabelsOpen, table: Mapping[str, float], uniform: UniformInt
+) -> tuple[FittedRelease, Steps]:
+    """Unit = row, no ledger; the table's labels are randomised in its order, whatever rows are asked for."""
+    step_2_check(request, consumer="consumer")
+    roll = RollCall(request)
+    for batch in _batches(ids):
+        roll.add(LabelIds(batch.ids), lambda _: None, consumer="consumer")
+    roll.finish(consumer="consumer")
+    labels = np.array(list(table.values()))
+    blocks = [(labels, np.ones(len(labels), np.bool_))]
+    fitted = step_5_fit(request.settings, step_5_labels_to_fit(request.settings, blocks), uniform)
+    (drawn,) = step_5_randomise(fitted.mechanism, blocks, uniform)
+    remembered = dict(zip(table, drawn.tolist(), strict=True))
+    event = step_2_event(request, neighbours="row")
+    cost = step_2_cost(request, event)
+    release = step_5_release(fitted, event, cost, unit="row", receipt=(b"", b""))
+    return release, np.array([remembered[name] for name in ids], np.int64)

@@ -1,0 +1,63 @@
+"""A logistic model fitted under differential privacy of whole rows: scale, score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.errors import DataError
+from algorithms.statistics import fields
+from algorithms.statistics.logistic import Floats, sigmoid
+from algorithms.statistics.scaling import Standardiser
+
+FORMAT = "blindfit-dp-logistic-1"
+
+
+@dataclass(frozen=True)
+class DPLogisticModel:
+    """Args:
+    scale: of declared bounds or of public rows, never of the private ones; a weight for each kept column.
+    """
+
+    scale: Standardiser
+    weights: tuple[float, ...]
+    intercept: float
+
+    def scores(self, features: ArrayLike) -> Floats:
+        """Of raw features (n, columns)."""
+        scores: Floats = self.scale.transform(features) @ np.array(self.weights) + self.intercept
+        return scores
+
+    def probabilities(self, features: ArrayLike) -> Floats:
+        return sigmoid(self.scores(features))
+
+    @property
+    def feature_weights(self) -> dict[str, float]:
+        """By name, for scaled features."""
+        return dict(zip(self.scale.kept_columns, self.weights, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "scale": self.scale.to_dict(),
+            "weights": self.feature_weights,
+            "intercept": self.intercept,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> DPLogisticModel:
+        """Raises:
+        DataError: names the field that is missing or not what it must be.
+        """
+        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+            raise DataError(f"format: not {FORMAT}")
+        scale = Standardiser.from_dict(fields.table(stored, "scale"))
+        weights = fields.table(stored, "weights")
+        if tuple(weights) != scale.kept_columns:
+            raise DataError("weights: not one for each kept column, in their order")
+        numbers = tuple(fields.number(weights, name) for name in weights)
+        return cls(scale, numbers, fields.number(stored, "intercept"))

@@ -1,0 +1,177 @@
+"""A regression fitted to released labels: standardise, then weights, trees or layers. A readable JSON file, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.statistics import fields
+from algorithms.statistics.label_regression_options import OptionValue, check_options
+from algorithms.statistics.label_regression_trees import Layer, Tree, predict_layers
+from algorithms.statistics.logistic import Floats
+from algorithms.statistics.scaling import Standardiser, check_finite
+
+FORMAT = "blindfit label regression v1"
+FORMS = {
+    "linear": "weights",
+    "ridge": "weights",
+    "lasso": "weights",
+    "elastic-net": "weights",
+    "decision-tree": "trees",
+    "random-forest": "trees",
+    "gradient-boosting": "trees",
+    "mlp": "layers",
+}
+
+
+class Form(Protocol):
+    """What is done with standardised rows."""
+
+    def predict(self, rows: Floats) -> Floats: ...
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Weights:
+    weights: Floats
+    intercept: float
+
+    def predict(self, rows: Floats) -> Floats:
+        return rows @ self.weights + self.intercept
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {
+            "weights": dict(zip(columns, self.weights.tolist(), strict=True)),
+            "intercept": self.intercept,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Weights:
+        weights = fields.table(stored, "weights")
+        if set(weights) != set(columns):
+            raise DataError("weights: not one for each column that is kept")
+        return cls(np.array([fields.number(weights, n) for n in columns]), fields.number(stored, "intercept"))
+
+
+@dataclass(frozen=True, repr=False)
+class Trees:
+    """base + scale * (the sum of what the trees say)."""
+
+    trees: tuple[Tree, ...]
+    base: float
+    scale: float
+
+    def predict(self, rows: Floats) -> Floats:
+        single = rows.astype(np.float32)
+        total = np.zeros(len(rows))
+        for tree in self.trees:
+            total += tree.predict(single)
+        return self.base + self.scale * total
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {"base": self.base, "scale": self.scale, "trees": [tree.to_dict(columns) for tree in self.trees]}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Trees:
+        trees = tuple(Tree.from_dict(tree, columns) for tree in _tables(stored, "trees"))
+        return cls(trees, fields.number(stored, "base"), fields.number(stored, "scale"))
+
+
+@dataclass(frozen=True, repr=False)
+class Layers:
+    layers: tuple[Layer, ...]
+
+    def predict(self, rows: Floats) -> Floats:
+        return predict_layers(self.layers, rows)
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002 - inputs are in the columns' order
+        return {"layers": [layer.to_dict() for layer in self.layers]}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Layers:
+        layers: list[Layer] = []
+        for table in _tables(stored, "layers"):
+            layers.append(Layer.from_dict(table, len(layers[-1].bias) if layers else len(columns)))
+        if len(layers[-1].bias) != 1:
+            raise DataError("layers: the last one has more than one output")
+        return cls(tuple(layers))
+
+
+def _tables(stored: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = stored.get(name)
+    if not isinstance(found, list) or not found or not all(isinstance(table, Mapping) for table in found):
+        raise DataError(f"{name}: missing or not a list of tables")
+    return found
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], Form]] = {
+    "weights": Weights.from_dict,
+    "trees": Trees.from_dict,
+    "layers": Layers.from_dict,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class LabelRegressionModel:
+    """Args:
+    standardiser: of the raw features.
+    regressor, options: what was fitted, with every option.
+    debiased: the labels that it was fitted to had the mechanism's bias removed.
+    """
+
+    standardiser: Standardiser
+    regressor: str
+    options: Mapping[str, OptionValue]
+    debiased: bool
+    form: Form
+
+    def predict(self, features: ArrayLike) -> Floats:
+        """(n, columns) raw features -> (n,) labels.
+
+        Raises:
+            DataError: a feature is not finite, or not one for each column.
+        """
+        rows = self.standardiser.transform(features)
+        check_finite(rows, 0)
+        return self.form.predict(rows)
+
+    @property
+    def feature_weights(self) -> dict[str, float] | None:
+        """By name, for standardised features; None where there are none."""
+        if not isinstance(self.form, Weights):
+            return None
+        return dict(zip(self.standardiser.kept_columns, self.form.weights.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "regressor": self.regressor,
+            "options": dict(self.options),
+            "debiased": self.debiased,
+            "standardiser": self.standardiser.to_dict(),
+            **self.form.to_dict(self.standardiser.kept_columns),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> LabelRegressionModel:
+        """Raises:
+        DataError: names the field that is missing or not what it must be.
+        """
+        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+            raise DataError(f"format: not {FORMAT}")
+        regressor = fields.text(stored, "regressor")
+        try:
+            options = check_options(regressor, fields.table(stored, "options"))
+        except ConfigError as error:
+            raise DataError(str(error)) from None
+        if type(stored.get("debiased")) is not bool:
+            raise DataError("debiased: neither true nor false")
+        standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
+        form = _READERS[FORMS[regressor]](stored, standardiser.kept_columns)
+        return cls(standardiser, regressor, options, stored["debiased"], form)

@@ -1,0 +1,163 @@
+"""A logistic model fitted to public rows, as the start of a private fit, or what it shrinks towards.
+
+For a convex fit that runs to its optimum a warm start changes nothing: there pre-training acts as shrinkage towards the
+public weights. Noisy gradient descent does not run to its optimum, so there the start counts.
+
+The file (`to_json`, `from_json`) holds names, means, standard deviations and weights; no row of the public data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.errors import DataError
+from algorithms.statistics import fields, solvers
+from algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
+from algorithms.statistics.scaling import Standardiser, append_constant
+from algorithms.statistics.solvers import SolverSettings
+
+FORMAT = "blindfit-pretrained-1"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """
+    Args:
+        standardiser: of the public rows; the columns that it dropped have no weight.
+        weights: one for each kept column, standardised.
+        intercept: of standardised rows.
+    """
+
+    standardiser: Standardiser
+    weights: tuple[float, ...]
+    intercept: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.standardiser.columns
+
+    def raw_weights(self) -> tuple[dict[str, float], float]:
+        """By name, and the intercept, for features as they were read."""
+        raw = dict.fromkeys(self.columns, 0.0)
+        intercept = self.intercept
+        scaler = self.standardiser
+        for name, weight, mean, std in zip(scaler.kept_columns, self.weights, scaler.mean, scaler.std, strict=True):
+            raw[name] = weight / std
+            intercept -= weight / std * mean
+        return raw, intercept
+
+    def weights_for(self, standardiser: Standardiser, *, intercept: bool = True) -> Floats:
+        """The same model for rows of another standardiser: its kept columns in their order, then the intercept.
+
+        Raises:
+            DataError: the features are not the same, or a weight overflows.
+        """
+        self.check_columns(standardiser.columns)
+        raw, constant = self.raw_weights()
+        names = standardiser.kept_columns
+        weights = [raw[name] * std for name, std in zip(names, standardiser.std, strict=True)]
+        constant += sum(raw[name] * mean for name, mean in zip(names, standardiser.mean, strict=True))
+        converted = np.array([*weights, constant] if intercept else weights)
+        if not np.isfinite(converted).all():
+            raise DataError("the pre-trained model's weights overflow in the scale of these rows")
+        return converted
+
+    def in_order(self, columns: Sequence[str]) -> Pretrained:
+        """The same model for the same features in another order.
+
+        Raises:
+            DataError: the features are not the same.
+        """
+        self.check_columns(columns)
+        scaler = self.standardiser
+        by_name = dict(zip(scaler.kept_columns, zip(scaler.mean, scaler.std, self.weights, strict=True), strict=True))
+        kept = tuple(j for j, name in enumerate(columns) if name in by_name)
+        mean, std, weights = zip(*(by_name[columns[j]] for j in kept), strict=True)
+        return Pretrained(Standardiser(tuple(columns), kept, mean, std), weights, self.intercept)
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raises DataError: other features than these, in whatever order."""
+        missing, foreign = sorted(set(columns) - set(self.columns)), sorted(set(self.columns) - set(columns))
+        if missing or foreign:
+            said = [f"{text} {', '.join(names)}" for text, names in (("it lacks", missing), ("only it has", foreign))
+                    if names]  # fmt: skip
+            raise DataError(
+                f"the pre-trained model has other features than the data: {'; '.join(said)}",
+                hint="fit it to the same columns, under the same names",
+            )
+
+    def to_json(self) -> str:
+        content = {
+            "format": FORMAT,
+            "standardiser": self.standardiser.to_dict(),
+            "weights": dict(zip(self.standardiser.kept_columns, self.weights, strict=True)),
+            "intercept": self.intercept,
+        }
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, content: str | bytes) -> Pretrained:
+        """Raises DataError: what the first wrong field is."""
+        try:
+            stored = json.loads(content)
+        except (ValueError, RecursionError):
+            raise DataError("not JSON") from None
+        return cls.from_dict(stored)
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Pretrained:
+        """Raises DataError: what the first wrong field is."""
+        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+            raise DataError(f"format: not {FORMAT}")
+        unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept"})
+        if unknown:
+            raise DataError(f"unknown: {', '.join(unknown)}")
+        standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
+        weights = fields.table(stored, "weights")
+        if tuple(weights) != standardiser.kept_columns:
+            raise DataError("weights: not one for each kept column, in their order")
+        numbers = tuple(fields.number(weights, name) for name in weights)
+        return cls(standardiser, numbers, fields.number(stored, "intercept"))
+
+
+def pretrain(
+    features: ArrayLike, labels: ArrayLike, *, columns: Sequence[str] | None = None, l2: float | None = None
+) -> Pretrained:
+    """Fits public rows to their optimum; they have no privacy afterwards.
+
+    Args:
+        labels: 0 or 1.
+        columns: names; x0, x1, ... without.
+        l2: of standardised features, the intercept left alone; 1 / (number of rows) by default.
+
+    Raises:
+        DataError: rows that cannot be fitted: a value that is not finite, a label that is neither 0 nor 1, one class.
+    """
+    standardiser = Standardiser.fit([features], columns, constant_columns="drop")
+    rows = RealRows(append_constant(standardiser.transform(features)))
+    happened = _checked_labels(labels, rows.n_rows)
+    found = solvers.fit(
+        rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)
+    )
+    if not found.converged:
+        raise DataError(f"the public rows have no finite fit: {found.reason}", hint="take an l2 above 0")
+    *weights, intercept = map(float, found.weights)
+    return Pretrained(standardiser, tuple(weights), intercept)
+
+
+def _checked_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
+    given = np.asarray(labels)
+    if given.shape != (n_rows,):
+        raise DataError(f"{n_rows} public rows need as many labels, not shape {given.shape}")
+    if not np.isin(given, (0, 1)).all():
+        raise DataError(f"public row {int(np.argmin(np.isin(given, (0, 1))))}: the label is neither 0 nor 1")
+    happened = given.astype(bool)
+    if happened.all() or not happened.any():
+        raise DataError("the public rows have one class only: there is nothing to learn from them")
+    return happened

@@ -1,0 +1,217 @@
+"""Differentially private logistic regression: accuracy against epsilon, with and without pre-training on public rows.
+
+    python -m benchmarks.dp_lr [--data DIR] [--json FILE] [--plot DIR] [--quick]
+
+Data: two Gaussian classes of the kind in Hoseinpour et al. 2023 (400 private rows, and 60 public ones from a related
+source whose means and variances differ), drawn anew for each seed; and breast cancer (scikit-learn's), split anew for
+each seed into 60 public, 340 private and 169 test rows. `--data DIR` measures DIR/private.csv, public.csv and test.csv
+as well (a column `label` of 0 and 1, the others numbers; the bounds are those of the public rows).
+
+Settings: `defaults`, where the learning rate follows the noise and both arms take their features' scale from the public
+rows, so that the gain is that of the public weights alone; and `fixed rate`, as in the paper: one rate for every
+epsilon, features mapped by declared bounds. Beside them: scikit-learn on the private rows without privacy, and the
+public model as it is. Mean and standard deviation over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import machine
+from blindfit import DPLogisticRegression, Pretrained, pretrain
+
+EPSILONS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 15.0, 150.0)
+DELTA = 1e-5
+SEEDS, QUICK_SEEDS = 20, 3
+SETTINGS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "fixed rate": {"learning_rate": 4.0, "n_iterations": 100},
+}
+PUBLIC_ROWS, PRIVATE_ROWS, TEST_ROWS = 60, 400, 4000
+# Class means and variances; the public source is near the private one, and not the same.
+PRIVATE_SOURCE = ((-0.09, -0.20), (2.05, 1.55), (1.0, 9.5))
+PUBLIC_SOURCE = ((0.25, -0.60), (2.20, 2.40), (1.5, 7.0))
+GAUSSIAN_BOUNDS = ([-20.0] * 2, [20.0] * 2)
+# Of the means, errors and worst values of ten measurements of cell nuclei: from what they are, not from the rows.
+CANCER_BOUNDS = (
+    [0.0] * 30,
+    [
+        *(40, 50, 250, 3500, 0.3, 0.5, 0.6, 0.3, 0.4, 0.15),
+        *(4, 6, 30, 700, 0.05, 0.2, 0.5, 0.1, 0.1, 0.05),
+        *(50, 60, 300, 5000, 0.3, 1.5, 1.5, 0.4, 0.8, 0.3),
+    ],
+)
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.bool_]
+Rows = tuple[Floats, Labels]
+
+
+@dataclass(frozen=True)
+class Split:
+    private: Rows
+    public: Rows
+    test: Rows
+    bounds: tuple[list[float], list[float]]
+
+    def pretrained(self) -> Pretrained:
+        return pretrain(*self.public)
+
+    def scale_alone(self) -> Pretrained:
+        """The public rows' scale, without what they say of the labels."""
+        model = self.pretrained()
+        return replace(model, weights=(0.0,) * len(model.weights), intercept=0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="also measure private.csv, public.csv and test.csv of this folder")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--plot", type=Path, help="draw pictures into this folder")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} seeds in place of {SEEDS}")
+    options = parser.parse_args()
+    console = Console()
+    seeds = QUICK_SEEDS if options.quick else SEEDS
+    sources: dict[str, Callable[[int], Split]] = {"two Gaussians": gaussian_split, "breast cancer": cancer_split}
+    if options.data:
+        sources[options.data.name] = partial(own_split, options.data)
+    datasets = {name: measure(source, seeds) for name, source in sources.items()}
+    for name, figures in datasets.items():
+        show(name, figures, console)
+    described = machine.describe()
+    result = {
+        "machine": described,
+        "processor": described["processor"],
+        "product_us": described["product_us"],
+        "delta": DELTA,
+        "seeds": seeds,
+        "settings": SETTINGS,
+        "datasets": datasets,
+    }
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    if options.plot:
+        from benchmarks import dp_lr_plots
+
+        dp_lr_plots.draw(datasets, options.plot)
+
+
+# --- data ------------------------------------------------------------------------------------------------
+
+
+def gaussian_split(seed: int) -> Split:
+    generator = np.random.default_rng(seed)
+    private, test = (draw(generator, n, PRIVATE_SOURCE) for n in (PRIVATE_ROWS, TEST_ROWS))
+    return Split(private, draw(generator, PUBLIC_ROWS, PUBLIC_SOURCE), test, GAUSSIAN_BOUNDS)
+
+
+def draw(generator: np.random.Generator, n: int, source: tuple[tuple[float, float], ...]) -> Rows:
+    negative, positive, variances = map(np.array, source)
+    labels = generator.permutation(n) < n // 2
+    features = np.where(labels[:, None], positive, negative) + generator.normal(size=(n, 2)) * np.sqrt(variances)
+    return features, labels
+
+
+def cancer_split(seed: int) -> Split:
+    features, target = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(target))
+    public, private, test = ((features[part], target[part] == 1) for part in np.split(order, [60, 400]))
+    return Split(private, public, test, CANCER_BOUNDS)
+
+
+def own_split(directory: Path, _seed: int) -> Split:
+    private, public, test = (read(directory / f"{part}.csv") for part in ("private", "public", "test"))
+    return Split(private, public, test, (public[0].min(axis=0).tolist(), public[0].max(axis=0).tolist()))
+
+
+def read(path: Path) -> Rows:
+    import pyarrow.csv
+
+    table = pyarrow.csv.read_csv(path)
+    features = [table[name].to_numpy() for name in sorted(table.column_names) if name != "label"]
+    return np.column_stack(features).astype(np.float64), table["label"].to_numpy() == 1
+
+
+# --- measuring ---------------------------------------------------------------------------------------------
+
+
+def measure(source: Callable[[int], Split], seeds: int) -> dict[str, Any]:
+    splits = [source(seed) for seed in range(seeds)]
+    ceilings = [without_privacy(split.private).score(*split.test) for split in splits]
+    publics = [without_privacy(split.public).score(*split.test) for split in splits]
+    return {
+        "private_rows": len(splits[0].private[1]),
+        "public_rows": len(splits[0].public[1]),
+        "features": splits[0].private[0].shape[1],
+        "non_private": mean_and_std(ceilings),
+        "public_alone": mean_and_std(publics),
+        "settings": {name: [measure_at(epsilon, name, splits) for epsilon in EPSILONS] for name in SETTINGS},
+    }
+
+
+def measure_at(epsilon: float, setting: str, splits: list[Split]) -> dict[str, Any]:
+    plain = [fitted(split, epsilon, setting).score(*split.test) for split in splits]
+    pretrained = [fitted(split, epsilon, setting, pretrained=True).score(*split.test) for split in splits]
+    gains = [after - before for before, after in zip(plain, pretrained, strict=True)]
+    return {
+        "epsilon": epsilon,
+        "plain": mean_and_std(plain),
+        "pretrained": mean_and_std(pretrained),
+        "gain": mean_and_std(gains),
+    }
+
+
+def fitted(split: Split, epsilon: float, setting: str, *, pretrained: bool = False) -> DPLogisticRegression:
+    if setting == "defaults":
+        model = DPLogisticRegression(epsilon, DELTA, init=split.pretrained() if pretrained else split.scale_alone())
+    else:
+        init = split.pretrained() if pretrained else None
+        model = DPLogisticRegression(epsilon, DELTA, init=init, feature_bounds=split.bounds, **SETTINGS[setting])
+    return model.fit(*split.private)
+
+
+def without_privacy(rows: Rows) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(*rows)
+
+
+def mean_and_std(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": statistics.mean(values), "std": statistics.stdev(values)}
+
+
+# --- showing -------------------------------------------------------------------------------------------------
+
+
+def show(name: str, figures: Mapping[str, Any], console: Console) -> None:
+    for setting, rows in figures["settings"].items():
+        table = Table(
+            "epsilon", "no pre-training", "pre-training", "gain",
+            title=f"{name}, {setting}: accuracy on test rows; without privacy {percent(figures['non_private'])}, "
+            f"public model alone {percent(figures['public_alone'])}",
+        )  # fmt: skip
+        for row in rows:
+            table.add_row(f"{row['epsilon']:g}", *(percent(row[arm]) for arm in ("plain", "pretrained", "gain")))
+        console.print(table)
+
+
+def percent(figure: Mapping[str, float]) -> str:
+    return f"{figure['mean']:.1%} ± {figure['std']:.1%}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""`blindfit audit MODEL.JSON`: what a fitted logistic model gives away of the rows that it was fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from algorithms.errors import ConfigError, DataError
+from algorithms.statistics import pretraining
+from algorithms.statistics.dp_logistic_model import DPLogisticModel
+from algorithms.statistics.logistic import sigmoid
+from algorithms.statistics.model_attacks import Auc, Inversion, Membership, Predict, inversion, membership, row_losses
+from algorithms.statistics.model_attacks import Table as Rows
+from algorithms.statistics.pretraining import Pretrained
+from algorithms.statistics.scaling import Standardiser, append_constant
+from algorithms.statistics.vertical_model import VerticalModelPart
+from algorithms.statistics.walr_model import WALRModel
+from parties.models import load_model, load_pretrained, read_json
+from parties.sources import DatasetSettings, DuplicateSearch, open_source
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A model as an attacker uses it. Args: columns: in the order in which `predict` wants them; weights: by name, of
+    standardised features."""
+
+    columns: tuple[str, ...]
+    weights: dict[str, float]
+    predict: Predict
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    confidence: float
+    membership: Membership
+    inversion: Inversion
+
+    def to_dict(self) -> dict[str, Any]:
+        content = asdict(self)
+        content["membership"]["found"] = self.membership.found
+        content["inversion"]["found"] = self.inversion.found
+        return content
+
+
+def audit_model(
+    path: Path, members: Path, non_members: Path, *, label: str, row_id: str, sensitive: str | None, confidence: float
+) -> ModelAudit:
+    """
+    Raises:
+        ConfigError: the confidence cannot be, or the model has no such column.
+        DataError: names the file and what is wrong with it.
+    """
+    if not 0.5 <= confidence < 1:
+        raise ConfigError(f"--confidence must lie in [0.5, 1), not {confidence:g}")
+    attacked = open_attacked(path)
+    column = sensitive if sensitive is not None else max(attacked.weights, key=lambda name: abs(attacked.weights[name]))
+    if column not in attacked.columns:
+        raise ConfigError(
+            f"--sensitive {column}: the model has no such column", hint=f"it has {', '.join(attacked.columns)}"
+        )
+    (ids, trained), (other_ids, others) = (
+        _read(file, whose, attacked.columns, label, row_id)
+        for file, whose in ((members, "members"), (non_members, "non-members"))
+    )
+    if shared := len(ids & other_ids):
+        raise DataError(
+            f"{non_members}: {shared} of its ids are in {members} too: a row was trained on or it was not",
+            hint="leave the members out of the non-members",
+        )
+    losses, other_losses = (row_losses(rows.labels, attacked.predict(rows.features)) for rows in (trained, others))
+    found = membership(losses, other_losses, confidence)
+    place = attacked.columns.index(column)
+    return ModelAudit(confidence, found, inversion(attacked.predict, trained, others, place, column, confidence))
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+
+def open_attacked(path: Path) -> Attacked:
+    """Raises DataError: it is no whole logistic model."""
+    content = read_json(path)
+    if isinstance(content, dict) and content.get("format") == pretraining.FORMAT:
+        return _of_pretrained(load_pretrained(path))
+    model = load_model(path)
+    if isinstance(model, WALRModel):
+        return Attacked(model.standardiser.columns, model.feature_weights, model.probabilities)
+    if isinstance(model, DPLogisticModel):
+        return Attacked(model.scale.columns, model.feature_weights, model.probabilities)
+    if not isinstance(model, VerticalModelPart) or model.model != "logistic":
+        raise DataError(f"{path} is no logistic model: the attacks are on probabilities")
+    if len(model.data_parties) > 1:
+        raise DataError(
+            f"{path} is the part of {model.party} alone, of a model that {len(model.data_parties)} parties share",
+            hint="an audit needs the whole model: fit one to all columns at one party",
+        )
+    weights = dict(zip(model.standardiser.kept_columns, model.weights.tolist(), strict=True))
+    return Attacked(
+        model.standardiser.columns, weights, lambda features: model.predictions(model.score_parts(features))
+    )
+
+
+def _of_pretrained(model: Pretrained) -> Attacked:
+    scaler: Standardiser = model.standardiser
+    weights = np.append(model.weights, model.intercept)
+    return Attacked(
+        model.columns,
+        dict(zip(scaler.kept_columns, model.weights, strict=True)),
+        lambda features: sigmoid(append_constant(scaler.transform(features)) @ weights),
+    )
+
+
+# --- the rows -----------------------------------------------------------------------------------
+
+
+def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: str) -> tuple[set[str], Rows]:
+    if taken := {label, row_id} & set(columns):
+        raise ConfigError(
+            f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
+            hint="say which columns they are: --label, --id",
+        )
+    settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label, features=columns)
+    source = open_source(settings, Path(), whose)
+    batches, duplicates = [], DuplicateSearch()
+    for batch in source.batches():
+        duplicates.add(batch)
+        batches.append(batch)
+    duplicates.refuse_duplicates(source)
+    labels = np.concatenate([np.asarray(batch.labels, dtype=bool) for batch in batches])
+    if labels.all() or not labels.any():
+        raise source.origin.error(
+            f"every label is {int(labels[0])}", column=label, hint="an audit needs rows of both classes"
+        )
+    ids = {name for batch in batches for name in batch.ids.to_pylist()}
+    return ids, Rows(np.concatenate([batch.features for batch in batches]), labels)
+
+
+# --- what is printed ----------------------------------------------------------------------------
+
+
+def show(found: ModelAudit, console: Console) -> None:
+    member, inverted = found.membership, found.inversion
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("attack")
+    table.add_column("figure")
+    for name in ("found", "without a leak"):
+        table.add_column(name, justify="right")
+    guess = f"inversion of {inverted.column}"
+    rows = (
+        ("membership", "AUC of the loss", _auc(member.auc), "0.500"),
+        ("membership", "advantage, TPR - FPR", f"{member.advantage:.3f}", f"< {member.advantage_by_chance:.3f}"),
+        ("membership", "TPR at 1 % FPR", f"{member.tpr_at_low_fpr:.3f}", "0.010"),
+        (guess, "AUC, members", _auc(inverted.members), f"as for non-members, {_auc(inverted.non_members)}"),
+        (guess, "right guesses, members", f"{inverted.accuracy:.3f}", f"guessing blindly: {inverted.baseline:.3f}"),
+    )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for sentence in in_words(found):
+        console.print(Text(sentence), soft_wrap=True)
+
+
+def _auc(area: Auc) -> str:
+    return f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]"
+
+
+def in_words(found: ModelAudit) -> list[str]:
+    member, inverted = found.membership, found.inversion
+    confidence = f"at a confidence of {found.confidence * 100:g} %"
+    pick = f"A row of the training and one that was not in it are told apart right {member.auc.value:.0%} of the time"
+    return [
+        f"Membership: {member.members} members, {member.non_members} non-members. {pick}: "
+        + (f"{confidence} better than by chance." if member.found else f"{confidence} no better than by chance."),
+        f"Inversion: from a member's other features and label, {inverted.column} above or below the middle is guessed "
+        f"right {inverted.accuracy:.0%} of the time, where who knows the population alone is right "
+        f"{inverted.baseline:.0%}. "
+        + (
+            f"It works better on members than on non-members, {confidence}: training gave that away."
+            if inverted.found
+            else f"It works no better on members than on non-members, {confidence}: what it finds, it would of anybody."
+        ),
+    ]

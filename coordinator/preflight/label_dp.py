@@ -1,0 +1,115 @@
+"""The pre-flight of a label-dp job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from algorithms.estimators.label_noise import NoiseProfile, event_of_unit
+from algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
+from algorithms.randomness import system_uniform
+from coordinator.job import Job
+from coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from coordinator.preflight.parties import PartyHere, check_budget
+from parties.label_dp import Rows, features_of, read_rows, settings_on
+from parties.measurement import UNITS
+
+BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
+WEAK = 0.1  # of the range: what noise may add to a prediction
+AGAIN = "only a release that was made before is given again"
+
+
+def leaks(job: Job) -> Iterator[Finding]:
+    privacy, chosen = job.required_privacy, job.label_dp
+    active, server = (_with_role(job, role) for role in ("active", "measurement"))
+    delta = privacy.delta if chosen.mechanism == "gaussian" else 0
+    about = "who learns what"
+    yield Finding("note", about, f"{server} sees the ids of all of {active}'s rows, held-out ones too, and no feature")
+    yield Finding(
+        "note",
+        about,
+        f"{active} learns a noisy label of each of its rows ({chosen.mechanism}) and the fitted mechanism; "
+        f"(epsilon {privacy.epsilon:g}, delta {delta:g}) label DP",
+    )
+    if not chosen.debias:
+        yield Finding(
+            "warning", "bias", f"that of {chosen.mechanism} stays: the model learns what it makes of a label's mean"
+        )
+
+
+def _with_role(job: Job, role: str) -> str:
+    return next(name for name, party in job.parties.items() if party.role == role)
+
+
+def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+    by_role = {party.settings.role: party for party in here}
+    server, active = by_role.get("measurement"), by_role.get("active")
+    noise: list[float] = []
+    if server is not None:
+        yield from caught(server.name, partial(_check_labels, job, server, noise))
+    if active is not None:
+        yield from caught(active.name, partial(_check_features, job, active, server, noise))
+
+
+def _check_labels(job: Job, party: PartyHere, noise: list[float]) -> Iterator[Finding]:
+    """Adds the noise of a label to `noise`."""
+    party.source()
+    dataset, privacy, chosen = party.dataset, job.required_privacy, job.label_dp
+    if dataset.label_kind != "number" or dataset.label_range is None:
+        yield Finding("refuses", party.name, f'{party.dataset_name} has no labels that are numbers: take "walr"')
+        return
+    neighbours = UNITS["person" if dataset.person else "row"][1]
+    yield from check_budget(party, event_of_unit(chosen.mechanism, privacy.epsilon, privacy.delta, neighbours), AGAIN)
+    grid = LabelGrid(*dataset.label_range)
+    rows = (privacy.max_rows_per_person or dataset.max_rows_per_person) if dataset.person else 0
+    mechanism, guessed = expected_mechanism(grid, job, rows)
+    profile = NoiseProfile.of(mechanism, debias=chosen.debias)
+    std = profile.typical_std
+    noise.append(std)
+    given = ", if labels were spread evenly" if guessed else ""
+    text = (
+        f"standard deviation {std:.3g} on each label, {std / grid.width:.2g} times the range [{grid.lo:g}, {grid.hi:g}]"
+    )
+    yield Finding("ok", "noise", text + given)
+    if not chosen.debias:
+        yield Finding("note", "bias", f"of up to {profile.largest_bias:.3g}{given}")
+
+
+def expected_mechanism(grid: LabelGrid, job: Job, max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
+    """What the job would draw with, made without looking at a label; whether a prior had to be guessed for it."""
+    settings = settings_on(grid, job, max_rows_per_person)
+    if not settings.estimates_prior:
+        return fit(settings, [], system_uniform).mechanism, False
+    left = settings.epsilon - (settings.epsilon_prior or settings.epsilon / 3)
+    known = replace(
+        settings,
+        epsilon=left,
+        prior=uniform_prior(grid),
+        epsilon_prior=None,
+        prior_mechanism=None,
+        cell_width=None,
+    )
+    return fit(known, [], system_uniform).mechanism, True
+
+
+def _check_features(job: Job, party: PartyHere, server: PartyHere | None, noise: list[float]) -> Iterator[Finding]:
+    source = features_of(party.settings, party.base_dir, party.dataset_name)
+    rows = read_rows(source, job.parameters(), lambda *_: None)
+    n, k = rows.train_features.shape
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
+    if server is not None and len(rows.ids) < (least := server.settings.policy.least_rows):
+        yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")
+    if noise and server is not None and server.dataset.label_range is not None:
+        lo, hi = server.dataset.label_range
+        yield _added_error(rows, noise[0], hi - lo)
+    yield Finding("note", "bytes", on_the_wire(len(rows.ids) * (BYTES_PER_ID + BYTES_PER_LABEL)))
+
+
+def _added_error(rows: Rows, noise_std: float, width: float) -> Finding:
+    n, k = rows.train_features.shape
+    added = noise_std * min(1.0, (k + 1) / n) ** 0.5
+    text = f"it moves a linear model's predictions by about {added:.2g}, {added / width:.1%} of the range"
+    level: Level = "warning" if added > WEAK * width else "ok"
+    advice = ": expect a weak model; take more rows, fewer columns or a larger epsilon" if level == "warning" else ""
+    return Finding(level, "noise", text + advice)

@@ -1,0 +1,133 @@
+"""What the party tells of a dp-lr job, typed; and, where its own report is at hand, what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.errors import DataError
+from coordinator.report.label_dp import LabelDP
+from coordinator.report.reading import read
+from coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
+from parties.dp_lr_rows import SCALES, STARTS
+from parties.dp_lr_settings import DPLRSettings
+from parties.settings import validate
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    trained: int
+    held_out: int
+    public: int  # rows that the start was fitted to, where the job names them
+    features: int
+    dropped_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrivacyFigures(LabelDP):
+    mechanism: str
+    noise_multiplier: float  # of each iteration's gradient
+    releases: int
+    charged_now: bool
+
+
+@dataclass(frozen=True)
+class FitFigures:
+    start: str
+    scale: str
+    learning_rate: float
+    gradient_noise_std: float
+
+
+@dataclass(frozen=True)
+class TimingFigures:
+    prepare_s: float | None = None
+    fit_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    classes: ClassFigures
+    lift: tuple[LiftPoint, ...]
+    calibration: tuple[CalibrationPoint, ...]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Everything that the report says about a fit, and who it is about.
+
+    Args:
+        epsilon_asked: of the run, or of each iteration.
+        losses: of each iteration; empty where none may be known.
+        evaluation: None where no row was held out, or only the coordinator's part is known.
+    """
+
+    active: str
+    settings: DPLRSettings
+    epsilon_asked: float
+    rows: RowFigures
+    privacy: PrivacyFigures
+    fit: FitFigures
+    timing: TimingFigures
+    losses: tuple[float, ...]
+    evaluation: Evaluation | None
+
+    @property
+    def start(self) -> str:
+        return STARTS[self.fit.start]
+
+    @property
+    def scale(self) -> str:
+        return SCALES[self.fit.scale]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class _Losses:
+    losses: tuple[float, ...] = ()
+
+
+def figures_of(report: Mapping[str, Any]) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    active = next((name for name, party in report["parties"].items() if party["role"] == "active"), None)
+    if active is None:
+        raise DataError("the report names no active party")
+    summary, job = report["parties"][active]["summary"], report["job"]
+    own = report["party_reports"].get(active, {})
+    return Figures(
+        active=active,
+        settings=validate(job.get("dp_lr", {}), DPLRSettings, source="the job of the report"),
+        epsilon_asked=read(_Asked, job, active, "privacy").epsilon,
+        rows=read(RowFigures, summary, active, "rows"),
+        privacy=read(PrivacyFigures, summary, active, "privacy"),
+        fit=_fit(summary, active),
+        timing=read(TimingFigures, summary, active, "timing"),
+        losses=read(_Losses, own, active).losses,
+        evaluation=_evaluation(own["evaluation"], active) if own.get("evaluation") else None,
+    )
+
+
+def _fit(summary: Mapping[str, Any], active: str) -> FitFigures:
+    fit = read(FitFigures, summary, active, "fit")
+    if fit.start not in STARTS or fit.scale not in SCALES:
+        raise DataError(f"what {active} reports: fit.start and fit.scale are not what they can be")
+    return fit
+
+
+def _evaluation(found: Any, active: str) -> Evaluation:
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(name), list) for name in ("lift", "calibration")):
+        raise DataError(f"what {active} reports: evaluation has no curves")
+    return Evaluation(
+        classes=read(ClassFigures, {"evaluation": found}, active, "evaluation"),
+        lift=tuple(read(LiftPoint, {"lift": point}, active, "lift") for point in found["lift"]),
+        calibration=tuple(
+            read(CalibrationPoint, {"calibration": point}, active, "calibration") for point in found["calibration"]
+        ),
+    )

@@ -1,0 +1,34 @@
+"""The lines of the terminal after a dp-lr job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator.report import label_dp
+from coordinator.report.dp_lr.figures import Figures, figures_of
+from coordinator.report.dp_lr.page import total_seconds
+from coordinator.report.wording import count, counted, duration, figure, percent
+
+
+def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    facts = figures_of(report)
+    rows = facts.rows
+    yield "job", f"{report['name']} ({report['session']})"
+    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    yield "features", f"{count(rows.features)}, {facts.scale}"
+    yield label_dp.summary(facts.privacy)
+    yield "noise", f"standard deviation {figure(facts.fit.gradient_noise_std)} on each coordinate of a mean gradient"
+    yield "fit", f"{counted(facts.settings.iterations, 'iteration')} from {facts.start}"
+    yield "test", _quality(facts)
+    yield label_dp.budget_summary(facts.privacy)
+    if not facts.privacy.charged_now:
+        yield "charged", "before: the same job on the same rows has the same model"
+    yield "time", duration(total_seconds(facts, report))
+
+
+def _quality(facts: Figures) -> str:
+    if facts.evaluation is not None:
+        classes = facts.evaluation.classes
+        return f"accuracy {percent(classes.accuracy)}, AUC {classes.auc:.4f}, log loss {classes.log_loss:.4f}"
+    return f"known to {facts.active} alone" if facts.rows.held_out else "no test rows"

@@ -1,0 +1,129 @@
+"""The page of a label-dp job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator.report import label_dp, page
+from coordinator.report.label_regression.cautions import cautions_of
+from coordinator.report.label_regression.figures import Figures, ReleasedEvaluation, figures_of
+from coordinator.report.label_regression.plots import fitted_plot, laws_plot
+from coordinator.report.page import Card, PartyRow
+from coordinator.report.plots import Plot, weights_plot
+from coordinator.report.reading import process_of
+from coordinator.report.wording import count, counted, duration, figure, percent
+
+
+def render(report: Mapping[str, Any]) -> str:
+    facts = figures_of(report)
+    model = report["models"].get(facts.active)
+    drawn = report["party_reports"].get(facts.active, {}).get("plots")
+    return page.render(
+        "label_regression/page.html.j2",
+        report,
+        cautions=cautions_of(facts),
+        cards=list(_cards(facts, report)),
+        fitted=fitted_plot(drawn["held_out"], unbiased=facts.bias.capitalize() if facts.fit.debiased else "")
+        if drawn
+        else None,
+        laws=laws_plot(drawn["laws"]) if drawn else None,
+        weights=_weights_plot(model),
+        has_model=model is not None,
+        evaluation=list(evaluation_lines(facts)),
+        releases=f"{counted(facts.privacy.releases, 'release')}, this one included.",
+        steps=page.bars(_steps(facts, report["seconds"])),
+        parties=[_party_row(facts, report, name) for name in report["parties"]],
+        facts=facts,
+        dropped_columns=_dropped(facts),
+    )
+
+
+def _weights_plot(model: Mapping[str, Any] | None) -> Plot | None:
+    if model is None or "weights" not in model:
+        return None
+    return weights_plot(model["weights"], model["intercept"], changes="the prediction by this much")
+
+
+def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
+    rows, privacy, fit = facts.rows, facts.privacy, facts.fit
+    yield Card("Rows trained on", count(rows.trained), f"{count(rows.held_out)} held out")
+    dropped = len(rows.dropped_columns)
+    yield Card("Features", count(rows.features), f"{count(dropped)} constant dropped" if dropped else "none dropped")
+    yield from label_dp.cards(privacy)
+    yield Card("Noise", figure(privacy.noise_std), f"std of a label in [{privacy.label_lo:g}, {privacy.label_hi:g}]")
+    yield Card("Fit", fit.regressor, facts.bias)
+    yield from _error_card(facts)
+    yield Card("Time", duration(total_seconds(facts, report)), "from start to end")
+
+
+def _error_card(facts: Figures) -> Iterator[Card]:
+    released = facts.on_released
+    if facts.on_true is not None:
+        yield Card("Mean squared error", figure(facts.on_true.mse), "on true labels")
+    elif released is not None and released.gain is not None and released.gain_error is not None:
+        yield Card("Gain", figure(released.gain), f"+- {figure(released.gain_error)}, in mean squared error")
+
+
+def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
+    """What, how much, and what it is."""
+    true, released = facts.on_true, facts.on_released
+    if true is not None:
+        rows = f"on {counted(true.rows, 'row')} of {facts.active}'s own with true labels, not trained on"
+        yield "mean squared error", figure(true.mse), rows
+        yield "mean absolute error", figure(true.mae), "the same rows"
+        yield "variance explained", percent(true.r2), "the same rows"
+    if released is not None:
+        yield (
+            "mean squared error, noisy",
+            figure(released.mse_released),
+            f"against the released labels of {counted(released.rows, 'held-out row')}: no error of the model alone",
+        )
+        yield from _corrected(released)
+
+
+def _corrected(released: ReleasedEvaluation) -> Iterator[tuple[str, str, str]]:
+    known = (released.mse, released.mse_error, released.noise_variance, released.gain, released.gain_error)
+    shown = [figure(number) for number in known if number is not None]
+    if len(shown) < len(known):
+        yield "mean squared error, true", "cannot be told", "the mechanism's bias was not removed"
+        return
+    mse, mse_error, noise_variance, gain, gain_error = shown
+    yield "noise of a label", noise_variance, "its variance, known from the mechanism"
+    yield (
+        "mean squared error, true",
+        f"{mse} +- {mse_error}",
+        "an estimate: the one less the other, and its standard error; no true label was used",
+    )
+    yield (
+        "gain over a constant",
+        f"{gain} +- {gain_error}",
+        "an estimate of how far the model's true mean squared error is below that of the training labels' mean: far "
+        "more certain, as the noise cancels",
+    )
+
+
+def _steps(facts: Figures, seconds: Mapping[str, float]) -> dict[str, float | None]:
+    timing = facts.timing
+    return {
+        "start the processes": seconds.get("launch"),
+        "connect and agree": seconds.get("set_up"),
+        "read rows": timing.prepare_s,
+        "send ids, get noisy labels": timing.release_s,
+        "fit and evaluate": timing.fit_s,
+    }
+
+
+def total_seconds(facts: Figures, report: Mapping[str, Any]) -> float:
+    return page.total_seconds(report, vars(facts.timing))
+
+
+def _party_row(facts: Figures, report: Mapping[str, Any], name: str) -> PartyRow:
+    is_active = name == facts.active
+    rows = facts.rows.sent if is_active else process_of(report, name).dataset_rows
+    return page.party_row(report, name, rows=rows, has_model=is_active)
+
+
+def _dropped(facts: Figures) -> list[tuple[str, str]]:
+    dropped = facts.rows.dropped_columns
+    return [("constant columns, dropped", ", ".join(dropped))] if dropped else []

@@ -1,0 +1,148 @@
+"""`make demo-label-dp`: labels released row by row between two processes, then what only a demo can know.
+
+python examples/label_dp/demo.py [--out DIR] [--set KEY=VALUE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
+from algorithms.randomness import system_uniform
+from algorithms.statistics.label_regression import fit_regression
+from parties.models import load_model
+
+HERE = Path(__file__).parent
+LABEL_RANGE = (0.0, 8.0)  # as in clinic.toml
+EPSILON, DELTA = 1.0, 1e-5
+DRAWS = 5
+NEEDED = {"gaussian": {"delta": DELTA}, "rp-banded": {"half_width": 2.0}}
+console = Console(width=min(Console().width, 110))
+Floats = np.ndarray
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Regression on labels under label DP, on the RAND health data.")
+    parser.add_argument("--out", type=Path, default=Path("runs/label_dp"), help="reports (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
+    options = parser.parse_args()
+    if not (HERE / "data" / "visits.csv").exists():
+        subprocess.run([sys.executable, HERE / "prepare.py"], check=True)
+    # Every demo starts with an empty ledger; a real measurement server's is never thrown away.
+    shutil.rmtree(HERE / "state", ignore_errors=True)
+    run_job(options.out, options.set)
+    run_job(options.out / "again", options.set, quietly=True)
+    console.print(repeated(options.out))
+    console.print(comparison(options.out))
+
+
+def run_job(out: Path, overrides: list[str], *, quietly: bool = False) -> None:
+    job = os.path.relpath(HERE / "job.toml")
+    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
+    for override in overrides:
+        command += ["--set", override]
+    shown = " ".join(["blindfit", *command[3:]])
+    console.print(f"[dim]$ {shown}[/]", highlight=False)
+    finished = subprocess.run(command, check=False, stdout=subprocess.DEVNULL if quietly else None)
+    if finished.returncode:
+        sys.exit(finished.returncode)
+
+
+def repeated(out: Path) -> str:
+    """What the second run cost and gave."""
+    models = [json.loads((path / "insurer" / "model.json").read_text()) for path in (out, out / "again")]
+    spent = [model.pop("privacy")["spent_epsilon"] for model in models]
+    same = models[0] == models[1]
+    return f"The same job again: {'the same' if same else 'ANOTHER'} model, epsilon {spent[1] - spent[0]:g} spent.\n"
+
+
+# --- what needs both parties' files ------------------------------------------------------------------
+
+
+def comparison(out: Path) -> Panel:
+    """Mean squared error on true labels of held-out rows, for every mechanism: needs both parties' files."""
+    features, columns, labels, held_out = joined(out)
+    truth = labels[held_out]
+    table = Table("labels that were trained on", "off by (std)", "test error", "gain kept", box=None)
+    constant = float(np.mean((labels[~held_out].mean() - truth) ** 2))
+    regressor = fitted_regressor(out)
+
+    def error(released: Floats) -> float:
+        rows = ~held_out
+        found = fit_regression(features[rows], released[rows], columns=columns, debiased=False, seed=0, **regressor)
+        return float(np.mean((found.model.predict(features[held_out]) - truth) ** 2))
+
+    best = error(labels)
+
+    def add(name: str, noise: str, errors: list[float]) -> None:
+        spread = f" +- {np.std(errors):.3f}" if len(errors) > 1 else ""
+        kept = (constant - np.mean(errors)) / (constant - best)
+        table.add_row(name, noise, f"{np.mean(errors):.3f}{spread}", f"{kept:.0%}")
+
+    add("none: always the mean", "", [constant])
+    for name in NAMES:
+        draws = [released_labels(name, labels) for _ in range(DRAWS)]
+        noise = float(np.mean([np.std(draw - labels) for draw in draws]))
+        add(name, f"{noise:.2f}", [error(draw) for draw in draws])
+    add("the run above", f"{noise_of(out):.2f}", [error_of_run(out, features, held_out, truth)])
+    add("true ones, not private", "0", [best])
+    return Panel(
+        table,
+        title=f"known only because this is a demo: epsilon {EPSILON:g}",
+        subtitle=f"{regressor['regressor']}, {DRAWS} draws, {held_out.sum():,} held-out rows with true labels",
+        expand=False,
+    )
+
+
+def joined(out: Path) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
+    features = read(HERE / "data" / "features.csv")
+    visits = read(HERE / "data" / "visits.csv")
+    of_id = dict(zip(visits["id"].to_pylist(), visits["visits"].to_pylist(), strict=True))
+    ids = features["id"].to_pylist()
+    columns = tuple(name for name in features.column_names if name != "id")
+    matrix = np.column_stack([features[name].to_numpy() for name in columns]).astype(np.float64)
+    labels = np.clip([of_id[name] for name in ids], *LABEL_RANGE)
+    held_out = np.isin(ids, read(out / "insurer" / "held_out_predictions.csv")["id"].to_pylist())
+    return matrix, columns, labels, held_out
+
+
+def read(path: Path) -> pyarrow.Table:
+    return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types={"id": "string"}))
+
+
+def released_labels(name: str, labels: Floats) -> Floats:
+    """As a measurement server draws them, with the mechanism's bias removed where it can be."""
+    settings = MechanismSettings(name, LabelGrid(*LABEL_RANGE), EPSILON, **NEEDED.get(name, {}))
+    mechanism = fit(settings, labels, system_uniform).mechanism
+    noisy = mechanism.randomise(labels, system_uniform)
+    return mechanism.debias(noisy) if mechanism.can_debias else noisy
+
+
+def fitted_regressor(out: Path) -> dict[str, object]:
+    model = load_model(out / "insurer" / "model.json")
+    return {"regressor": model.regressor, "options": model.options}
+
+
+def noise_of(out: Path) -> float:
+    return float(json.loads((out / "insurer" / "report.json").read_text())["privacy"]["noise_std"])
+
+
+def error_of_run(out: Path, features: Floats, held_out: Floats, truth: Floats) -> float:
+    predictions = load_model(out / "insurer" / "model.json").predict(features[held_out])
+    return float(np.mean((predictions - truth) ** 2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Makes the two files of the label-DP example from the RAND health insurance experiment (statsmodels; public domain).
+
+    python examples/label_dp/prepare.py [--out DIR]
+
+An insurer knows nine features of each of 20,190 person-years; a clinic knows how often a doctor was seen. The files
+name the rows by the same made-up ids, each in an order of its own:
+
+    features.csv    id, lncoins, idp, lpi, fmde, physlm, disea, hlthg, hlthf, hlthp
+    visits.csv      id, visits
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from parties.models import write_table
+
+SEED = 20190  # public: it only decides ids and orders
+OUTCOME = "mdvis"  # how often a doctor was seen in the year
+
+
+def rand_table() -> pa.Table:
+    """id, the nine features and visits, one row a person-year."""
+    try:
+        from statsmodels.datasets import randhie
+    except ImportError:
+        sys.exit("statsmodels, which holds the RAND data, is not installed: pip install blindfit[demo]")
+    data = randhie.load_pandas().data
+    numbers = np.random.default_rng(SEED).permutation(len(data))
+    columns = {"id": [f"py{number:05}" for number in numbers]}
+    columns |= {name: data[name].to_numpy() for name in data.columns if name != OUTCOME}
+    return pa.table({**columns, "visits": data[OUTCOME].to_numpy()})
+
+
+def shuffled(table: pa.Table, seed: int) -> dict[str, pa.ChunkedArray]:
+    mixed = table.take(np.random.default_rng(seed).permutation(len(table)))
+    return dict(zip(mixed.column_names, mixed.columns, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Makes the files of the label-DP example from the RAND data.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
+    out: Path = parser.parse_args().out
+    table = rand_table()
+    write_table(out / "features.csv", shuffled(table.drop_columns(["visits"]), SEED + 1))
+    write_table(out / "visits.csv", shuffled(table.select(["id", "visits"]), SEED + 2))
+    visits = table["visits"].to_numpy()
+    print(f"{os.path.relpath(out / 'features.csv')}: {len(table):,} rows, {table.num_columns - 2} features")
+    print(f"{os.path.relpath(out / 'visits.csv')}: {len(table):,} rows, {visits.mean():.2f} visits on average")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The [dp_lr] table of a job: noisy gradient descent on rows that one party holds, and where it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from algorithms.errors import ConfigError
+from algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
+from parties.settings import Settings
+
+ALL_OTHERS = "*"
+Bounds = tuple[float, float]
+
+
+class DPLRSettings(Settings):
+    clip_norm: float = Field(1.0, gt=0, allow_inf_nan=False)  # of a row's gradient, the intercept's part included
+    iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)
+    learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
+    batch_fraction: float = Field(1.0, gt=0, le=1)  # of the rows, drawn in secret for each iteration
+    neighbours: Neighbours = "replace-one"
+    budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
+    init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
+    public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit
+    shrinkage: float = Field(0.0, ge=0, allow_inf_nan=False)  # of an l2 penalty around the start
+    feature_bounds: tuple[str, ...] = ()  # "age:0:110", "*:-1:1" for all others; known without looking at the rows
+    loss_share: float = Field(0.0, ge=0, lt=1)  # of the budget, to release the training loss of each iteration
+
+    def run_privacy(self, epsilon: float, delta: float) -> RunPrivacy:
+        """Raises ConfigError: a number out of its range."""
+        return RunPrivacy(epsilon, delta, self.iterations, self.batch_fraction, self.neighbours, self.budget)
+
+    def bounds(self) -> dict[str, Bounds]:
+        """By feature, `ALL_OTHERS` standing for those without bounds of their own."""
+        return dict(map(_bounds, self.feature_bounds))
+
+    def bounds_of(self, names: Sequence[str]) -> list[Bounds] | None:
+        """In the order of the features; None where the job has none.
+
+        Raises:
+            ConfigError: bounds for a feature that is not there, or none for one that is.
+        """
+        found = self.bounds()
+        if not found:
+            return None
+        strangers = sorted(found.keys() - {*names, ALL_OTHERS})
+        if strangers:
+            raise ConfigError(f"dp_lr.feature_bounds: the dataset has no feature {strangers[0]}")
+        missing = [name for name in names if name not in found and ALL_OTHERS not in found]
+        if missing:
+            raise ConfigError(
+                f"dp_lr.feature_bounds: {missing[0]} has none",
+                hint=f'"{missing[0]}:lowest:highest", or "*:lowest:highest" for all others',
+            )
+        return [found[name] if name in found else found[ALL_OTHERS] for name in names]
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> DPLRSettings:
+        if self.learning_rate != "auto" and not 0 < self.learning_rate < math.inf:
+            raise ValueError('learning_rate must be "auto" or a number above 0')
+        try:
+            found = self.bounds()
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if len(found) < len(self.feature_bounds):
+            raise ValueError("feature_bounds: a feature is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> DPLRSettings:
+        if self.init is not None and self.public_dataset is not None:
+            raise ValueError("init and public_dataset both say where descent starts: take one of them")
+        if self.loss_share and self.public_dataset is not None:
+            raise ValueError("loss_share pays for what the public_dataset's rows show for nothing: remove one of them")
+        return self
+
+
+def _bounds(text: str) -> tuple[str, Bounds]:
+    """Of name:lowest:highest; a name may hold colons itself."""
+    name, *numbers = text.rsplit(":", 2)
+    try:
+        low, high = map(float, numbers)
+    except ValueError:
+        raise ConfigError(f"feature_bounds: {text!r} is not of the form name:lowest:highest") from None
+    if not (name and -math.inf < low < high < math.inf):
+        raise ConfigError(f"feature_bounds: {text!r} must have finite bounds, the lowest below the highest")
+    return name, (low, high)

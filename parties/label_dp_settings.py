@@ -1,0 +1,65 @@
+"""The [label_dp] table of a job: how labels are released row by row, and what is fitted to them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from algorithms.errors import ConfigError
+from algorithms.privacy.label_mechanisms.fitting import OPTIONS
+from algorithms.statistics.label_regression_options import RegressorName, check_options
+from parties.settings import Settings
+
+MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
+# Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
+MECHANISM_OPTIONS = tuple(sorted(frozenset().union(*OPTIONS.values()) - {"delta", "prior"}))
+CANNOT_DEBIAS = ("rr-on-bins", "rp-banded")
+HAVE_A_BIAS = (*CANNOT_DEBIAS, "rp-with-prior")
+
+
+class LabelDPSettings(Settings):
+    mechanism: MechanismName = "rp-with-prior"
+    epsilon_prior: float | None = Field(None, gt=0)  # a part of privacy.epsilon, to estimate the prior; None: a third
+    prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None
+    cell_width: float | None = Field(None, gt=0)  # of the prior's histogram, in units of the label
+    half_width: float | Literal["auto"] | None = None  # of the favoured neighbourhood; None is "auto" if it may be
+    optimal_for: Literal["squared", "absolute"] | None = None  # the error that the staircase makes least
+    rounding: float | None = Field(None, gt=0)  # labels are rounded down to multiples of it first
+    output_cells: int | None = Field(None, ge=4, le=1000)
+    output_reach: float | None = Field(None, gt=0)
+    regressor: RegressorName = "ridge"
+    options: dict[str, bool | int | float | str] = {}  # of the regressor, under scikit-learn's names
+    debias: bool = True  # remove what the mechanism does to a label's mean
+    constant_columns: Literal["error", "drop"] = "error"
+    evaluate_on: str = Field("", max_length=64)  # a dataset of the active party that has true labels
+
+    @model_validator(mode="after")
+    def _options_go_with_the_mechanism(self) -> LabelDPSettings:
+        for name in MECHANISM_OPTIONS:
+            if getattr(self, name) is not None and name not in OPTIONS[self.mechanism]:
+                raise ValueError(f'{name} does nothing with mechanism = "{self.mechanism}", remove it')
+        if isinstance(self.half_width, float) and not 0 < self.half_width < float("inf"):
+            raise ValueError('half_width must be "auto" or a number above 0')
+        if self.mechanism == "rp-banded" and not isinstance(self.half_width, float):
+            raise ValueError("half_width is missing: rp-banded needs a number, in units of the label")
+        return self
+
+    @model_validator(mode="after")
+    def _bias_is_treated_knowingly(self) -> LabelDPSettings:
+        if self.debias and self.mechanism in CANNOT_DEBIAS:
+            raise ValueError(
+                f'debias: {self.mechanism} cannot be debiased; say debias = false, or take "rp-with-prior", '
+                '"unbiased" or an additive mechanism'
+            )
+        if not self.debias and self.mechanism not in HAVE_A_BIAS:
+            raise ValueError(f"debias = false does nothing with mechanism = {self.mechanism!r}, which has no bias")
+        return self
+
+    @model_validator(mode="after")
+    def _options_go_with_the_regressor(self) -> LabelDPSettings:
+        try:
+            check_options(self.regressor, self.options)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self

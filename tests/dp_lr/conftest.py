@@ -1,0 +1,134 @@
+"""A dp-lr project of one party: on disk, and as sessions of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from algorithms.messages import ParameterValue
+from parties import authority
+from parties.dp_lr import DPLogisticRole
+from parties.jobs import JobParameters
+from parties.sessions import Member, Session
+from parties.settings import PartySettings, load_settings
+from parties.store import Store
+from tests.processes.conftest import Project, free_address
+
+N_ROWS, N_PUBLIC = 600, 80
+NAMES = ("age", "dose", "pulse")
+WEIGHTS = np.array([1.5, -2.0, 0.5])
+
+
+def rows_of(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    scaled = generator.normal(size=(n_rows, 3))
+    labels = (scaled @ WEIGHTS + generator.logistic(size=n_rows) > 0).astype(int)
+    return (scaled * [12, 3, 20] + [50, 10, 80]).round(4), labels
+
+
+def write_rows(path: Path, n_rows: int, seed: int) -> None:
+    features, labels = rows_of(n_rows, seed)
+    lines = [
+        f"p{i},{','.join(map(str, row))},{label}" for i, (row, label) in enumerate(zip(features, labels, strict=True))
+    ]
+    path.write_text("\n".join([f"id,{','.join(NAMES)},ill", *lines]) + "\n")
+
+
+def party(**changes: Any) -> dict[str, Any]:
+    rows = {"id": "id", "label": "ill", "features": "rest"}
+    return {
+        "name": "clinic",
+        "role": "active",
+        "data_dir": "state",
+        "log_level": "debug",
+        "identity": {name: f"ca/clinic/{name}.pem" for name in ("certificate", "key", "authority")},
+        "peers": {"coordinator": {"role": "coordinator"}},
+        "policy": {"protocols": ["dp-lr"], "least_rows": 100, "most_epsilon": 5.0},
+        "populations": {"patients": {"epsilon": 4.0, "delta": 1e-5}},
+        "datasets": {
+            "patients": {"url": "csv:patients.csv", "population": "patients", "row_is": "a visit", **rows},
+            "archive": {"url": "csv:archive.csv", **rows},
+        },
+        **changes,
+    }
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "fit",
+        "protocol": "dp-lr",
+        "seed": 3,
+        "privacy": {"epsilon": 2.0},
+        "dp_lr": {"public_dataset": "archive", "iterations": 20},
+        "parties": {"clinic": {"role": "active", "config": "clinic.toml", "dataset": "patients"}},
+        **changes,
+    }
+
+
+@dataclass
+class Clinic:
+    """Its role, run here: no process, no wire."""
+
+    directory: Path
+    store: Store
+
+    @property
+    def settings(self) -> PartySettings:
+        return load_settings(self.directory / "clinic.toml", [], PartySettings)
+
+    def session(self, session: str = "s1", **changes: Any) -> Session:
+        content = {name: value for name, value in job(**changes).items() if name not in ("name", "parties")}
+        parameters = JobParameters.model_validate(content)
+        me = Member("clinic", "active", "", "patients")
+        return Session(session, "coordinator", {"clinic": me}, parameters.to_parameters(), parameters, None, me)  # type: ignore[arg-type]
+
+    def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
+        asked = self.session(session, **changes)
+        role = DPLogisticRole(self.settings, self.directory, self.store)
+        role.check(asked.job, asked.me)
+        return asyncio.run(role.run(asked))
+
+    def output(self, session: str, name: str) -> Path:
+        return self.directory / "state" / "models" / session / name
+
+    def edit(self, **changes: Any) -> None:
+        (self.directory / "clinic.toml").write_text(tomli_w.dumps(party(**changes)))
+
+
+def write_project(directory: Path) -> None:
+    write_rows(directory / "patients.csv", N_ROWS, seed=1)
+    write_rows(directory / "archive.csv", N_PUBLIC, seed=2)
+    (directory / "clinic.toml").write_text(tomli_w.dumps(party()))
+    (directory / "job.toml").write_text(tomli_w.dumps(job()))
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Iterator[Clinic]:
+    write_project(tmp_path)
+    store = Store(tmp_path / "state" / "party.sqlite")
+    yield Clinic(tmp_path, store)
+    store.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Real processes: `run`, or a party that is up at an address of its own."""
+    write_project(tmp_path)
+    address = free_address()
+    authority.create_authority(tmp_path / "ca", "test-authority")
+    for name in ("clinic", "coordinator"):
+        authority.issue(tmp_path / "ca", name, ["localhost"])
+    (tmp_path / "clinic.toml").write_text(tomli_w.dumps(party(listen=address)))
+    parties = {"clinic": {"role": "active", "config": "clinic.toml", "dataset": "patients", "address": address}}
+    coordinator = {name: f"ca/coordinator/{name}.pem" for name in ("certificate", "key", "authority")}
+    (tmp_path / "job.toml").write_text(tomli_w.dumps(job(parties=parties, coordinator=coordinator)))
+    project = Project(tmp_path)
+    yield project
+    project.stop()

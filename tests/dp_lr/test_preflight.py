@@ -1,0 +1,95 @@
+"""The pre-flight of a dp-lr job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.errors import ConfigError
+from coordinator import preflight
+from coordinator.job import Job
+from coordinator.preflight.dp_lr import signal_to_noise
+from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
+
+
+def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
+    """By level."""
+    levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
+    for finding in preflight.check(Job.model_validate(job(**changes)), clinic.directory):
+        levels[finding.level].append(f"{finding.about}: {finding.text}")
+    return levels
+
+
+def said(findings: list[str], text: str) -> bool:
+    return any(text in finding for finding in findings)
+
+
+def test_a_good_job(clinic: Clinic) -> None:
+    levels = found(clinic)
+    assert not levels["refuses"]
+    assert not levels["warning"]
+    assert said(levels["note"], "budget of patients: epsilon 0 of 4 is spent")
+    assert said(levels["note"], "the model is (epsilon 2, delta 1e-05)-DP of whole rows")
+    assert said(levels["ok"], "descent starts at a fit to public rows; features are standardised by public rows")
+    assert said(levels["ok"], "484 rows to train on, 116 held out, 3 columns")
+    assert said(levels["ok"], "noise: standard deviation")
+
+
+def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
+    """Gradients of norm C, all in one direction, against the noise that the run would draw."""
+    asked = Job.model_validate(job())
+    privacy, generator = asked.run_privacy, np.random.default_rng(1)
+    std = privacy.noise_multiplier() * privacy.sensitivity  # C = 1
+    noise = [np.linalg.norm(generator.normal(0, std, (20, 4)).sum(axis=0)) for _ in range(4000)]
+    assert signal_to_noise(asked, N_ROWS, 4) == pytest.approx(
+        20 * N_ROWS / np.sqrt(np.mean(np.square(noise))), rel=0.03
+    )
+
+
+def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
+    levels = found(clinic, privacy={"epsilon": 0.05})
+    assert said(levels["warning"], "the model will be little but its start")
+
+
+def test_features_as_they_were_read(clinic: Clinic) -> None:
+    assert said(found(clinic, dp_lr={})["warning"], "features are as they were read: declare dp_lr.feature_bounds")
+
+
+def test_each_iteration_is_composed(clinic: Clinic) -> None:
+    levels = found(clinic, dp_lr={"budget": "iteration", "iterations": 4, "public_dataset": "archive"})
+    assert said(levels["note"], "epsilon 2 of each of 4 iterations composes to 4.")
+    assert said(levels["warning"], "the budget of patients would be passed")
+
+
+def test_a_spent_budget_is_told(clinic: Clinic) -> None:
+    clinic.run(privacy={"epsilon": 4.0})
+    levels = found(clinic)
+    assert said(levels["note"], "epsilon 4 of 4 is spent")
+    assert said(levels["warning"], "only a job that was answered before gets its model again")
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "expected"),
+    [
+        ({"policy": {"protocols": ["dp-lr"], "least_rows": N_ROWS}}, {}, "484 rows are fewer than the least"),
+        ({"policy": {"protocols": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
+        ({}, {"privacy": {"epsilon": 5.5}}, "its policy allows epsilon 5 at most"),
+        ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
+        ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),
+    ],
+)
+def test_what_would_be_refused(
+    clinic: Clinic, settings: dict[str, Any], changes: dict[str, Any], expected: str
+) -> None:
+    clinic.edit(**settings)
+    assert said(found(clinic, **changes)["refuses"], expected)
+
+
+def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
+    clinic.edit(policy={"protocols": ["taylor"], "least_rows": 200})
+    with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.least_rows is an option"):
+        _ = clinic.settings
+    clinic.edit(policy=party()["policy"])
+    assert clinic.settings.policy.least_rows == 100

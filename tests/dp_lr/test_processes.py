@@ -1,0 +1,177 @@
+"""Real processes: a run, its report, kill -9 between charge and model, and what no log may hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from blindfit import load_model
+from tests.dp_lr.conftest import N_ROWS
+from tests.processes.conftest import Project
+from tests.processes.reading import error_line
+from tests.vertical.victim import OBEYED, ORDER, Order
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "dp_lr"
+
+
+def run(project: Project, out: str, *overrides: str) -> subprocess.CompletedProcess[str]:
+    sets = [part for override in overrides for part in ("--set", override)]
+    return project.blindfit("run", "job.toml", "--out", out, *sets)
+
+
+def weights_in(project: Project, path: str) -> dict[str, float]:
+    weights: dict[str, float] = json.loads(project.path(path).read_text())["weights"]
+    return weights
+
+
+def test_a_run_and_the_same_again(project: Project) -> None:
+    done = run(project, "out")
+    assert done.returncode == 0, done.stderr
+    assert "budget 2 of 4 spent on patients, 2 left" in " ".join(done.stdout.split())
+    report = json.loads(project.path("out/report.json").read_text())
+    assert report["parties"]["clinic"]["summary"]["privacy"]["charged_now"] is True
+    assert "evaluation" not in report["parties"]["clinic"]["summary"]
+    assert "Privacy statement" in project.path("out/report.html").read_text()
+
+    again = run(project, "again")
+    assert again.returncode == 0, again.stderr
+    assert "the same job on the same rows has the same model" in again.stdout
+    assert weights_in(project, "again/clinic/model.json") == weights_in(project, "out/clinic/model.json")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "code", "expected"),
+    [
+        (("privacy.epsilon=4.5",), 1, "the budget of patients would be passed: epsilon 0 of 4 is spent"),
+        (("privacy.epsilon=6.0",), 1, "clinic refuses the job: privacy.epsilon: 6 is more than its most_epsilon = 5"),
+        (("privacy.epsilon=2.0", "dp_lr.budget=iteration"), 1, "is more than its most_epsilon = 5"),
+        (("split.test_fraction=0.99",), 1, "are fewer than the least that this party's policy asks for, 100"),
+        (("dp_lr.public_dataset=attic",), 2, "clinic has no dataset named attic"),
+    ],
+)
+def test_refusals_are_one_line(project: Project, overrides: tuple[str, ...], code: int, expected: str) -> None:
+    refused = run(project, "out", *overrides)
+    assert expected in error_line(refused)
+    assert refused.returncode == code
+    assert not project.path("out/clinic/model.json").exists()
+    assert "coordinator" not in project.blindfit("ledger", "clinic.toml").stdout  # nobody was charged for anything
+
+
+def start_victim(project: Project, order: Order) -> None:
+    folder, ready = project.path("orders"), project.path("clinic.ready")
+    folder.mkdir()
+    order.give(folder)
+    command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "clinic.toml", "--ready-file", ready]
+    with project.path("clinic.log").open("ab") as log:
+        project.processes["clinic"] = subprocess.Popen(
+            command, cwd=project.directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=log, stderr=log
+        )
+    give_up = time.monotonic() + 30
+    while not ready.exists():
+        assert project.processes["clinic"].poll() is None, project.log("clinic")
+        assert time.monotonic() < give_up, project.log("clinic")
+        time.sleep(0.02)
+
+
+def test_killed_between_charge_and_model(project: Project) -> None:
+    start_victim(project, Order("write model.json"))
+    lost = project.blindfit("submit", "job.toml", "--out", "out")
+    assert error_line(lost).startswith("error: cannot reach clinic at localhost:")
+    assert (project.path("orders") / OBEYED).exists()
+    assert project.processes.pop("clinic").wait(10) == -signal.SIGKILL
+    assert not list(project.path("state").glob("models/*/model.json"))
+    before = project.blindfit("ledger", "clinic.toml", "--export", "before.jsonl")
+    assert before.returncode == 0, before.stderr
+    (charged,) = project.path("before.jsonl").read_text().splitlines()
+
+    (project.path("orders") / ORDER).unlink()
+    project.start("clinic")
+    done = project.blindfit("submit", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    project.blindfit("ledger", "clinic.toml", "--export", "after.jsonl")
+    assert project.path("after.jsonl").read_text().splitlines() == [charged]
+    (model,) = project.path("state").glob("models/*/model.json")
+    assert load_model(model).feature_weights
+
+
+def test_no_row_reaches_log_output_or_coordinator(project: Project) -> None:
+    """Rows of their own, which must be read and must be seen nowhere, also when they are wrong."""
+    path = project.path("patients.csv")
+    lines = path.read_text().splitlines()
+    lines[7] = "canary-person,7654.3211,0.5,0.25,1"
+    path.write_text("\n".join(lines) + "\n")
+    project.start("clinic")
+    done = project.blindfit("submit", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    path.write_text("\n".join([*lines, "canary-label,1,2,3,canary"]) + "\n")
+    refused = project.blindfit("submit", "job.toml", "--out", "out2")
+    assert refused.returncode == 1
+    project.kill("clinic", signal.SIGTERM)
+    weights = weights_in(project, str(next(project.path("state").glob("models/*/model.json"))))
+    told = "".join(file.read_text() for file in project.path("out").glob("report.*"))
+    said = done.stdout + done.stderr + refused.stdout + refused.stderr + project.log("clinic")
+    assert str(N_ROWS + 1) in error_line(refused) + project.log("clinic")  # the log names the row that was wrong
+    for secret in ("canary", "7654.3211"):
+        assert secret not in said + told
+    assert not any(str(weight) in told for weight in weights.values())
+
+
+def test_the_operator_may_be_asked(project: Project) -> None:
+    project.edit("clinic.toml", "[policy]", '[policy]\napprove = "ask"')
+    project.start("clinic")
+    with project.submitting() as submitted:
+        give_up = time.monotonic() + 20
+        while "dp-lr with clinic" not in (waiting := project.blindfit("approve", "clinic.toml").stdout):
+            assert time.monotonic() < give_up, project.log("clinic")
+        assert "epsilon 2, delta 1e-05" in waiting
+        session = next(word for word in waiting.split() if word.startswith("fit-"))
+        project.blindfit("approve", "clinic.toml", session)
+        assert submitted.wait(30) == 0
+
+
+def test_pretraining_as_a_command(project: Project) -> None:
+    made = project.blindfit("pretrain", "clinic.toml", "--dataset", "archive", "--out", "public/pretrained.json")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.strip() == "public/pretrained.json: 3 features, fitted to archive"
+    project.edit("job.toml", 'public_dataset = "archive"', 'init = "public/pretrained.json"')
+    done = run(project, "out")
+    assert done.returncode == 0, done.stderr
+    assert "20 iterations from a pre-trained file" in done.stdout
+
+    refused = project.blindfit("pretrain", "clinic.toml", "--dataset", "patients", "--out", "leak.json")
+    assert "the rows of patients have a privacy budget, so they are not public" in error_line(refused)
+    assert not project.path("leak.json").exists()
+
+
+def test_a_partys_own_page(project: Project) -> None:
+    assert run(project, "out").returncode == 0
+    done = project.blindfit("report", "out/clinic")
+    assert done.returncode == 0, done.stderr
+    page = project.path("out/clinic/report.html").read_text()
+    assert "each row, features and label, a visit" in page
+    assert "Accuracy" in page
+
+
+def test_the_example(tmp_path: Path) -> None:
+    for file in ("job.toml", "hospital.toml"):
+        (tmp_path / file).write_text((EXAMPLE / file).read_text())
+    made = subprocess.run([sys.executable, EXAMPLE / "prepare.py", "--out", tmp_path / "data"], capture_output=True)
+    assert made.returncode == 0, made.stderr
+    example = Project(tmp_path)
+    checked = example.blindfit("check", "job.toml")
+    assert checked.returncode == 0, checked.stdout
+    assert "355 rows to train on, 154 held out, 30 columns" in checked.stdout
+    done = run(example, "out")
+    assert done.returncode == 0, done.stderr
+    own = json.loads(example.path("out/hospital/report.json").read_text())
+    assert own["evaluation"]["accuracy"] > 0.88
+    assert own["privacy"]["epsilon"] == 1.0
+    assert len(load_model(example.path("out/hospital/model.json")).feature_weights) == 30

@@ -1,0 +1,137 @@
+"""The report of a dp-lr job: what it says is what was done, and what is nobody else's stays with the party."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from algorithms.errors import DataError
+from coordinator.job import Job
+from coordinator.report import Written, write
+from coordinator.report.dp_lr.cautions import cautions_of
+from coordinator.report.dp_lr.figures import figures_of
+from coordinator.report.kinds import kind_of
+from coordinator.session import JobSession
+from tests.dp_lr.conftest import Clinic, job
+
+
+def written(clinic: Clinic, *, here: bool = True, session: str = "s1", **changes: Any) -> Written:
+    """As after `run`, or as after `submit`."""
+    told = clinic.run(session, **changes)
+    out = clinic.directory / "out"
+    if here:
+        (out / "clinic").mkdir(parents=True)
+        for name in ("model.json", "report.json"):
+            (out / "clinic" / name).write_text(clinic.output(session, name).read_text())
+    made = JobSession(Job.model_validate(job(**changes)), {}, None, id=session)  # type: ignore[arg-type]
+    made.state, made.seconds, made.summaries = "DONE", {"launch": 1.0, "set_up": 0.5, "job": 2.5}, {"clinic": told}
+    out.mkdir(exist_ok=True)
+    return write(made, out, ["clinic"] if here else [])
+
+
+def statement_of(report: Written) -> dict[str, str]:
+    return {section["topic"]: " ".join(section["sentences"]) for section in report.content["privacy_statement"]}
+
+
+def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
+    said = statement_of(written(clinic))
+    assert "each row, features and label, a visit" in said["unit"]
+    assert "one row, features and label, is replaced by another; their number is public" in said["neighbours"]
+    assert "epsilon = 2." in said["epsilon"]
+    assert "delta = 1e-05." in said["delta"]
+    assert "20 noisy sums of clipped gradients" in said["mechanism"]
+    assert "20 iterations are composed exactly to epsilon 2." in said["composition"]
+    assert "epsilon 4 at delta 1e-05" in said["composition"]
+    assert "1 release, which spent epsilon 2; 2 is left" in said["composition"]
+    assert "a fit to public rows" in said["public"]
+    assert "clinic keeps them, and publishing them is a release of its own" in said["not-covered"]
+    assert "The training rows' loss was not released." in said["noise"]
+
+
+@pytest.mark.parametrize(
+    ("dp_lr", "topic", "expected"),
+    [
+        ({"loss_share": 0.25}, "noise", "A share of 0.25 of the budget paid for the training loss"),
+        ({"batch_fraction": 0.5}, "mechanism", "takes each row with probability 0.5, in secret"),
+        ({"batch_fraction": 0.5}, "composition", "are composed by privacy loss distributions, rounded up"),
+        ({"budget": "iteration", "iterations": 3}, "composition", "Each iteration is (2, 1e-05)-DP by itself"),
+        ({"neighbours": "add-or-remove"}, "neighbours", "one row, features and label, is added or removed"),
+        ({"feature_bounds": ["*:0:200"]}, "public", "zero weights; features are mapped by declared bounds"),
+    ],
+)
+def test_each_option_is_told(clinic: Clinic, dp_lr: dict[str, Any], topic: str, expected: str) -> None:
+    clinic.edit(populations={"patients": {"epsilon": 20.0, "delta": 1e-5}})
+    assert expected in statement_of(written(clinic, dp_lr=dp_lr))[topic]
+
+
+def test_an_answer_given_again_says_so(clinic: Clinic) -> None:
+    clinic.run("s0")
+    again = written(clinic)
+    assert "was released, and charged, before" in statement_of(again)["composition"]
+    assert "this job was charged before" in again.html_path.read_text()
+
+
+def test_the_page_has_the_model_only_where_it_is(clinic: Clinic) -> None:
+    here = written(clinic).html_path.read_text()
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    accuracy = f"{report['evaluation']['accuracy']:.4f}"
+    assert accuracy in here
+    assert all(title in here for title in ("Weights", "Loss", "Calibration", "Privacy budget", "Descent"))
+    assert "one standard deviation of the public rows" in here
+    (clinic.directory / "out" / "clinic" / "model.json").unlink()
+    submitted = written(clinic, here=False, session="s2")
+    page = submitted.html_path.read_text()
+    assert accuracy not in page
+    assert accuracy not in submitted.json_path.read_text()
+    assert "This page holds no weight: the coordinator gets none." in page
+    assert "clinic keeps it, in its own report" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"privacy": {"epsilon": 0.05}}, "the model is little but its start (a fit to public rows)"),
+        ({"dp_lr": {"iterations": 5}}, "declare dp_lr.feature_bounds, or scale by public rows"),
+        ({"dp_lr": {"budget": "iteration", "iterations": 2, "public_dataset": "archive"}}, "2 of them spent"),
+        ({"split": {"test_fraction": 0.1}}, "rows were held out: the figures of the evaluation are rough"),
+        ({"privacy": {"epsilon": 2.0, "delta": 0.01}}, "delta = 0.01 is not below one in the number of rows"),
+    ],
+)
+def test_what_must_be_read_first(clinic: Clinic, changes: dict[str, Any], expected: str) -> None:
+    populations = {"patients": {"epsilon": 20.0, "delta": 0.01}}
+    clinic.edit(populations=populations)
+    cautions = cautions_of(figures_of(written(clinic, **changes).content))
+    assert [caution for caution in cautions if expected in caution], cautions
+
+
+def test_a_good_job_has_no_caution(clinic: Clinic) -> None:
+    assert cautions_of(figures_of(written(clinic, split={"test_fraction": 0.25}).content)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "expected"),
+    [
+        ("privacy", "epsilon", None, "privacy.epsilon is missing"),
+        ("privacy", "noise_multiplier", "much", "privacy.noise_multiplier is not a finite number"),
+        ("fit", "start", "luck", "fit.start and fit.scale are not what they can be"),
+        ("rows", "trained", 1.5, "rows.trained is not an integer"),
+    ],
+)
+def test_a_figure_that_is_wrong_makes_no_report(
+    clinic: Clinic, part: str, name: str, value: Any, expected: str
+) -> None:
+    content = json.loads(json.dumps(written(clinic, here=False).content))
+    content["parties"]["clinic"]["summary"][part][name] = value
+    with pytest.raises(DataError, match=re.escape(expected)):
+        kind_of("dp-lr").privacy_statement(content)
+
+
+def test_another_protocols_model_is_none_of_this(clinic: Clinic) -> None:
+    written(clinic)
+    path = clinic.directory / "out" / "clinic" / "model.json"
+    path.write_text(path.read_text().replace("blindfit-dp-logistic-1", "blindfit-walr-model-1"))
+    with pytest.raises(DataError, match="format: not blindfit-dp-logistic-1"):
+        kind_of("dp-lr").check_model(json.loads(path.read_text()))

@@ -1,0 +1,395 @@
+"""The role, run in this process: what a training reads, charges, keeps and tells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.errors import BudgetExhausted, ConfigError, DataError, LedgerUnavailable, TooFewRows, UnsupportedEvent
+from algorithms.privacy.accountant import composed_epsilon
+from algorithms.privacy.events import ReleaseEvent
+from algorithms.privacy.ledger import verify_chain
+from algorithms.randomness import public_generator
+from algorithms.statistics.dp_logistic_model import DPLogisticModel
+from algorithms.statistics.metrics import accuracy
+from parties import dp_lr, models
+from parties.dp_lr_budget import event_of
+from parties.jobs import JobParameters
+from parties.models import load_model, load_pretrained
+from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
+
+HARMLESS = {"privacy": {"epsilon": 0.1}}
+
+
+def entries(clinic: Clinic) -> list[Any]:
+    found = clinic.store.reader().ledger()
+    verify_chain(found)
+    return found
+
+
+def model_of(clinic: Clinic, session: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(clinic.output(session, "model.json").read_text())
+    return content
+
+
+# --- what is fitted ------------------------------------------------------------------------------------
+
+
+def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
+    told = clinic.run()
+    model = load_model(clinic.output("s1", "model.json"))
+    assert isinstance(model, DPLogisticModel)
+    features, labels = rows_of(4000, seed=9)
+    assert accuracy(labels, model.probabilities(features)) > 0.8
+    assert set(model.feature_weights) == set(NAMES)
+    assert told["rows.trained"] == N_ROWS - told["rows.held_out"]
+    assert told["rows.public"] == N_PUBLIC
+
+
+def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic: Clinic) -> None:
+    clinic.run()
+    held_out = public_generator(3, "split").random(N_ROWS) < 0.2
+    lines = clinic.output("s1", "held_out_scores.csv").read_text().splitlines()[1:]
+    scores = dict(line.replace('"', "").split(",") for line in lines)
+    assert set(scores) == {f"p{i}" for i in np.flatnonzero(held_out)}
+    features, _ = rows_of(N_ROWS, seed=1)
+    expected = load_model(clinic.output("s1", "model.json")).probabilities(features[held_out])  # type: ignore[union-attr]
+    np.testing.assert_allclose([float(score) for score in scores.values()], expected, rtol=1e-12)
+
+
+def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clinic) -> None:
+    clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
+    features, labels = rows_of(N_PUBLIC, seed=2)
+    from algorithms.statistics.pretraining import pretrain
+
+    public = pretrain(features, labels, columns=NAMES)
+    model = load_model(clinic.output("s1", "model.json"))
+    assert model.feature_weights == pytest.approx(  # type: ignore[union-attr]
+        dict(zip(NAMES, public.weights, strict=True)), abs=1e-5
+    )
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert len(report["losses"]) == 2  # of public rows, before and after
+
+
+def test_bounds_scale_the_features(clinic: Clinic) -> None:
+    bounds = ["age:0:100", "dose:0:20", "*:0:200"]
+    clinic.run(dp_lr={"feature_bounds": bounds, "loss_share": 0.2, "iterations": 7})
+    model = model_of(clinic, "s1")
+    assert model["scale"]["mean"] == {"age": 50, "dose": 10, "pulse": 100}
+    assert model["scale"]["std"] == {"age": 50, "dose": 10, "pulse": 100}
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert len(report["losses"]) == 7
+    assert (report["fit"]["start"], report["fit"]["scale"]) == ("zero", "bounds")
+
+
+def test_shrinkage_holds_the_model_at_its_start(clinic: Clinic) -> None:
+    clinic.run(dp_lr={"feature_bounds": ["*:0:200"], "shrinkage": 1e6})
+    assert model_of(clinic, "s1")["weights"] == pytest.approx(dict.fromkeys(NAMES, 0.0), abs=1e-4)
+
+
+@pytest.mark.parametrize(("neighbours", "changes"), [("replace-one", 2), ("add-or-remove", 1)])
+def test_the_noise_is_that_of_the_formula(clinic: Clinic, neighbours: str, changes: int) -> None:
+    """sigma = sensitivity * C / n * sqrt(T) * s(epsilon, delta), and the ledger has s."""
+    from algorithms.privacy.gaussian import analytic_noise_multiplier
+
+    told = clinic.run(
+        dp_lr={"neighbours": neighbours, "clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"]}
+    )
+    s = analytic_noise_multiplier(2.0, 1e-5)
+    assert told["fit.gradient_noise_std"] == pytest.approx(changes * 0.5 * 4 * s / told["rows.trained"])  # type: ignore[operator]
+    event = ReleaseEvent.from_canonical(entries(clinic)[0].event)
+    assert event.noise_multiplier == pytest.approx(s)
+
+
+# --- one release, one charge --------------------------------------------------------------------------
+
+
+def test_the_same_job_again_has_the_same_model_and_no_charge(clinic: Clinic) -> None:
+    first, again = clinic.run("s1"), clinic.run("s2", timeouts={"step_s": 7.0})
+    assert len(entries(clinic)) == 1
+    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "s2")["weights"]
+    assert (first["privacy.charged_now"], again["privacy.charged_now"]) == (True, False)
+    assert first["privacy.spent_epsilon"] == again["privacy.spent_epsilon"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"epsilon": 0.1, "release": "second"}},
+        {"privacy": {"epsilon": 0.1}, "seed": 4},
+        {"privacy": {"epsilon": 0.1}, "dp_lr": {"public_dataset": "archive", "iterations": 21}},
+    ],
+    ids=["release", "split", "option"],
+)
+def test_another_draw_is_another_charge(clinic: Clinic, changes: dict[str, Any]) -> None:
+    clinic.run("s1", **HARMLESS)
+    clinic.run("s2", **changes)
+    first, second = entries(clinic)
+    assert first.request_id != second.request_id
+    assert model_of(clinic, "s1")["weights"] != model_of(clinic, "s2")["weights"]
+
+
+@pytest.mark.parametrize("file", ["patients.csv", "archive.csv"])
+def test_other_rows_are_another_request_and_copied_ones_are_not(clinic: Clinic, file: str) -> None:
+    clinic.run("s1", **HARMLESS)
+    path = clinic.directory / file
+    text = path.read_text()
+    path.unlink()
+    path.write_text(text)
+    clinic.run("s2", **HARMLESS)
+    assert len(entries(clinic)) == 1
+    path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")  # the last row's label
+    clinic.run("s3", **HARMLESS)
+    assert len(entries(clinic)) == 2
+
+
+def test_the_entry_says_what_was_released(clinic: Clinic) -> None:
+    clinic.run()
+    (entry,) = entries(clinic)
+    stored = clinic.store.reader().answer("clinic", entry.request_id)
+    assert stored is not None
+    assert hashlib.sha256(stored.answer).hexdigest() == entry.answer_sha256
+    assert json.loads(stored.answer)["model"]["weights"] == model_of(clinic, "s1")["weights"]
+    assert (entry.population, entry.dataset, entry.requester) == ("patients", "patients", "coordinator")
+    assert (entry.epsilon, entry.delta) == (2.0, 1e-5)
+    assert entry.unit == "each row, features and label, a visit"
+    assert "one row, features and label, is replaced by another" in entry.event
+
+
+def test_a_request_id_tells_nothing_without_the_partys_key(clinic: Clinic) -> None:
+    clinic.run("s1", **HARMLESS)
+    (clinic.directory / "state" / "model_key.pem").unlink()
+    clinic.run("s2", **HARMLESS)
+    first, second = entries(clinic)
+    assert first.request_id != second.request_id
+
+
+def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    clinic.run("s1")
+    clinic.run("s2", privacy={"epsilon": 2.5, "release": "b"})
+    monkeypatch.setattr(dp_lr, "fit_rows", lambda *_: pytest.fail("rows were looked at"))
+    with pytest.raises(BudgetExhausted, match="the budget of patients would be passed"):
+        clinic.run("s3", privacy={"epsilon": 2.0, "release": "c"})
+    assert len(entries(clinic)) == 2
+    assert not clinic.output("s3", "model.json").exists()
+    clinic.run("s4")  # what was answered is answered again
+
+
+def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another session charges between the early look and the transaction."""
+    fit = dp_lr.fit_rows
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(dp_lr, "fit_rows", fit)
+        clinic.run("other", privacy={"epsilon": 3.5, "release": "other"})
+        return fit(*arguments)
+
+    monkeypatch.setattr(dp_lr, "fit_rows", meanwhile)
+    with pytest.raises(BudgetExhausted):
+        clinic.run("s1")
+    assert [entry.epsilon for entry in entries(clinic)] == [3.5]
+    assert not clinic.output("s1", "model.json").exists()
+
+
+def test_two_of_the_same_at_once_share_one_answer(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = dp_lr.fit_rows
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(dp_lr, "fit_rows", fit)
+        clinic.run("other")
+        return fit(*arguments)
+
+    monkeypatch.setattr(dp_lr, "fit_rows", meanwhile)
+    clinic.run("s1")
+    assert len(entries(clinic)) == 1
+    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "other")["weights"]
+
+
+def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "parties.dp_lr_budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
+    )
+    with pytest.raises(LedgerUnavailable):
+        clinic.run()
+    assert not clinic.output("s1", "model.json").exists()
+    assert clinic.store.reader().ledger() == []
+
+
+def test_a_model_that_could_not_be_written_costs_nothing_again(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(models, "write_json", full)
+        with pytest.raises(OSError, match="No space"):
+            clinic.run("s1")
+    (charged,) = entries(clinic)
+    clinic.run("s2")
+    assert len(entries(clinic)) == 1
+    stored = clinic.store.reader().answer("clinic", charged.request_id)
+    assert stored is not None
+    assert json.loads(stored.answer)["model"]["weights"] == model_of(clinic, "s2")["weights"]
+
+
+def test_runs_of_samples_compose_in_the_ledger(clinic: Clinic) -> None:
+    sampled = {"public_dataset": "archive", "iterations": 20, "batch_fraction": 0.1}
+    clinic.run("s1", dp_lr=sampled)
+    told = clinic.run("s2", dp_lr=sampled, privacy={"epsilon": 2.0, "release": "b"})
+    assert 2.0 < told["privacy.spent_epsilon"] < 3.5  # type: ignore[operator]
+    assert told["fit.gradient_noise_std"] < clinic.run("s3", privacy={"epsilon": 0.1})["fit.gradient_noise_std"]  # type: ignore[operator]
+
+
+def test_one_budget_has_one_neighbouring_relation(clinic: Clinic) -> None:
+    clinic.run("s1", **HARMLESS)
+    with pytest.raises(UnsupportedEvent, match="different neighbouring relations do not compose"):
+        clinic.run("s2", dp_lr={"public_dataset": "archive", "neighbours": "add-or-remove"})
+
+
+@pytest.mark.parametrize("spending", ["run", "iteration"])
+@pytest.mark.parametrize("fraction", [1.0, 0.25])
+def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> None:
+    asked = {"epsilon": 0.4}, {"budget": spending, "batch_fraction": fraction, "iterations": 10}
+    privacy = JobParameters(protocol="dp-lr", privacy=asked[0], dp_lr=asked[1]).run_privacy  # type: ignore[arg-type]
+    spent = composed_epsilon([event_of(privacy)], 1e-5)
+    assert spent <= privacy.spent() * (1 + 1e-9)
+    assert spent == pytest.approx(privacy.spent(), rel=0.01)
+
+
+# --- refusals ------------------------------------------------------------------------------------------
+
+
+def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
+    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": N_ROWS})
+    with pytest.raises(TooFewRows, match=f"fewer than the least that this party's policy asks for, {N_ROWS}"):
+        clinic.run()
+    assert entries(clinic) == []
+
+
+def changed_dataset(**changes: Any) -> dict[str, Any]:
+    datasets = party()["datasets"]
+    return {"datasets": {**datasets, "patients": {**datasets["patients"], **changes}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (changed_dataset(missing="mean"), 'missing = "mean": one row would then change others'),
+        (changed_dataset(missing="drop"), 'missing = "drop": one row would then change others'),
+        (changed_dataset(label_kind="number"), "datasets.patients: a dp-lr job needs a label of 0 and 1"),
+        (changed_dataset(features=[]), "datasets.patients: a dp-lr job needs features"),
+        (
+            {**changed_dataset(population=None, row_is=None), "populations": {}},
+            "datasets.patients.population is missing: a training under differential privacy is charged to a budget",
+        ),
+    ],
+)
+def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[str, Any], expected: str) -> None:
+    without_none = {
+        name: {n: {k: v for k, v in d.items() if v is not None} for n, d in table.items()}
+        if name == "datasets"
+        else table
+        for name, table in settings.items()
+    }
+    clinic.edit(**without_none)
+    with pytest.raises(ConfigError, match=expected):
+        clinic.run()
+
+
+def test_a_person_column_is_refused(clinic: Clinic) -> None:
+    datasets = party()["datasets"]
+    patients = {k: v for k, v in datasets["patients"].items() if k != "row_is"}
+    clinic.edit(datasets={**datasets, "patients": {**patients, "person": "age"}})
+    with pytest.raises(ConfigError, match=r"datasets.patients.person: a dp-lr job protects rows"):
+        clinic.run()
+
+
+@pytest.mark.parametrize(
+    ("dp_lr_options", "expected"),
+    [
+        ({"public_dataset": "attic"}, "clinic has no dataset named attic"),
+        ({"public_dataset": "patients"}, "the rows of patients have a privacy budget, so they are not public"),
+        ({"public_dataset": "copy"}, "the rows of patients have a privacy budget, so they are not public"),
+        ({"init": "../x.json"}, "dp_lr.init: ../x.json is not within the directory of the active party's file"),
+        ({"feature_bounds": ["height:0:1"]}, "dp_lr.feature_bounds: the dataset has no feature height"),
+    ],
+)
+def test_a_start_that_is_not_public(clinic: Clinic, dp_lr_options: dict[str, Any], expected: str) -> None:
+    datasets = party()["datasets"]
+    copy = {**datasets["archive"], "url": datasets["patients"]["url"]}
+    clinic.edit(datasets={**datasets, "copy": copy})
+    with pytest.raises(ConfigError, match=expected):
+        clinic.run(dp_lr=dp_lr_options)
+
+
+def test_public_rows_of_other_features(clinic: Clinic) -> None:
+    path = clinic.directory / "archive.csv"
+    path.write_text(path.read_text().replace("dose", "weight"))
+    with pytest.raises(DataError, match=r"datasets\.archive and patients do not both have the feature dose"):
+        clinic.run()
+
+
+def test_the_order_of_public_columns_does_not_matter(clinic: Clinic) -> None:
+    datasets = party()["datasets"]
+    clinic.edit(datasets={**datasets, "archive": {**datasets["archive"], "features": ["pulse", "age", "dose"]}})
+    clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
+    weights = model_of(clinic, "s1")["weights"]
+    assert list(weights) == list(NAMES)
+    assert weights["dose"] < -1 < 1 < weights["age"]
+
+
+def test_rows_of_one_class(clinic: Clinic) -> None:
+    path = clinic.directory / "patients.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *(line[:-1] + "1" for line in lines[1:])]) + "\n")
+    with pytest.raises(DataError, match=r"the 4\d\d rows to train on are not of both classes"):
+        clinic.run()
+    assert entries(clinic) == []
+
+
+def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
+    held_out = public_generator(3, "split").random(N_ROWS) < 0.005
+    path = clinic.directory / "patients.csv"
+    header, *lines = path.read_text().splitlines()
+    path.write_text(
+        "\n".join([header, *(line[:-1] + "1" if i else line for i, line in zip(held_out, lines, strict=True))]) + "\n"
+    )
+    told = clinic.run(split={"test_fraction": 0.005})
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert told["rows.held_out"] == held_out.sum() > 0
+    assert report["evaluation"] is None
+
+
+# --- what is told --------------------------------------------------------------------------------------
+
+
+def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: Clinic) -> None:
+    told = clinic.run()
+    assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing"}
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert report["evaluation"]["accuracy"] > 0.7
+    hidden = [*model_of(clinic, "s1")["weights"].values(), report["evaluation"]["auc"], *report["losses"]]
+    assert not {value for value in told.values() if isinstance(value, float)} & set(hidden)
+
+
+def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
+    from parties.dp_lr_rows import fit_public
+
+    public = fit_public(clinic.settings, clinic.directory, "archive", None)
+    (clinic.directory / "public.json").write_text(public.to_json())
+    assert load_pretrained(clinic.directory / "public.json") == public
+    clinic.run("s1", dp_lr={"init": "public.json", "iterations": 1, "learning_rate": 1e-9})
+    model = model_of(clinic, "s1")
+    assert model["scale"] == public.standardiser.to_dict()
+    assert model["intercept"] == pytest.approx(public.intercept, abs=1e-5)
+
+
+def test_the_job_of_the_fixture_is_the_one_that_ran(clinic: Clinic) -> None:
+    clinic.run()
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert report["job"]["dp_lr.public_dataset"] == job()["dp_lr"]["public_dataset"]
+    assert report["job"]["dp_lr.iterations"] == 20

@@ -1,0 +1,82 @@
+"""`blindfit check` of a label-dp job: what would leak, what the noise would be, what would be refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coordinator.job import load_job
+from coordinator.preflight import Finding, check
+
+
+def found(project, *overrides: str) -> list[Finding]:
+    return check(load_job(project.path("job.toml"), overrides), project.directory)
+
+
+def text(findings: list[Finding], level: str = "") -> str:
+    return "\n".join(f"{f.about}: {f.text}" for f in findings if level in ("", f.level))
+
+
+def test_it_says_who_learns_what(project):
+    said = text(found(project), "note")
+    assert "meter sees the ids of all of shop's rows, held-out ones too, and no feature" in said
+    assert "shop learns a noisy label of each of its rows (staircase)" in said
+    assert "(epsilon 4, delta 0) label DP" in said
+    assert "budget of people: epsilon 0 of 6 is spent" in said
+    assert "MB to send" in said
+    assert not any(finding.refuses for finding in found(project))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase", "rp-with-prior", "unbiased"])
+def test_the_noise_is_told_against_the_range(project, mechanism):
+    said = text(found(project, f"label_dp.mechanism={mechanism}"), "ok")
+    assert "times the range [0, 10]" in said
+    assert ("if labels were spread evenly" in said) == (mechanism in ("rp-with-prior", "unbiased"))
+    if mechanism == "laplace":  # range / epsilon, times the root of two
+        assert f"standard deviation {10 / 4 * np.sqrt(2):.3g} on each label" in said
+
+
+def test_noise_that_drowns_a_model_is_a_warning(project):
+    assert "expect a weak model" in text(found(project, "privacy.epsilon=0.01"), "warning")
+    assert "expect a weak model" not in text(found(project))
+
+
+def test_a_bias_that_stays_is_a_warning(project):
+    findings = found(project, "label_dp.mechanism=rr-on-bins", "label_dp.debias=false")
+    assert "that of rr-on-bins stays" in text(findings, "warning")
+    assert "bias: of up to" in text(findings)
+
+
+def test_too_few_rows_are_refused(project):
+    project.edit("meter.toml", "least_rows = 500", "least_rows = 3001")
+    assert "meter: its policy asks for 3,001 rows at least, not 3,000" in text(found(project), "refuses")
+
+
+def test_a_spent_budget_is_told(project):
+    project.edit("meter.toml", "epsilon = 6.0", "epsilon = 3.0")
+    assert "the budget of people would be passed" in text(found(project), "warning")
+
+
+def test_policies_of_both_parties_are_looked_at(project):
+    project.edit("shop.toml", "most_epsilon = 5.0", "most_epsilon = 3.0")
+    project.edit("meter.toml", '"label-dp"', '"walr"')
+    said = text(found(project), "refuses")
+    assert "shop: its policy allows epsilon 3 at most" in said
+    assert "meter: its policy has no protocol label-dp" in said
+
+
+def test_settings_that_make_no_mechanism_are_refused(project):
+    wide = ("label_dp.mechanism=rp-with-prior", "label_dp.half_width=11")
+    assert "half_width 11 is wider than the labels' range, 10" in text(found(project, *wide), "refuses")
+
+
+def test_binary_labels_are_for_another_protocol(project):
+    project.edit("meter.toml", 'label_kind = "number"\n', "")
+    labels = project.path("meter.toml").read_text().splitlines(keepends=True)
+    kept, skipping = [], False
+    for line in labels:
+        skipping = line.startswith("label_range") or (skipping and not line.startswith("]"))
+        if not skipping and not (line.startswith("]") and kept and kept[-1] == 'label = "spend"\n'):
+            kept.append(line)
+    project.path("meter.toml").write_text("".join(kept))
+    assert "labels has no labels that are numbers" in text(found(project), "refuses")

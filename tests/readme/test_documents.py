@@ -1,0 +1,40 @@
+"""The documents' snippets of Python run, on rows of their kind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def snippets(name: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.S)
+
+
+def test_the_example_of_label_mechanisms_runs() -> None:
+    (example,) = snippets("label_dp.md")
+    labels = np.random.default_rng(1).random(20_000)
+    names: dict[str, Any] = {"labels": labels}
+    exec(compile(example, "label_dp.md", "exec"), names)
+    assert names["unbiased"].mean() == pytest.approx(labels.mean(), abs=0.02)
+    assert names["fitted"].epsilon == pytest.approx(2.0)
+
+
+def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = snippets("dp_lr.md")
+    X, y = make_classification(1200, 5, random_state=1)
+    names: dict[str, Any] = {
+        "features": X[200:],
+        "labels": y[200:],
+        "public_features": X[:200],
+        "public_labels": y[:200],
+    }
+    exec(compile(example, "dp_lr.md", "exec"), names)
+    assert "(1, 1e-05)-differential privacy" in capsys.readouterr().out
+    assert names["model"].score(X[200:], y[200:]) > 0.7

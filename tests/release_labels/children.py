@@ -1,0 +1,88 @@
+"""Processes that release labels until they are killed, or race for the last unit: told what to do on standard input.
+
+python -m tests.release_labels.children releasing DIRECTORY   a line: fork a child that releases; prints its pid
+python -m tests.release_labels.children racing THREADS        a line "DIRECTORY TIME PREFIX": all threads release at
+                                                              that time; prints what became of each
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from algorithms.errors import BudgetExhausted
+from algorithms.privacy.ledger import Budget
+from algorithms.protocols.release_labels import Received
+from parties.measurement_charging import LabelDataset
+from tests.measurement.house import House
+from tests.release_labels.house import NAMES, Counter, make_labels
+
+BUDGET = Budget(12.0, 1e-6)  # room for twelve releases
+LAST_UNIT = Budget(1.5, 1e-6)  # and for one
+
+
+def octets(received: Received) -> str:
+    return received.steps.tobytes().hex()
+
+
+def releasing(directory: Path) -> None:
+    dataset = make_labels(directory)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            release_until_killed(Path(line.strip()), dataset)
+        print(child, flush=True)
+        os.waitpid(child, 0)
+        print("dead", flush=True)
+
+
+def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
+    """Writes down each answer only after it has come; what the system has of a file outlives the process."""
+    log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    counter = Counter(House(directory, {"prices": dataset}, BUDGET))
+    rng = random.Random()
+    names: list[str] = []
+    for number in count(max(0, counter.charges - 1)):
+        try:
+            answer = octets(counter.ask(release=str(number)))
+            names.append(str(number))
+        except BudgetExhausted:
+            names = names or ["0"]
+            answer, number = octets(counter.ask(release=(name := rng.choice(names)))), int(name)
+        os.write(log, f"{number} {answer}\n".encode())
+
+
+def racing(n_threads: int) -> None:
+    with ThreadPoolExecutor(n_threads) as threads:
+        datasets: dict[Path, LabelDataset] = {}
+        for line in sys.stdin:
+            directory, start, prefix = line.split()
+            own = Path(directory).parent / str(os.getpid())
+            dataset = datasets[own] = datasets.get(own) or make_labels(own)
+            counters = [Counter(House(Path(directory), {"prices": dataset}, LAST_UNIT)) for _ in range(n_threads)]
+            names = [prefix if prefix == "same" else f"{prefix}-{i}" for i in range(n_threads)]
+            print(*threads.map(lambda c, name, at=float(start): race(c, name, at), counters, names), flush=True)
+            for counter in counters:
+                counter.house.close()
+
+
+def race(counter: Counter, name: str, start: float) -> str:
+    """What the racer got: labels in hexadecimal, or nothing as the budget was gone."""
+    time.sleep(max(0.0, start - time.time()))
+    try:
+        return octets(counter.ask(NAMES, release=name))
+    except BudgetExhausted:
+        return "-"
+
+
+if __name__ == "__main__":
+    what, argument = sys.argv[1:]
+    if what == "releasing":
+        releasing(Path(argument))
+    else:
+        racing(int(argument))

@@ -1,0 +1,184 @@
+"""A measurement server with numeric labels, without its wire: asked through both roles, over its protobuf messages."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from algorithms.privacy.ledger import Budget
+from algorithms.protocols import release_labels
+from algorithms.protocols.release_labels import LabelsOpen, Received
+from parties.label_index import open_or_build
+from parties.measurement_charging import LabelDataset
+from parties.measurement_labels_codec import MESSAGES
+from parties.release_labels import LabelReleases, LabelsDesk
+from parties.settings import PartyDatasetSettings
+from parties.sources import open_source
+from protos import measurement_pb2 as pb
+from tests.measurement.house import House
+from tests.walr.seats import first_failure
+
+RANGE = (0.0, 10.0)
+GRID = LabelGrid(*RANGE)
+LAPLACE = MechanismSettings("laplace", GRID, 1.0)
+WIDE = Budget(50.0, 1e-6)
+LABELS = {f"row-{i}": float(i % 10) + 0.25 for i in range(40)}
+NAMES = tuple(LABELS)
+
+
+def make_labels(
+    directory: Path,
+    labels: Mapping[str, float] = LABELS,
+    persons: Sequence[str] | None = None,
+    *,
+    name: str = "prices",
+    index: str = "index",
+    **settings: Any,
+) -> LabelDataset:
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f"{name}.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "price", *(["person"] if persons else [])])
+        for i, (row, label) in enumerate(labels.items()):
+            table.writerow([row, label, *([persons[i]] if persons else [])])
+    options: dict[str, Any] = {
+        "population": "people",
+        "consumers": ["shop", "bank"],
+        "label_range": RANGE,
+        "person": "person" if persons else None,
+    }
+    party_dataset = PartyDatasetSettings(
+        url=f"csv:{name}.csv", id="id", label="price", label_kind="number", **options | settings
+    )
+    source = open_source(party_dataset, directory, name)
+    return LabelDataset(name, party_dataset, open_or_build(source, directory / index / name))
+
+
+@dataclass
+class Pipe:
+    """Both ends of a call, in one process; `tamper` may change what the server sends."""
+
+    tamper: Callable[[Any], Any] = lambda message: message
+
+    def __post_init__(self) -> None:
+        self.sent: list[str] = []
+        self.to_server: asyncio.Queue[bytes] = asyncio.Queue()
+        self.to_consumer: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def end(self, *, server: bool) -> End:
+        return End(self, server)
+
+
+class End:
+    def __init__(self, pipe: Pipe, server: bool) -> None:
+        self._pipe, self._server = pipe, server
+
+    async def send(self, to: str, message: object) -> None:
+        pipe = self._pipe
+        pipe.sent.append(type(message).__name__)
+        if self._server:
+            await pipe.to_consumer.put(MESSAGES.response_to_pb(pipe.tamper(message)).SerializeToString())
+        else:
+            await pipe.to_server.put(MESSAGES.request_to_pb(message).SerializeToString())
+
+    async def receive(self, sender: str, kind: type) -> Any:
+        pipe = self._pipe
+        if self._server:
+            envelope: Any = pb.ReleaseLabelsRequest.FromString(await pipe.to_server.get())
+        else:
+            envelope = pb.ReleaseLabelsResponse.FromString(await pipe.to_consumer.get())
+        return MESSAGES.from_pb(envelope, kind, culprit=sender)
+
+
+@dataclass
+class Counter:
+    """Where consumers ask a house."""
+
+    house: House
+
+    def __post_init__(self) -> None:
+        self.releases = LabelReleases(self.house.service)
+        self.sent: list[str] = []
+
+    def restart(self) -> None:
+        self.house.reopen()
+        self.releases = LabelReleases(self.house.service)
+
+    def request(
+        self,
+        ids: Sequence[str] = NAMES,
+        settings: MechanismSettings = LAPLACE,
+        dataset: str = "prices",
+        *,
+        release: str = "first",
+        receipt: Received | None = None,
+        max_rows_per_person: int | None = None,
+        session: str = "",
+        **changes: Any,
+    ) -> LabelsOpen:
+        """`changes` are fields of the request as it goes over the wire: it may be one that no consumer would make."""
+        known = self.house.datasets[dataset]
+        request = release_labels.step_1_open(
+            ids,
+            settings,
+            dataset=dataset,
+            dataset_version=known.index.version,
+            release=release,
+            max_rows_per_person=known.max_rows_per_person if max_rows_per_person is None else max_rows_per_person,
+            receipt=(receipt.release.receipt, receipt.release.receipt_signature) if receipt else (b"", b""),
+            session=session,
+        )
+        return replace(request, **changes)
+
+    def send(
+        self,
+        ids: Sequence[str],
+        request: LabelsOpen,
+        consumer: str = "shop",
+        tamper: Callable[[Any], Any] = lambda message: message,
+        make_desk: type[LabelsDesk] = LabelsDesk,
+    ) -> Received:
+        async def both() -> Received:
+            pipe = Pipe(tamper)
+            desk = make_desk(self.house.service, self.releases, consumer)
+            try:
+                return await first_failure(
+                    release_labels.run_consumer(ids, request, "labels", pipe.end(server=False)),
+                    release_labels.run_measurement_server(consumer, pipe.end(server=True), desk),
+                )
+            finally:
+                self.sent = pipe.sent
+                desk.close()
+
+        return asyncio.run(both())
+
+    def ask(
+        self,
+        ids: Sequence[str] = NAMES,
+        settings: MechanismSettings = LAPLACE,
+        consumer: str = "shop",
+        **changes: Any,
+    ) -> Received:
+        return self.send(ids, self.request(ids, settings, **changes), consumer)
+
+    def steps(self, *arguments: Any, **changes: Any) -> list[int]:
+        return self.ask(*arguments, **changes).steps.tolist()
+
+    @property
+    def charges(self) -> int:
+        return len(self.house.entries)
+
+
+def places(dataset: LabelDataset, ids: Sequence[str]) -> np.ndarray:
+    """Where the index has these rows: the order in which their labels are drawn."""
+    from parties.id_hash import hash_texts
+
+    high, low = hash_texts(list(ids), dataset.index._header.keys.ids)
+    return np.lexsort((low, high))

@@ -1,0 +1,139 @@
+"""A release of labels is charged before it leaves, however the process dies; the last unit has one winner."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from algorithms.privacy.ledger import verify_chain
+from parties.release_labels import LabelReleases
+from tests.measurement.house import House
+from tests.measurement.test_crashes_and_races import await_answers, tell, told
+from tests.release_labels import children
+from tests.release_labels.children import BUDGET, LAST_UNIT
+from tests.release_labels.house import NAMES, Counter, make_labels
+
+
+@contextmanager
+def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.release_labels.children", *arguments]
+    root = Path(children.__file__).parents[2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        try:
+            yield process
+        finally:
+            process.stdin.close()  # type: ignore[union-attr]
+            process.wait(60)
+
+
+def answers_in(directory: Path) -> dict[str, str]:
+    """What left the server, by the name of the release; every repetition was the same."""
+    answers: dict[str, str] = {}
+    path = directory / "answers"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        name, answer = line.split()
+        assert answers.setdefault(name, answer) == answer
+    return answers
+
+
+def check_charged(counter: Counter, answers: dict[str, str]) -> None:
+    verify_chain(counter.house.entries)
+    assert counter.house.spent() <= BUDGET.epsilon * (1 + 1e-9)
+    stored = {kept.release: kept for kept in counter.house.service.store.reader().label_releases()}
+    assert len(stored) == counter.charges
+    directories = counter.house.directory / "label_releases"
+    assert {path.name for path in directories.glob("release-*")} == {kept.directory for kept in stored.values()}
+    for kept, entry in zip(stored.values(), counter.house.entries, strict=True):
+        remembered = (directories / kept.directory / "label").read_bytes()
+        assert hashlib.sha256(remembered).hexdigest() == kept.labels_sha256 == entry.answer_sha256
+    charged = counter.charges
+    for name, answer in answers.items():
+        assert children.octets(counter.ask(release=name)) == answer
+    assert counter.charges == charged
+
+
+def kill_at_random(tmp_path: Path, kills: int, seed: int) -> int:
+    rng, dataset, n_answers = random.Random(seed), make_labels(tmp_path / "index"), 0
+    with child("releasing", str(tmp_path / "child")) as process:
+        for number in range(kills):
+            directory = tmp_path / str(number // 5)
+            directory.mkdir(exist_ok=True)
+            tell(process, str(directory))
+            pid = int(told(process))
+            await_answers(directory / "answers", rng.randint(0, 4))
+            time.sleep(rng.uniform(0, 0.02))
+            os.kill(pid, signal.SIGKILL)
+            assert told(process) == "dead"
+            house = House(directory, {"prices": dataset}, BUDGET)
+            check_charged(Counter(house), answers_in(directory))
+            house.close()
+            n_answers = max(n_answers, len(answers_in(directory)))
+    return n_answers
+
+
+def test_whenever_it_is_killed_what_left_was_charged(tmp_path: Path) -> None:
+    assert kill_at_random(tmp_path, 12, seed=1) > 3
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_thousand_kills(tmp_path: Path) -> None:
+    assert kill_at_random(tmp_path, 1000, seed=2) > 3
+
+
+def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
+    """Two processes with one database, and indexes of their own under other keys; in the last round all ask alike."""
+    dataset = make_labels(tmp_path / "index")
+    with child("racing", "8") as one, child("racing", "8") as two:
+        for number in range(4):
+            directory, same = tmp_path / str(number), number == 3
+            house = House(directory, {"prices": dataset}, LAST_UNIT)
+            start = time.time() + (3.0 if number == 0 else 1.0)
+            for name, process in (("one", one), ("two", two)):
+                tell(process, f"{directory} {start} {'same' if same else name}")
+            results = [result for process in (one, two) for result in told(process).split()]
+            answers = [result for result in results if result != "-"]
+            assert len(results) == 16
+            assert len(set(answers)) == 1
+            assert len(answers) == (16 if same else 1)
+            assert len(house.entries) == 1
+            winner = house.service.store.reader().label_releases()[0].release
+            assert children.octets(Counter(house).ask(NAMES, release=winner)) == answers[0]
+            house.close()
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
+    """Each has passed every check, and draws; the transaction that charges decides."""
+    both_draw, fit = threading.Barrier(2), LabelReleases._fit
+
+    def fit_together(*arguments: Any) -> Any:
+        both_draw.wait(20)
+        return fit(*arguments)
+
+    monkeypatch.setattr(LabelReleases, "_fit", fit_together)
+    dataset = make_labels(tmp_path)
+    counters = [Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2)]
+    names = ["same", "same"] if same else ["one", "two"]
+    with ThreadPoolExecutor(2) as threads:
+        results = list(threads.map(children.race, counters, names, [0.0, 0.0]))
+    assert not both_draw.broken
+    assert len(set(results) - {"-"}) == 1
+    assert results.count("-") == (0 if same else 1)
+    assert counters[0].charges == 1
+    assert len(list((tmp_path / "label_releases").glob("release-*"))) == 1
+    for counter in counters:
+        counter.house.close()

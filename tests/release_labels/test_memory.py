@@ -1,0 +1,86 @@
+"""The server's memory grows neither with the rows of a request nor, where no prior is estimated, with the table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from algorithms.privacy.ledger import Budget
+from parties.label_index import open_or_build
+from parties.measurement_charging import LabelDataset
+from parties.settings import PartyDatasetSettings
+from parties.sources import open_source
+from tests.measurement.house import House
+from tests.release_labels import children
+from tests.release_labels.house import Counter
+
+FEW, MANY, BATCH = 200_000, 1_000_000, 16384
+
+STREAM = """
+    import sys
+    from pathlib import Path
+    from algorithms.protocols.release_labels import LabelIds, RollCall, step_6_pieces
+    from parties.release_labels import LabelsDesk
+    from tests.release_labels.test_memory import BATCH, counter_in
+
+    n_rows = int(sys.argv[2])
+    counter = counter_in(Path(sys.argv[1]))
+    request = counter.request(["row-0"], n_rows=n_rows)
+    desk = LabelsDesk(counter.house.service, counter.releases, "shop")
+    desk.admit(request)
+    roll = RollCall(request)
+    for start in range(0, n_rows, BATCH):
+        ids = tuple(f"row-{i}" for i in range(start, min(start + BATCH, n_rows)))
+        roll.add(LabelIds(ids), desk.look_up, consumer="shop")
+    desk.release(roll)
+    rows = sum(len(piece.steps) for block in desk.labels() for piece in step_6_pieces(block))
+    desk.close()
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print(rows, counter.charges, int(peak.split()[1]) / 1024)
+"""
+
+
+def counter_in(directory: Path) -> Counter:
+    settings = PartyDatasetSettings(
+        url="parquet:labels.parquet",
+        id="id",
+        label="label",
+        label_kind="number",
+        label_range=(0.0, 10.0),
+        population="people",
+        consumers=["shop"],
+    )
+    index = open_or_build(open_source(settings, directory, "prices"), directory / "index")
+    dataset = LabelDataset("prices", settings, index)
+    return Counter(House(directory, {"prices": dataset}, Budget(50.0, 1e-6)))
+
+
+def peak_mib(directory: Path, n_rows: int) -> float:
+    numbers = np.arange(n_rows)
+    columns = {"id": pa.array([f"row-{i}" for i in numbers]), "label": pa.array((numbers % 10).astype(float))}
+    directory.mkdir()
+    pq.write_table(pa.table(columns), directory / "labels.parquet")
+    counter_in(directory).house.close()  # builds the index, in this process
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(STREAM), str(directory), str(n_rows)],
+        cwd=Path(children.__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.returncode == 0, run.stderr
+    rows, charges, peak = run.stdout.split()
+    assert (int(rows), int(charges)) == (n_rows, 1)
+    return float(peak)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's own figure of peak memory")
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    assert peak_mib(tmp_path / "many", MANY) - peak_mib(tmp_path / "few", FEW) < 20

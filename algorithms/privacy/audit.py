@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from algorithms.errors import ConfigError, DataError
 
@@ -119,6 +118,8 @@ def event_epsilon(
 
     Each of the two Clopper-Pearson bounds fails with probability false_alarm / 2 at most.
     """
+    from scipy.stats import beta  # here, as it takes long to import, and the command line imports this
+
     likely = np.where(hits > 0, beta.ppf(false_alarm / 2, hits, n - hits + 1), 0.0)
     all_hit = neighbour_hits >= n
     unlikely = np.where(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from algorithms.errors import ConfigError, DataError
 from algorithms.statistics.logistic import Floats
@@ -46,6 +45,8 @@ def gain_kept(private: float, non_private: float, constant: float) -> float:
 
 def auc(labels: ArrayLike, ranking: ArrayLike) -> float:
     """P(a random positive scores above a random negative), ties counting half (Mann and Whitney's U)."""
+    from scipy.stats import rankdata  # here, as it takes long to import, and few processes evaluate
+
     happened, given = _checked(labels, ranking, probabilities=False)
     _require_both_classes(happened, "AUC")
     positives = int(happened.sum())

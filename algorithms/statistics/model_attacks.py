@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from algorithms.errors import DataError
@@ -100,6 +99,8 @@ def auc_with_interval(truth: NDArray[np.bool_], scores: Floats, confidence: floa
     positives = int(truth.sum())
     negatives = len(truth) - positives
     z = float(ndtri((1 + confidence) / 2))
+
+    from scipy.optimize import brentq  # here, as it takes long to import, and the command line imports this
 
     def excess(area: float) -> float:
         return (found - area) ** 2 - z * z * _variance(area, positives, negatives)

@@ -21,7 +21,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from algorithms.errors import ConfigError, RangeError
 from algorithms.statistics.logistic import Floats, Rows, WalrObjective, as_rows, sigmoid, softplus, weighted_aggregate
@@ -364,6 +363,8 @@ def solve_positive(matrix: Floats, right: Floats) -> Floats:
 
 def _lbfgs(run: _Run) -> FitResult:
     limit = run.gradient_limit(1e-6)
+    from scipy.optimize import minimize  # here, as it takes long to import, and a party that fits nothing does not
+
     norms: dict[bytes, tuple[float, float]] = {}
 
     def evaluate(weights: Floats) -> tuple[float, Floats]:

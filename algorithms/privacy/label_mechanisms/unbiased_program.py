@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.optimize import linprog
 
 from algorithms.errors import RangeError
 from algorithms.privacy.label_mechanisms.base import Floats
@@ -26,6 +24,9 @@ def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floa
     Raises:
         RangeError: the solver found no solution.
     """
+    from scipy import sparse  # here, as these take long to import, and only this mechanism needs them
+    from scipy.optimize import linprog
+
     k, m = len(inputs), len(outputs)
     errors = mass[:, None] * (outputs[None, :] - inputs[:, None]) ** 2
     widest = max(1.0, float(np.abs(outputs).max()))

@@ -45,7 +45,7 @@ def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
     model = load_model(clinic.output("s1", "model.json"))
     assert isinstance(model, DPLogisticModel)
     features, labels = rows_of(4000, seed=9)
-    assert accuracy(labels, model.probabilities(features)) > 0.8
+    assert accuracy(labels, model.probabilities(features)) > 0.78  # 60 draws: mean .805, standard deviation .0034
     assert set(model.feature_weights) == set(NAMES)
     assert told["rows.trained"] == N_ROWS - told["rows.held_out"]
     assert told["rows.public"] == N_PUBLIC

@@ -31,10 +31,10 @@ POOL_CHUNK = RandomiserPool.CHUNK
 SUM_COLUMNS, SUM_BITS = 16, 15
 REFERENCE_BATCH = 4
 REFERENCE_BITS = 15  # of the factors of a sum of products, with a sign
-BUSY = 0.7  # of a machine's cores when all parties share it: they also wait for each other
+BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
 # In products, so that they grow and shrink with the machine:
-MESSAGE = 700  # packing, TLS, unpacking, waking up: 2.6 ms
-START = 500_000  # tables of randomisers at every party, and its worker processes: 2 s
+MESSAGE = 450  # packing, TLS, unpacking, waking up: 1.8 ms
+START = 40_000  # of each data party, tables of randomisers above all: 0.16 s
 RECEIVED = 2  # a ciphertext that comes: its check, and adding to it
 SENT = 3  # one that leaves: times its randomiser, and settled
 BYTES_PER_POSITION = 4
@@ -171,7 +171,7 @@ class Cost:
         passive = self._passive_count
         labels = self._sent(passive * self.held_out)
         sums = Work(sum(self._dot(self.held_out, k, self._feature_bits) for k in self.parameters.columns[1:]))
-        return START * speed.product_s + (labels + sums).seconds(speed)
+        return START * (passive + 1) * speed.product_s + (labels + sums).seconds(speed)
 
     def longest_step_seconds(self, speed: Speed) -> float:
         """What the peers of the slowest party wait for at most."""

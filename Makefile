@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export MPLBACKEND := Agg
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
 .PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos clean
 

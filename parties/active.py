@@ -27,7 +27,7 @@ from algorithms.statistics.pretraining import Pretrained
 from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
 from algorithms.statistics.walr_fit import WalrFit, fit_released
 from algorithms.statistics.walr_model import WALRModel
-from parties import models
+from parties import models, sent_rows
 from parties.clock import Clock
 from parties.identity import Identity
 from parties.jobs import JobParameters, WalrSettings
@@ -146,15 +146,9 @@ class ActiveParty:
         session: Session,
         description: measurement_pb2.DatasetDescription,
     ) -> Aggregate:
-        sent = 0
-
-        def on_rows(rows: int) -> None:
-            nonlocal sent
-            sent = 0 if rows < 0 else sent + rows
-            session.report("send rows", sent, request.n_rows, "rows")
-
-        aggregate = await client.aggregate(prepared.train, request, on_rows)
         server = session.with_role("measurement").name
+        on_rows = sent_rows.reporter(session, server, "send rows", request.n_rows)
+        aggregate = await client.aggregate(prepared.train, request, on_rows)
         held = aggregate.answer.receipt, aggregate.answer.receipt_signature
         hold_receipt(self._store, server, description, *held)
         if aggregate.answer.rows_scaled:

@@ -22,7 +22,7 @@ from algorithms.statistics.label_regression import (
 )
 from algorithms.statistics.label_regression_model import LabelRegressionModel
 from algorithms.statistics.logistic import Floats
-from parties import models
+from parties import models, sent_rows
 from parties.active import Report, RowPart, read_split
 from parties.clock import Clock
 from parties.identity import Identity
@@ -88,13 +88,7 @@ class LabelRegressionRole:
         description: measurement_pb2.DatasetDescription,
         session: Session,
     ) -> ReleasedLabels:
-        server, sent = session.with_role("measurement"), 0
-
-        def on_rows(count: int) -> None:
-            nonlocal sent
-            sent = 0 if count < 0 else sent + count
-            session.report("send ids", sent, len(rows.ids), "rows")
-
+        server = session.with_role("measurement")
         released = await client.release_labels(
             server.dataset,
             rows.ids,
@@ -103,7 +97,7 @@ class LabelRegressionRole:
             max_rows_per_person=rows_per_person(session.job, description.max_rows_per_person),
             receipt=self._store.reader().receipt_held(server.name, description.population),
             session=session.id,
-            on_rows=on_rows,
+            on_rows=sent_rows.reporter(session, server.name, "send ids", len(rows.ids)),
         )
         hold_receipt(self._store, server.name, description, *released.receipt)
         return released

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "part.json").write_text(models.as_part(overfitted))
     (tmp_path / "pretrained.json").write_text(overfitted.to_json())
     (tmp_path / "dp-lr.json").write_text(models.as_dp_logistic(overfitted))
-    (tmp_path / "private.json").write_text(models.as_dp_logistic(models.private(trained, 0.5)))
+    (tmp_path / "stranger.json").write_text(models.as_walr(models.with_random_weights(0)))  # has seen no row
     return tmp_path
 
 
@@ -137,7 +137,7 @@ def test_what_it_means_in_words(folder):
     paths = [folder / name for name in ("members.csv", "others.csv")]
     options = {"label": "label", "row_id": "id", "sensitive": "f0", "confidence": 0.95}
     open_, closed = (
-        audit_model.audit_model(folder / name, *paths, **options) for name in ("model.json", "private.json")
+        audit_model.audit_model(folder / name, *paths, **options) for name in ("model.json", "stranger.json")
     )
     assert "at a confidence of 95 % better than by chance" in audit_model.in_words(open_)[0]
     assert "no better than by chance" in audit_model.in_words(closed)[0]

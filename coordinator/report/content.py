@@ -12,7 +12,8 @@ from typing import Any
 from algorithms.errors import DataError, MalformedMessage, RangeError
 from algorithms.messages import ParameterValue
 from coordinator.job import Job
-from coordinator.report.kinds import Kind, kind_of
+from coordinator.report.kind import Kind
+from coordinator.report.kinds import kind_of
 from coordinator.session import JobSession
 from parties.jobs import COMMON, SECTIONS, JobParameters
 from parties.models import read_json
@@ -133,7 +134,7 @@ def check_finite(value: object, path: str) -> None:
 # --- what parties on this machine wrote for themselves -----------------------------------------------------
 
 
-def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind) -> dict[str, Any]:
+def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind[Any]) -> dict[str, Any]:
     reports, found = {}, {}
     for name in parties_here:
         path = out / name / "report.json"
@@ -148,7 +149,7 @@ def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind) ->
     return {"models": found, "party_reports": reports}
 
 
-def _model(directory: Path, kind: Kind) -> dict[str, Any] | None:
+def _model(directory: Path, kind: Kind[Any]) -> dict[str, Any] | None:
     path = directory / "model.json"
     if not path.exists():
         return None

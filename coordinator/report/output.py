@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.report.content import content_of
-from coordinator.report.kinds import Kind, kind_of
+from coordinator.report.kind import Kind
+from coordinator.report.kinds import kind_of
 from coordinator.session import JobSession
 from parties.models import write_file, write_json
 
@@ -36,7 +37,7 @@ class Written:
         for label, path in self._paths(kind):
             console.print(Text.assemble((f"{label:<8}", "bold"), str(path)), soft_wrap=True)
 
-    def _paths(self, kind: Kind) -> Iterator[tuple[str, object]]:
+    def _paths(self, kind: Kind[Any]) -> Iterator[tuple[str, object]]:
         yield "report", self.html_path
         yield "", self.json_path
         for place, owner in enumerate(kind.owners(self.content)):

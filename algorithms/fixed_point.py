@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import RangeError
+from blindfit.algorithms.errors import RangeError
 
 MAX_NORM_BOUND = 2**25  # of a row, in grid steps: its square must be exact in float64
 MAX_COLUMNS = 2**12

@@ -14,9 +14,9 @@ from typing import Annotated, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
-from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
 
 ParameterValue = str | int | float | bool | tuple[str, ...]
 

@@ -14,13 +14,13 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from algorithms.statistics import dp_gradient, metrics
-from algorithms.statistics.dp_gradient import DescentSettings
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.scaling import append_constant
 from benchmarks import dp_lr
 from benchmarks.dp_lr import Split
 from blindfit import DPLogisticRegression, Pretrained
+from blindfit.algorithms.statistics import dp_gradient, metrics
+from blindfit.algorithms.statistics.dp_gradient import DescentSettings
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.scaling import append_constant
 
 PLAIN, PRETRAINED, INK, MUTED, LINE = "#c2571a", "#1f5fa8", "#24292f", "#5c6670", "#d8dee4"
 ARMS = {"plain": ("no pre-training", PLAIN), "pretrained": ("pre-training", PRETRAINED)}

@@ -32,24 +32,24 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.linear_model import LinearRegression
 
-from algorithms.errors import DataError
-from algorithms.paillier.keys import PrivateKey, generate_private_key
-from algorithms.paillier.randomisers import OwnKey
-from algorithms.protocols import taylor
-from algorithms.protocols.ready import Ready
-from algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
-from algorithms.randomness import keyed_normals, system_uniform
-from algorithms.statistics import taylor_oracle
-from algorithms.statistics.evaluation import evaluate_values
-from algorithms.statistics.taylor import Optimiser, Patience
-from algorithms.statistics.taylor_oracle import PlainTable, Trained
-from algorithms.statistics.taylor_plan import RowPlan
-from algorithms.statistics.vertical_model import VerticalModelPart
 from benchmarks import machine
-from parties.jobs import JobParameters
-from parties.vertical import FEATURE_BOUND, Prepared, parameters_of, prepare
-from parties.vertical_rows import PartyRows
-from parties.vertical_seats import Seats
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
+from blindfit.algorithms.paillier.randomisers import OwnKey
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
+from blindfit.algorithms.randomness import keyed_normals, system_uniform
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.evaluation import evaluate_values
+from blindfit.algorithms.statistics.taylor import Optimiser, Patience
+from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.vertical import FEATURE_BOUND, Prepared, parameters_of, prepare
+from blindfit.parties.vertical_rows import PartyRows
+from blindfit.parties.vertical_seats import Seats
 
 FILE = Path("housing") / "cal_housing.data"
 ACTIVE, PASSIVE = "bank", "land-office"

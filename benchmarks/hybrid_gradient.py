@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
-from algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
 
 N_ROWS, DRAWS = 100_000, 100
 INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)

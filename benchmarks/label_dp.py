@@ -26,10 +26,10 @@ from typing import Any
 
 from rich.console import Console
 
-from algorithms.errors import BlindfitError, ConfigError
 from benchmarks import label_dp_data, machine
 from benchmarks.label_dp_arms import DELTA
 from benchmarks.label_dp_data import EPSILONS, Dataset
+from blindfit.algorithms.errors import BlindfitError, ConfigError
 
 QUICK_EPSILONS, QUICK_SEEDS, QUICK_EPOCHS = (0.5, 2.0, 8.0), 2, 10
 SEEDS = 10

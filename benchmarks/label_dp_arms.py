@@ -13,11 +13,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.privacy.label_mechanisms import FittedMechanism, MechanismSettings, Prior, fit, prior_from_counts
-from algorithms.privacy.label_mechanisms.rp_banded import RPBanded
-from algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
-from algorithms.randomness import UniformInt, keyed_uniform
 from benchmarks.label_dp_data import Dataset
+from blindfit.algorithms.privacy.label_mechanisms import (
+    FittedMechanism,
+    MechanismSettings,
+    Prior,
+    fit,
+    prior_from_counts,
+)
+from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
+from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
+from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 
 DELTA = 1e-4
 """Of the Gaussian mechanism, as in the published code."""

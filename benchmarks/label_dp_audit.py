@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from algorithms.privacy.label_mechanisms import LabelGrid
-from algorithms.privacy.label_mechanisms.staircase import Staircase
-from algorithms.randomness import keyed_uniform, public_generator
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.randomness import keyed_uniform, public_generator
 
 DRAWS = 2_000_000
 ELSEWHERE = 0.75

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms import LabelGrid
 from benchmarks.label_dp_data import EPSILONS, Dataset
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 
 RESPONSE = "SalesAmountInEuro"
 NUMBERS = ("time_delay_for_conversion", "nb_clicks_1week", "product_price")

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from algorithms.statistics.scaling import Standardiser
 from benchmarks import label_dp_report
 from benchmarks.label_dp_arms import NO_NOISE, Case, release
 from benchmarks.label_dp_criteo import CriteoRows, Floats, read
 from benchmarks.label_dp_runs import Outcome, Plan, constant, in_order
+from blindfit.algorithms.statistics.scaling import Standardiser
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms import LabelGrid
-from algorithms.randomness import public_generator
-from algorithms.statistics.scaling import Standardiser
 from benchmarks.housing import COLUMNS, Housing
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.scaling import Standardiser
 
 CRIME_FILE = Path("communities") / "communities.data"
 CRIME_TARGET = "ViolentCrimesPerPop"

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from algorithms.randomness import public_generator
+from blindfit.algorithms.randomness import public_generator
 
 HIDDEN = (128, 64)
 TOGETHER = 16

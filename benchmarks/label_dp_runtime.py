@@ -25,10 +25,10 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
-from algorithms.privacy.label_mechanisms.rr_on_bins import optimal_bins
-from algorithms.randomness import public_generator, system_uniform
 from benchmarks.machine import describe
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import optimal_bins
+from blindfit.algorithms.randomness import public_generator, system_uniform
 
 EPSILON, DELTA = 1.0, 1e-5
 AIM_S, AIM_BINS_S = 5.0, 1.0

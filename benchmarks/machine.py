@@ -48,7 +48,7 @@ def vector_product_us() -> float | None:
     """The same by the processor's vector unit, eight at a time; None where it has none."""
     import numpy as np
 
-    from algorithms.paillier.ifma import vector_unit
+    from blindfit.algorithms.paillier.ifma import vector_unit
 
     square, numbers = _modulus_and_numbers(64)
     unit = vector_unit(int(square))

@@ -26,10 +26,6 @@ from phe.util import HAVE_GMP
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.paillier.kernel import Kernel
-from algorithms.paillier.keys import PrivateKey, generate_private_key
-from algorithms.paillier.sums import columns_dot
-from algorithms.workers import Workers
 from benchmarks import machine
 from benchmarks.in_turn import in_turn
 from benchmarks.paillier_operations import (
@@ -43,7 +39,11 @@ from benchmarks.paillier_operations import (
     threshold,
 )
 from benchmarks.paillier_plot import growth_plot
-from parties.compute import ComputeSettings, open_workers
+from blindfit.algorithms.paillier.kernel import Kernel
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
+from blindfit.algorithms.paillier.sums import columns_dot
+from blindfit.algorithms.workers import Workers
+from blindfit.parties.compute import ComputeSettings, open_workers
 
 
 @dataclass(frozen=True)

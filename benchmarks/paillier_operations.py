@@ -11,17 +11,17 @@ import gmpy2
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers, ReceivedCiphertext
-from algorithms.paillier.interop import private_key_to_phe, vector_to_phe
-from algorithms.paillier.kernel import Kernel
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.packing import PackedVector, encrypt_packed, pack
-from algorithms.paillier.randomisers import FullExponent, OwnKey, ShortExponent
-from algorithms.paillier.sums import columns_dot, rows_dot
-from algorithms.paillier.threshold import combine, deal, partial_decrypt
-from algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
 from benchmarks.in_turn import in_turn
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers, ReceivedCiphertext
+from blindfit.algorithms.paillier.interop import private_key_to_phe, vector_to_phe
+from blindfit.algorithms.paillier.kernel import Kernel
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.packing import PackedVector, encrypt_packed, pack
+from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey, ShortExponent
+from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
+from blindfit.algorithms.paillier.threshold import combine, deal, partial_decrypt
+from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
 
 ROWS, COLUMNS = 1024, 20
 VALUE_BITS = 16  # of a plain number of the matrices, with its sign

@@ -32,12 +32,12 @@ from nacl import bindings
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.alignment import psi
-from algorithms.alignment.psi import BlindingKey
-from algorithms.protocols import align
-from algorithms.randomness import system_uniform
 from benchmarks.machine import describe
-from parties.channel import LocalNetwork
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.alignment.psi import BlindingKey
+from blindfit.algorithms.protocols import align
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.parties.channel import LocalNetwork
 
 PARTIES = ("advertiser", "bank")
 KEY_NODE = "key node"

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.errors import DataError
 from benchmarks import machine
-from coordinator.job import load_job
-from coordinator.jobs import drive
-from coordinator.launcher import launch
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.jobs import drive
+from blindfit.coordinator.launcher import launch
 
 FATE_PRODUCTS = 7.5e3 / 5.5  # a row and epoch, in products mod n^2 of the machine that it ran on
 AIM = 136

@@ -31,23 +31,23 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from algorithms import fixed_point
-from algorithms.protocols import walr
-from algorithms.protocols.walr import ConsumerRows, ReleaseSettings
-from algorithms.randomness import system_uniform
-from algorithms.statistics import metrics, walr_defaults
-from algorithms.statistics.logistic import QuantisedRows
-from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from algorithms.statistics.solvers import SolverSettings
-from algorithms.statistics.walr_fit import fit_released
-from algorithms.statistics.walr_model import WALRModel
 from benchmarks import hybrid_gradient, machine
-from coordinator.job import Job, load_job
-from coordinator.jobs import drive
-from coordinator.launcher import launch
-from parties.active import prepare_rows
-from parties.settings import PartySettings, load_settings
-from parties.sources import open_source
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics import metrics, walr_defaults
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr_fit import fit_released
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.coordinator.job import Job, load_job
+from blindfit.coordinator.jobs import drive
+from blindfit.coordinator.launcher import launch
+from blindfit.parties.active import prepare_rows
+from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.sources import open_source
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"
 DELTA = 1e-5

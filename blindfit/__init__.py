@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from algorithms.errors import (
+    from blindfit.algorithms.errors import (
         BlindfitError,
         BudgetExhausted,
         ConfigError,
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
         RangeError,
         TransportError,
     )
-    from algorithms.estimators.dp_logistic_regression import DPLogisticRegression
-    from algorithms.estimators.walr_classifier import WALRClassifier
-    from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-    from algorithms.statistics.pretraining import Pretrained, pretrain
-    from algorithms.statistics.vertical_model import VerticalModelPart
-    from algorithms.statistics.walr_model import WALRModel
-    from parties.identity import load_identity
-    from parties.measurement_client import MeasurementClient
-    from parties.models import load_model, load_pretrained
-    from parties.node import VERSION as __version__  # noqa: N811
+    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+    from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
+    from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+    from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+    from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+    from blindfit.algorithms.statistics.walr_model import WALRModel
+    from blindfit.parties.identity import load_identity
+    from blindfit.parties.measurement_client import MeasurementClient
+    from blindfit.parties.models import load_model, load_pretrained
+    from blindfit.parties.node import VERSION as __version__  # noqa: N811
 
 __all__ = [
     "BlindfitError",
@@ -62,28 +62,28 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "DPLogisticRegression": "algorithms.estimators.dp_logistic_regression",
-    "Pretrained": "algorithms.statistics.pretraining",
-    "pretrain": "algorithms.statistics.pretraining",
-    "WALRClassifier": "algorithms.estimators.walr_classifier",
-    "VerticalModelPart": "algorithms.statistics.vertical_model",
-    "WALRModel": "algorithms.statistics.walr_model",
-    "load_identity": "parties.identity",
-    "LabelGrid": "algorithms.privacy.label_mechanisms",
-    "MechanismSettings": "algorithms.privacy.label_mechanisms",
-    "MeasurementClient": "parties.measurement_client",
-    "load_model": "parties.models",
-    "load_pretrained": "parties.models",
+    "DPLogisticRegression": "blindfit.algorithms.estimators.dp_logistic_regression",
+    "Pretrained": "blindfit.algorithms.statistics.pretraining",
+    "pretrain": "blindfit.algorithms.statistics.pretraining",
+    "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
+    "VerticalModelPart": "blindfit.algorithms.statistics.vertical_model",
+    "WALRModel": "blindfit.algorithms.statistics.walr_model",
+    "load_identity": "blindfit.parties.identity",
+    "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
+    "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
+    "MeasurementClient": "blindfit.parties.measurement_client",
+    "load_model": "blindfit.parties.models",
+    "load_pretrained": "blindfit.parties.models",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imported when first used: a party process needs no estimator, and a notebook no server."""
     if name == "__version__":
-        return importlib.import_module("parties.node").VERSION
+        return importlib.import_module("blindfit.parties.node").VERSION
     if name not in __all__:
         raise AttributeError(f"module 'blindfit' has no attribute {name!r}")
-    return getattr(importlib.import_module(_ELSEWHERE.get(name, "algorithms.errors")), name)
+    return getattr(importlib.import_module(_ELSEWHERE.get(name, "blindfit.algorithms.errors")), name)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 The functions' own docstrings say what options mean; docs/label_dp.md has an example and a table of the seven.
 """
 
-from algorithms.privacy.label_mechanisms import (
+from blindfit.algorithms.privacy.label_mechanisms import (
     NAMES,
     FittedMechanism,
     LabelGrid,

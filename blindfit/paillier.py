@@ -3,9 +3,9 @@
 The functions' own docstrings give shapes, scales and costs; README.md has an example.
 """
 
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext
-from algorithms.paillier.interop import (
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.interop import (
     private_key_from_phe,
     private_key_to_phe,
     public_key_from_phe,
@@ -13,14 +13,20 @@ from algorithms.paillier.interop import (
     vector_from_phe,
     vector_to_phe,
 )
-from algorithms.paillier.key_checks import check_public_key
-from algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
-from algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
-from algorithms.paillier.randomisers import FullExponent, OwnKey, RandomiserPool, ShortExponent, randomisers_for
-from algorithms.paillier.sums import columns_dot, rows_dot
-from algorithms.paillier.threshold import KeyShare, PartialDecryption, combine, deal, partial_decrypt
-from algorithms.paillier.vectors import EncryptedVector, concatenate, decrypt, encrypt
-from parties.compute import ComputeSettings, open_workers
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
+from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
+from blindfit.algorithms.paillier.randomisers import (
+    FullExponent,
+    OwnKey,
+    RandomiserPool,
+    ShortExponent,
+    randomisers_for,
+)
+from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
+from blindfit.algorithms.paillier.threshold import KeyShare, PartialDecryption, combine, deal, partial_decrypt
+from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, decrypt, encrypt
+from blindfit.parties.compute import ComputeSettings, open_workers
 
 __all__ = [
     "Ciphertext",

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.label_mechanisms import NAMES
-from coordinator import audit_mechanism, audit_model
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms import NAMES
+from blindfit.coordinator import audit_mechanism, audit_model
 
 _OF_MECHANISMS = ("epsilon", "delta", "range", "half-width", "samples", "labels")
 _OF_MODELS = ("members", "non-members", "label", "id", "sensitive")

@@ -15,10 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from algorithms.errors import ConfigError
-from algorithms.privacy import label_mechanisms
-from algorithms.privacy.audit import LEAST_SAMPLES, EpsilonBound, Floats, Samples, bound_epsilon, greatest_bound
-from algorithms.privacy.label_audit import (
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy import label_mechanisms
+from blindfit.algorithms.privacy.audit import (
+    LEAST_SAMPLES,
+    EpsilonBound,
+    Floats,
+    Samples,
+    bound_epsilon,
+    greatest_bound,
+)
+from blindfit.algorithms.privacy.label_audit import (
     DatasetPair,
     columns_of,
     dataset_pairs,
@@ -26,11 +33,11 @@ from algorithms.privacy.label_audit import (
     label_pairs,
     noisy_labels,
 )
-from algorithms.privacy.label_mechanisms import FittedMechanism, LabelGrid, MechanismSettings, uniform_prior
-from algorithms.randomness import UniformInt, system_uniform
-from parties.sources.columns import to_labels
-from parties.sources.files import open_file
-from parties.sources.origin import refuse_missing_names
+from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, LabelGrid, MechanismSettings, uniform_prior
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.parties.sources.columns import to_labels
+from blindfit.parties.sources.files import open_file
+from blindfit.parties.sources.origin import refuse_missing_names
 
 FITS_TAKE_S = 30.0
 LEAST_FITS, FITS_TIMED = 200, 5

@@ -12,18 +12,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics import pretraining
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.model_attacks import Auc, Inversion, Membership, Predict, inversion, membership, row_losses
-from algorithms.statistics.model_attacks import Table as Rows
-from algorithms.statistics.pretraining import Pretrained
-from algorithms.statistics.scaling import Standardiser, append_constant
-from algorithms.statistics.vertical_model import VerticalModelPart
-from algorithms.statistics.walr_model import WALRModel
-from parties.models import load_model, load_pretrained, read_json
-from parties.sources import DatasetSettings, DuplicateSearch, open_source
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics import pretraining
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.model_attacks import (
+    Auc,
+    Inversion,
+    Membership,
+    Predict,
+    inversion,
+    membership,
+    row_losses,
+)
+from blindfit.algorithms.statistics.model_attacks import Table as Rows
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.models import load_model, load_pretrained, read_json
+from blindfit.parties.sources import DatasetSettings, DuplicateSearch, open_source
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.errors import ComputeFailed
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.workers import Workers
-from parties.compute import workers_of
-from parties.settings import PartySettings
+from blindfit.algorithms.errors import ComputeFailed
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.workers import Workers
+from blindfit.parties.compute import workers_of
+from blindfit.parties.settings import PartySettings
 
 KEY_BITS = (2048, 3072)
 BATCH = 2048  # residues

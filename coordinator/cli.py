@@ -12,17 +12,17 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from algorithms.errors import BlindfitError, ConfigError
-from coordinator import audit as audit_
-from coordinator import calibrate as calibrate_
-from coordinator import certs, jobs, ledger_view, operator, preflight, pretrained
-from coordinator import health as health_
-from coordinator import predict as prediction
-from coordinator.job import load_job, shown
-from coordinator.report.party import render_party
-from parties.guard import where
-from parties.node import VERSION, open_identity, serve, set_up_logs
-from parties.settings import PartySettings, load_settings
+from blindfit.algorithms.errors import BlindfitError, ConfigError
+from blindfit.coordinator import audit as audit_
+from blindfit.coordinator import calibrate as calibrate_
+from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, pretrained
+from blindfit.coordinator import health as health_
+from blindfit.coordinator import predict as prediction
+from blindfit.coordinator.job import load_job, shown
+from blindfit.coordinator.report.party import render_party
+from blindfit.parties.guard import where
+from blindfit.parties.node import VERSION, open_identity, serve, set_up_logs
+from blindfit.parties.settings import PartySettings, load_settings
 
 app = typer.Typer(
     name="blindfit",

@@ -1,7 +1,7 @@
 """`blindfit health`: does a party on this machine serve? It is asked by grpc.health.v1, with its own certificate.
 
 A health check runs every few seconds, and importing all of Blindfit takes seconds on a small machine. So this module
-imports little and runs by itself, for containers: `python -m coordinator.health PARTY.TOML`.
+imports little and runs by itself, for containers: `python -m blindfit.coordinator.health PARTY.TOML`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from algorithms.errors import BlindfitError, ConfigError, TransportError
-from parties.identity import Identity, load_identity, open_channel, split_address
-from parties.limits import Limits
-from parties.private_files import read_file
+from blindfit.algorithms.errors import BlindfitError, ConfigError, TransportError
+from blindfit.parties.identity import Identity, load_identity, open_channel, split_address
+from blindfit.parties.limits import Limits
+from blindfit.parties.private_files import read_file
 
 TIMEOUT_S = 5.0
 STEP = "Health/Check"

@@ -9,8 +9,8 @@ from pathlib import Path
 import tomli_w
 from pydantic import Field, field_validator, model_validator
 
-from parties.jobs import JobParameters
-from parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
 
 # For each protocol: how many of each role, at least and at most.
 ROLES_OF_PROTOCOL: dict[str, dict[str, tuple[int, int]]] = {

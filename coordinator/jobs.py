@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from algorithms.errors import ConfigError, DataError, ProtocolError, TransportError
-from coordinator import predict, report
-from coordinator.job import Job
-from coordinator.launcher import Launched, launch, reason_in_log
-from coordinator.progress import JobProgress
-from coordinator.session import JobSession
-from parties.identity import Identity
-from parties.node import open_identity
+from blindfit.algorithms.errors import ConfigError, DataError, ProtocolError, TransportError
+from blindfit.coordinator import predict, report
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.launcher import Launched, launch, reason_in_log
+from blindfit.coordinator.progress import JobProgress
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.identity import Identity
+from blindfit.parties.node import open_identity
 
 Written = report.Written | predict.Written
 

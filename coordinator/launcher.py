@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from algorithms.errors import ConfigError, TransportError
-from coordinator.job import Job
-from parties import authority
-from parties.identity import Identity, load_identity
-from parties.settings import PartySettings, load_settings
+from blindfit.algorithms.errors import ConfigError, TransportError
+from blindfit.coordinator.job import Job
+from blindfit.parties import authority
+from blindfit.parties.identity import Identity, load_identity
+from blindfit.parties.settings import PartySettings, load_settings
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0

@@ -8,17 +8,17 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy import ledger as book
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.ledger import LedgerEntry
-from coordinator.operator import open_store
-from parties import dp_lr_budget
-from parties.measurement_rollbacks import acknowledge_rollbacks
-from parties.models import write_file
-from parties.settings import PartySettings
-from parties.store import StoredLabels
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.operator import open_store
+from blindfit.parties import dp_lr_budget
+from blindfit.parties.measurement_rollbacks import acknowledge_rollbacks
+from blindfit.parties.models import write_file
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store import StoredLabels
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.errors import ConfigError
-from parties.settings import PartySettings
-from parties.store import Store
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store import Store
 
 
 def open_store(settings: PartySettings, base_dir: Path) -> Store:

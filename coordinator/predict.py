@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from coordinator.job import Job, load_job
-from coordinator.report.wording import counted, duration
-from coordinator.session import JobSession
-from parties.jobs import COMMON, SECTIONS
-from parties.models import read_json, write_json
-from parties.node import VERSION
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.coordinator.job import Job, load_job
+from blindfit.coordinator.report.wording import counted, duration
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.jobs import COMMON, SECTIONS
+from blindfit.parties.models import read_json, write_json
+from blindfit.parties.node import VERSION
 
 
 def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from algorithms.errors import ConfigError
-from coordinator.report.wording import counted
-from parties.dp_lr_rows import fit_public
-from parties.models import write_file
-from parties.settings import PartySettings
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.report.wording import counted
+from blindfit.parties.dp_lr_rows import fit_public
+from blindfit.parties.models import write_file
+from blindfit.parties.settings import PartySettings
 
 
 def pretrain(

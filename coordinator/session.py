@@ -23,14 +23,14 @@ from typing import Any
 
 import grpc
 
-from algorithms.errors import BlindfitError, HandshakeMismatch, LocalProtocolError, PeerAborted, PeerTimeout
-from algorithms.messages import ParameterValue
-from algorithms.protocols.handshake import PROTOCOL_VERSION
-from coordinator.job import Job
-from parties import codec, error_codes, identity
-from parties.identity import Identity
-from protos import control_pb2 as pb
-from protos import control_pb2_grpc, errors_pb2
+from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, LocalProtocolError, PeerAborted, PeerTimeout
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.coordinator.job import Job
+from blindfit.parties import codec, error_codes, identity
+from blindfit.parties.identity import Identity
+from blindfit.protos import control_pb2 as pb
+from blindfit.protos import control_pb2_grpc, errors_pb2
 
 TRANSITIONS = {
     ("NEW", "propose"): "PROPOSED",

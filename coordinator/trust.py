@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from algorithms.errors import DataError
-from parties.jobs import JobParameters
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.jobs import JobParameters
 
 
 @dataclass(frozen=True, slots=True)

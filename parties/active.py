@@ -14,31 +14,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms import fixed_point
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.fixed_point import IntegerRows
-from algorithms.messages import ParameterValue
-from algorithms.protocols import walr
-from algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
-from algorithms.randomness import public_generator
-from algorithms.statistics import walr_defaults
-from algorithms.statistics.logistic import QuantisedRows
-from algorithms.statistics.pretraining import Pretrained
-from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from algorithms.statistics.walr_fit import WalrFit, fit_released
-from algorithms.statistics.walr_model import WALRModel
-from parties import models, sent_rows
-from parties.clock import Clock
-from parties.identity import Identity
-from parties.jobs import JobParameters, WalrSettings
-from parties.limits import Limits
-from parties.measurement_client import Aggregate, MeasurementClient, check_description
-from parties.receipts import hold_receipt
-from parties.sessions import Member, Session
-from parties.settings import PartySettings
-from parties.sources import DuplicateSearch, RowBatch, Source, open_source
-from parties.store import Store
-from protos import measurement_pb2
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties import models, sent_rows
+from blindfit.parties.clock import Clock
+from blindfit.parties.identity import Identity
+from blindfit.parties.jobs import JobParameters, WalrSettings
+from blindfit.parties.limits import Limits
+from blindfit.parties.measurement_client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.receipts import hold_receipt
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.sources import DuplicateSearch, RowBatch, Source, open_source
+from blindfit.parties.store import Store
+from blindfit.protos import measurement_pb2
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]

@@ -31,8 +31,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from algorithms.errors import ConfigError
-from parties.private_files import (
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.private_files import (
     private_pem,
     read_certificate,
     read_file,

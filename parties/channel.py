@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
-from algorithms.errors import PeerAborted, PeerTimeout
-from parties import codec, error_codes
+from blindfit.algorithms.errors import PeerAborted, PeerTimeout
+from blindfit.parties import codec, error_codes
 
 M = TypeVar("M")
 Wire = Callable[[str, str, str, bytes], bytes]  # (sender, receiver, step, data) -> what arrives

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from algorithms.errors import DataError, PolicyRefused
-from algorithms.messages import ParameterValue, parameters_digest
-from parties import models
-from parties.jobs import JobParameters
+from blindfit.algorithms.errors import DataError, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue, parameters_digest
+from blindfit.parties import models
+from blindfit.parties.jobs import JobParameters
 
 KEPT_EPOCHS = 3
 

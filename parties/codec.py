@@ -16,12 +16,12 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from algorithms.errors import DataError, LocalProtocolError, MalformedMessage, UnexpectedStep
-from algorithms.messages import ParameterValue
-from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
-from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
-from protos import payload_pb2 as pb
+from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, UnexpectedStep
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption
+from blindfit.protos import payload_pb2 as pb
 
 MODULUS = 2**61 - 1
 MAX_DIMENSIONS = 4

@@ -25,10 +25,10 @@ from typing import Any, TypeVar
 
 import joblib
 
-from algorithms.errors import ComputeFailed, ConfigError
-from algorithms.workers import THIS_PROCESS, Task, Workers
-from parties.private_files import read_certificate, read_private_key
-from parties.settings import ComputeSettings, PartySettings
+from blindfit.algorithms.errors import ComputeFailed, ConfigError
+from blindfit.algorithms.workers import THIS_PROCESS, Task, Workers
+from blindfit.parties.private_files import read_certificate, read_private_key
+from blindfit.parties.settings import ComputeSettings, PartySettings
 
 __all__ = ["ComputeSettings", "JoblibWorkers", "open_workers", "workers_of"]
 

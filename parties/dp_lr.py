@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from algorithms.errors import TooFewRows
-from algorithms.messages import ParameterValue
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.logistic import Floats
-from algorithms.statistics.pretraining import Pretrained
-from parties import models
-from parties.clock import Clock
-from parties.dp_lr_budget import Request, TrainingLedger, request_of
-from parties.dp_lr_report import Outcome, evaluation_of, report_of, summary_of
-from parties.dp_lr_rows import PrivateRows, Start, check_start, find_start, private_source, read_private
-from parties.jobs import JobParameters
-from parties.sessions import Member, Session
-from parties.settings import PartySettings
-from parties.sources import Source
-from parties.store import Store
-from parties.training_budget import population_of
+from blindfit.algorithms.errors import TooFewRows
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.parties import models
+from blindfit.parties.clock import Clock
+from blindfit.parties.dp_lr_budget import Request, TrainingLedger, request_of
+from blindfit.parties.dp_lr_report import Outcome, evaluation_of, report_of, summary_of
+from blindfit.parties.dp_lr_rows import PrivateRows, Start, check_start, find_start, private_source, read_private
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.sources import Source
+from blindfit.parties.store import Store
+from blindfit.parties.training_budget import population_of
 
 if TYPE_CHECKING:
-    from algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
 
 
 class DPLogisticRole:
@@ -132,7 +132,7 @@ def fit_rows(rows: PrivateRows, start: Start, job: JobParameters, release: str) 
         release: another name draws noise of its own.
     """
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
 
     chosen, privacy = job.dp_lr, job.required_privacy
     estimator = DPLogisticRegression(
@@ -161,7 +161,7 @@ def fit_rows(rows: PrivateRows, start: Start, job: JobParameters, release: str) 
 
 def _model_of(estimator: DPLogisticRegression, start: Start) -> DPLogisticModel:
     """For scaled features, of which weights can be compared."""
-    from algorithms.estimators.initial_model import unscaled
+    from blindfit.algorithms.estimators.initial_model import unscaled
 
     scale = start.model.standardiser
     raw = Pretrained(unscaled(scale.columns), tuple(estimator.coef_[0].tolist()), float(estimator.intercept_[0]))

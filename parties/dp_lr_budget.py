@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from algorithms.messages import canonical_bytes
-from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent, Sampling
-from algorithms.privacy.ledger import Budget
-from algorithms.privacy.noisy_iterations import RunPrivacy
-from parties.models import canonical_json
-from parties.sessions import Session
-from parties.settings import PartySettings
-from parties.signing import SigningKey
-from parties.store import Store, StoredAnswer
-from parties.training_budget import Charge, add_entry, population_of, unit_of
+from blindfit.algorithms.messages import canonical_bytes
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
+from blindfit.parties.models import canonical_json
+from blindfit.parties.sessions import Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.signing import SigningKey
+from blindfit.parties.store import Store, StoredAnswer
+from blindfit.parties.training_budget import Charge, add_entry, population_of, unit_of
 
 UNIT = "each row, features and label"
 NOT_ASKED = ("timeouts.",)  # of a job's parameters, what no answer depends on
@@ -30,7 +30,7 @@ NOT_ASKED = ("timeouts.",)  # of a job's parameters, what no answer depends on
 def event_of(privacy: RunPrivacy) -> ReleaseEvent:
     """Of the whole run."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from algorithms.estimators.dp_logistic_regression import UNITS
+    from blindfit.algorithms.estimators.dp_logistic_regression import UNITS
 
     multiplier, neighbours = privacy.noise_multiplier(), UNITS[privacy.neighbours]
     if privacy.batch_fraction < 1:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.messages import ParameterValue
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.evaluation import evaluate_classes
-from algorithms.statistics.logistic import Floats
-from parties.dp_lr_rows import PrivateRows, Start
-from parties.sessions import Session
-from parties.training_budget import Charge
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.evaluation import evaluate_classes
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.parties.dp_lr_rows import PrivateRows, Start
+from blindfit.parties.sessions import Session
+from blindfit.parties.training_budget import Charge
 
 THRESHOLD = 0.5  # of the confusion matrix
 TOLD = ("rows", "privacy", "fit", "timing")

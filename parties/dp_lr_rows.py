@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.randomness import public_generator
-from algorithms.statistics.logistic import Floats
-from algorithms.statistics.pretraining import Pretrained, pretrain
-from algorithms.statistics.scaling import Standardiser
-from parties.active import Report, read_public_model
-from parties.jobs import JobParameters
-from parties.settings import PartySettings
-from parties.sources import Source, open_source
-from parties.vertical_rows import PartyRows, read_rows
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.parties.active import Report, read_public_model
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.sources import Source, open_source
+from blindfit.parties.vertical_rows import PartyRows, read_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +138,7 @@ def check_start(settings: PartySettings, base_dir: Path, job: JobParameters, pri
 def find_start(settings: PartySettings, base_dir: Path, job: JobParameters, private: Source, report: Report) -> Start:
     """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from algorithms.estimators.initial_model import unscaled
+    from blindfit.algorithms.estimators.initial_model import unscaled
 
     names, kind, identity, public = private.feature_names, "zero", "", None
     model = Pretrained(unscaled(names), (0.0,) * len(names), 0.0)

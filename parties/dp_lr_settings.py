@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
-from parties.settings import Settings
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
+from blindfit.parties.settings import Settings
 
 ALL_OTHERS = "*"
 Bounds = tuple[float, float]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import grpc
 from google.protobuf.message import DecodeError
 
-from algorithms import errors as e
-from parties.label_index import DuplicateId, UnknownId
-from protos import errors_pb2 as pb
+from blindfit.algorithms import errors as e
+from blindfit.parties.label_index import DuplicateId, UnknownId
+from blindfit.protos import errors_pb2 as pb
 
 ERROR_METADATA_KEY = "blindfit-error-bin"
 MAX_FIELD_CHARS = 256

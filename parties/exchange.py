@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     LocalProtocolError,
     MalformedMessage,
@@ -25,13 +25,13 @@ from algorithms.errors import (
     TransportError,
     UnexpectedStep,
 )
-from parties import codec, error_codes
-from parties.channel import aborted_by
-from parties.frames import Arrived, Inbox, Outbox
-from parties.limits import Limits
-from parties.link import Link, OpenPeer, Signal, Timeouts
-from protos import errors_pb2, exchange_pb2_grpc
-from protos import exchange_pb2 as pb
+from blindfit.parties import codec, error_codes
+from blindfit.parties.channel import aborted_by
+from blindfit.parties.frames import Arrived, Inbox, Outbox
+from blindfit.parties.limits import Limits
+from blindfit.parties.link import Link, OpenPeer, Signal, Timeouts
+from blindfit.protos import errors_pb2, exchange_pb2_grpc
+from blindfit.protos import exchange_pb2 as pb
 
 log = structlog.get_logger(__name__)
 

@@ -19,9 +19,9 @@ import secrets
 from collections import deque
 from dataclasses import dataclass, field
 
-from algorithms.errors import LimitExceeded, LocalProtocolError, MalformedMessage
-from parties.limits import Limits
-from protos import exchange_pb2 as pb
+from blindfit.algorithms.errors import LimitExceeded, LocalProtocolError, MalformedMessage
+from blindfit.parties.limits import Limits
+from blindfit.protos import exchange_pb2 as pb
 
 MAX_STEP_CHARS = 64
 ENTRY_BYTES = 256  # what an object costs beside its data: without it, empty messages would fill the memory

@@ -17,8 +17,8 @@ import grpc
 import structlog
 from google.protobuf.message import DecodeError
 
-from algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage
-from parties import error_codes
+from blindfit.algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage
+from blindfit.parties import error_codes
 
 log = structlog.get_logger(__name__)
 

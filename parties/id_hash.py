@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError
 
 MAX_TEXT_BYTES = 256
 N_INSTANCES = 4

@@ -32,10 +32,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from algorithms.errors import ConfigError, PeerUnauthenticated, PeerUnreachable
-from parties.authority import PartyFiles, party_of
-from parties.limits import Limits, channel_options
-from parties.private_files import private_pem, read_certificate, read_file, read_private_key
+from blindfit.algorithms.errors import ConfigError, PeerUnauthenticated, PeerUnreachable
+from blindfit.parties.authority import PartyFiles, party_of
+from blindfit.parties.limits import Limits, channel_options
+from blindfit.parties.private_files import private_pem, read_certificate, read_file, read_private_key
 
 log = structlog.get_logger(__name__)
 

@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from algorithms import fixed_point
-from algorithms.alignment.clk import DEFAULT_HASHES, Encoding
-from algorithms.alignment.clk import Field as LinkageField
-from algorithms.errors import ConfigError
-from algorithms.messages import ParameterValue
-from algorithms.paillier.engines import EngineName
-from algorithms.privacy.label_mechanisms.base import check_label_epsilon
-from algorithms.privacy.noisy_iterations import RunPrivacy
-from algorithms.statistics.solvers import SolverName, SolverSettings
-from algorithms.statistics.taylor import OptimiserSettings
-from parties.dp_lr_settings import DPLRSettings
-from parties.label_dp_settings import LabelDPSettings
-from parties.settings import SESSION, Settings, validate
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
+from blindfit.algorithms.alignment.clk import Field as LinkageField
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.paillier.engines import EngineName
+from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilon
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
+from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.parties.dp_lr_settings import DPLRSettings
+from blindfit.parties.label_dp_settings import LabelDPSettings
+from blindfit.parties.settings import SESSION, Settings, validate
 
 DEFAULT_NORM_QUANTILE = 0.99
 

@@ -8,25 +8,25 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from algorithms.alignment import psi
-from algorithms.errors import PolicyRefused
-from algorithms.messages import ParameterValue
-from algorithms.paillier.engines import engine_of
-from algorithms.paillier.keys import PrivateKey
-from algorithms.protocols import align, link, ready, taylor
-from algorithms.protocols.ready import Ready
-from algorithms.protocols.taylor import KeySeat, Progress
-from algorithms.statistics.taylor import Patience
-from algorithms.statistics.taylor_plan import RowPlan
-from parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
-from parties.jobs import JobParameters
-from parties.linkage_report import write_linkage_report
-from parties.sessions import Member, Session
-from parties.settings import PartySettings
-from parties.vertical import parameters_of
-from parties.vertical_align import linkage_settings
-from parties.vertical_engine import check_engine
-from parties.vertical_seats import Seats
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.paillier.engines import engine_of
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.protocols import align, link, ready, taylor
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.taylor import KeySeat, Progress
+from blindfit.algorithms.statistics.taylor import Patience
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.linkage_report import write_linkage_report
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.vertical import parameters_of
+from blindfit.parties.vertical_align import linkage_settings
+from blindfit.parties.vertical_engine import check_engine
+from blindfit.parties.vertical_seats import Seats
 
 
 @dataclass(frozen=True, slots=True, repr=False)

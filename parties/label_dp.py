@@ -9,34 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
-from algorithms.messages import ParameterValue
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from algorithms.statistics.evaluation import evaluate_values
-from algorithms.statistics.label_regression import (
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.statistics.evaluation import evaluate_values
+from blindfit.algorithms.statistics.label_regression import (
     LabelRegressionFit,
     evaluate_released,
     fit_regression,
     mean_noise_variance,
 )
-from algorithms.statistics.label_regression_model import LabelRegressionModel
-from algorithms.statistics.logistic import Floats
-from parties import models, sent_rows
-from parties.active import Report, RowPart, read_split
-from parties.clock import Clock
-from parties.identity import Identity
-from parties.jobs import JobParameters
-from parties.label_dp_report import Outcome, report_of, summary_of
-from parties.label_dp_settings import MECHANISM_OPTIONS
-from parties.limits import Limits
-from parties.measurement_client import MeasurementClient, ReleasedLabels, check_description
-from parties.receipts import hold_receipt
-from parties.sessions import Member, Session
-from parties.settings import PartySettings
-from parties.sources import Source, open_source
-from parties.store import Store
-from protos import measurement_pb2
+from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.parties import models, sent_rows
+from blindfit.parties.active import Report, RowPart, read_split
+from blindfit.parties.clock import Clock
+from blindfit.parties.identity import Identity
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.label_dp_report import Outcome, report_of, summary_of
+from blindfit.parties.label_dp_settings import MECHANISM_OPTIONS
+from blindfit.parties.limits import Limits
+from blindfit.parties.measurement_client import MeasurementClient, ReleasedLabels, check_description
+from blindfit.parties.receipts import hold_receipt
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.sources import Source, open_source
+from blindfit.parties.store import Store
+from blindfit.protos import measurement_pb2
 
 FIRST_RELEASE = "first"
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algorithms.estimators.label_noise import law_points
-from algorithms.messages import ParameterValue
-from parties.measurement_client import ReleasedLabels
-from parties.sessions import Session
-from protos import measurement_pb2
+from blindfit.algorithms.estimators.label_noise import law_points
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.measurement_client import ReleasedLabels
+from blindfit.parties.sessions import Session
+from blindfit.protos import measurement_pb2
 
 if TYPE_CHECKING:
-    from parties.label_dp import Fitted, Rows
+    from blindfit.parties.label_dp import Fitted, Rows
 
 MOST_DRAWN_ROWS = 400
 DRAWN_LABELS = (0.1, 0.5, 0.9)  # of the way through the range: where the mechanism's law is drawn

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.label_mechanisms.fitting import OPTIONS
-from algorithms.statistics.label_regression_options import RegressorName, check_options
-from parties.settings import Settings
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
+from blindfit.algorithms.statistics.label_regression_options import RegressorName, check_options
+from blindfit.parties.settings import Settings
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
 # Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.

@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError, DataError
-from parties.id_hash import HashKeys, Words, hash_texts
-from parties.label_index_build import Built, IndexKeys, build_files
-from parties.mapped import MappedArray
-from parties.sources import Source
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.id_hash import HashKeys, Words, hash_texts
+from blindfit.parties.label_index_build import Built, IndexKeys, build_files
+from blindfit.parties.mapped import MappedArray
+from blindfit.parties.sources import Source
 
 FORMAT = 1
 HEADER = "header.json"

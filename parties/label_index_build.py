@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
-from parties.id_hash import HashKeys, hash_texts, hash_texts_64
-from parties.sources import RowBatch, Source
-from parties.sources.source import duplicate_error
+from blindfit.parties.id_hash import HashKeys, hash_texts, hash_texts_64
+from blindfit.parties.sources import RowBatch, Source
+from blindfit.parties.sources.source import duplicate_error
 
 N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import LedgerUnavailable
-from parties.label_index import HEADER, Header, LabelIndex, write_private
-from parties.label_index_build import FILES
+from blindfit.algorithms.errors import LedgerUnavailable
+from blindfit.parties.label_index import HEADER, Header, LabelIndex, write_private
+from blindfit.parties.label_index_build import FILES
 
 LABEL = "<i8"
 _READ_BYTES = 2**20

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError
 
 MIB = 2**20
 

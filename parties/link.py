@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import grpc
 import structlog
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     LocalProtocolError,
     MalformedMessage,
@@ -21,10 +21,10 @@ from algorithms.errors import (
     PeerUnreachable,
     TransportError,
 )
-from parties import error_codes
-from parties.frames import Outbox
-from parties.guard import where
-from protos import exchange_pb2_grpc
+from blindfit.parties import error_codes
+from blindfit.parties.frames import Outbox
+from blindfit.parties.guard import where
+from blindfit.protos import exchange_pb2_grpc
 
 log = structlog.get_logger(__name__)
 M = TypeVar("M")

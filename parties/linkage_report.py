@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from algorithms.protocols.link import LinkageSummary
-from parties.private_files import replace_file
+from blindfit.algorithms.protocols.link import LinkageSummary
+from blindfit.parties.private_files import replace_file
 
 FILE = "linkage.json"
 EFFECT = (

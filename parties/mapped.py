@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError
 
 
 def _allocate(descriptor: int, size: int) -> None:

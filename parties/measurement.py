@@ -14,13 +14,13 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from algorithms.protocols import release_labels, walr
-from algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
-from parties import measurement_codec, measurement_labels_codec
-from parties.background import Background
-from parties.label_index import JoinState
-from parties.measurement_charging import (
+from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
+from blindfit.algorithms.protocols import release_labels, walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
+from blindfit.parties import measurement_codec, measurement_labels_codec
+from blindfit.parties.background import Background
+from blindfit.parties.label_index import JoinState
+from blindfit.parties.measurement_charging import (
     UNITS,
     ApprovedJob,
     Asked,
@@ -29,11 +29,11 @@ from parties.measurement_charging import (
     LabelDataset,
     check_same,
 )
-from parties.measurement_rollbacks import acknowledge_rollbacks
-from parties.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
-from parties.store import StoredAnswer
-from protos import measurement_pb2 as pb
-from protos import measurement_pb2_grpc
+from blindfit.parties.measurement_rollbacks import acknowledge_rollbacks
+from blindfit.parties.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
+from blindfit.parties.store import StoredAnswer
+from blindfit.protos import measurement_pb2 as pb
+from blindfit.protos import measurement_pb2_grpc
 
 __all__ = [
     "UNITS",

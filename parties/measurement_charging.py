@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
-from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.ledger import Budget, LedgerEntry, Receipt
-from algorithms.randomness import UniformInt, system_uniform
-from parties import signing
-from parties.label_index import LabelIndex
-from parties.measurement_rollbacks import check_rollbacks, compare_receipt, now
-from parties.settings import PartyDatasetSettings, PolicySettings
-from parties.signing import SigningKey
-from parties.store import Store, StoredAnswer, Transaction
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry, Receipt
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.parties import signing
+from blindfit.parties.label_index import LabelIndex
+from blindfit.parties.measurement_rollbacks import check_rollbacks, compare_receipt, now
+from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.signing import SigningKey
+from blindfit.parties.store import Store, StoredAnswer, Transaction
+from blindfit.protos import measurement_pb2 as pb
 
 MAX_RECEIPT_BYTES = 2**18  # a receipt lists its population's different events, and goes into every later request
 

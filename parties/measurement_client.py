@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     LocalProtocolError,
     MalformedMessage,
@@ -19,15 +19,15 @@ from algorithms.errors import (
     PeerUnauthenticated,
     PeerUnreachable,
 )
-from algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
-from algorithms.protocols import release_labels, walr
-from algorithms.protocols.release_labels import LabelsOpen
-from algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
-from parties import error_codes, identity, measurement_codec, measurement_labels_codec
-from parties.identity import Identity
-from parties.limits import Limits
-from protos import measurement_pb2 as pb
-from protos import measurement_pb2_grpc
+from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
+from blindfit.algorithms.protocols import release_labels, walr
+from blindfit.algorithms.protocols.release_labels import LabelsOpen
+from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
+from blindfit.parties import error_codes, identity, measurement_codec, measurement_labels_codec
+from blindfit.parties.identity import Identity
+from blindfit.parties.limits import Limits
+from blindfit.protos import measurement_pb2 as pb
+from blindfit.protos import measurement_pb2_grpc
 
 MAX_CUTS = 10  # of one call
 

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 import numpy as np
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
-from algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
-from parties import error_codes
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
+from blindfit.parties import error_codes
+from blindfit.protos import measurement_pb2 as pb
 
 M = TypeVar("M")
 

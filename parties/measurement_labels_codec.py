@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
-from algorithms.protocols.release_labels import (
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
+from blindfit.algorithms.protocols.release_labels import (
     FittedRelease,
     LabelIds,
     LabelIdsEnd,
@@ -17,8 +17,8 @@ from algorithms.protocols.release_labels import (
     LabelsOpened,
     NoisyLabels,
 )
-from parties.measurement_codec import Messages, require_finite
-from protos import measurement_pb2 as pb
+from blindfit.parties.measurement_codec import Messages, require_finite
+from blindfit.protos import measurement_pb2 as pb
 
 _OPEN_FIELDS = (
     "protocol_version",

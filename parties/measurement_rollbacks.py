@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from algorithms.errors import LedgerBehind
-from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.ledger import Receipt
-from parties.store import Store, Transaction
+from blindfit.algorithms.errors import LedgerBehind
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.parties.store import Store, Transaction
 
 
 def acknowledge_rollbacks(store: Store) -> int:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from algorithms.errors import DataError
-from algorithms.statistics.vertical_model import VerticalModelPart
-from parties import models
-from parties.settings import SESSION
-from parties.signing import SigningKey
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties import models
+from blindfit.parties.settings import SESSION
+from blindfit.parties.signing import SigningKey
 
 
 class ModelStore:

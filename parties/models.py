@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from algorithms.errors import DataError, RangeError
-from algorithms.statistics import dp_logistic_model, label_regression_model, vertical_model
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.label_regression_model import LabelRegressionModel
-from algorithms.statistics.pretraining import Pretrained
-from algorithms.statistics.vertical_model import VerticalModelPart
-from algorithms.statistics.walr_model import WALRModel
-from parties.private_files import replace_file
-from parties.signing import SigningKey, verify
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics import dp_logistic_model, label_regression_model, vertical_model
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.private_files import replace_file
+from blindfit.parties.signing import SigningKey, verify
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -19,38 +19,38 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from algorithms.errors import ConfigError, SessionUnknown
-from algorithms.messages import ParameterValue
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols.handshake import PROTOCOL_VERSION
-from parties import identity as tls
-from parties.active import ActiveParty
-from parties.compute import workers_of
-from parties.dp_lr import DPLogisticRole
-from parties.exchange import ExchangeServicer
-from parties.guard import Guard, current_caller
-from parties.identity import Identity
-from parties.jobs import JobParameters
-from parties.key_node import KeyNode
-from parties.label_dp import LabelRegressionRole
-from parties.label_index import open_or_build
-from parties.limits import Limits, server_options
-from parties.measurement import (
+from blindfit.algorithms.errors import ConfigError, SessionUnknown
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.parties import identity as tls
+from blindfit.parties.active import ActiveParty
+from blindfit.parties.compute import workers_of
+from blindfit.parties.dp_lr import DPLogisticRole
+from blindfit.parties.exchange import ExchangeServicer
+from blindfit.parties.guard import Guard, current_caller
+from blindfit.parties.identity import Identity
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.key_node import KeyNode
+from blindfit.parties.label_dp import LabelRegressionRole
+from blindfit.parties.label_index import open_or_build
+from blindfit.parties.limits import Limits, server_options
+from blindfit.parties.measurement import (
     ApprovedJob,
     LabelDataset,
     MeasurementService,
     MeasurementServicer,
 )
-from parties.measurement_charging import Asked
-from parties.sessions import Member, Run, Session, Sessions, state_to_pb
-from parties.settings import IdentitySettings, PartySettings
-from parties.signing import SigningKey
-from parties.sources import open_source
-from parties.store import Store
-from parties.transcript import Transcript
-from parties.vertical import VerticalParty
-from parties.vertical_predict import JointPrediction
-from protos import (
+from blindfit.parties.measurement_charging import Asked
+from blindfit.parties.sessions import Member, Run, Session, Sessions, state_to_pb
+from blindfit.parties.settings import IdentitySettings, PartySettings
+from blindfit.parties.signing import SigningKey
+from blindfit.parties.sources import open_source
+from blindfit.parties.store import Store
+from blindfit.parties.transcript import Transcript
+from blindfit.parties.vertical import VerticalParty
+from blindfit.parties.vertical_predict import JointPrediction
+from blindfit.protos import (
     control_pb2,
     control_pb2_grpc,
     exchange_pb2,

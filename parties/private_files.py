@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-from algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError
 
 # The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
 LEAST_PASSPHRASE = 12

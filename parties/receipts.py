@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from algorithms.errors import MalformedMessage
-from algorithms.privacy.ledger import Receipt
-from parties import signing
-from parties.store import Store
-from protos import measurement_pb2
+from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.parties import signing
+from blindfit.parties.store import Store
+from blindfit.protos import measurement_pb2
 
 
 def hold_receipt(

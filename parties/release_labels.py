@@ -20,18 +20,18 @@ from pathlib import Path
 import numpy as np
 import structlog
 
-from algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
-from algorithms.privacy.label_mechanisms import NAMES, FittedMechanism
-from algorithms.protocols import release_labels as protocol
-from algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
-from parties import measurement_labels_codec as codec
-from parties.background import Background
-from parties.label_index import JoinState, LabelIndex
-from parties.label_index_frozen import freeze, open_frozen
-from parties.measurement_charging import ChargingService, Cost, LabelDataset, check_same
-from parties.measurement_rollbacks import check_rollbacks
-from parties.store import StoredAnswer, StoredLabels, Transaction
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, FittedMechanism
+from blindfit.algorithms.protocols import release_labels as protocol
+from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
+from blindfit.parties import measurement_labels_codec as codec
+from blindfit.parties.background import Background
+from blindfit.parties.label_index import JoinState, LabelIndex
+from blindfit.parties.label_index_frozen import freeze, open_frozen
+from blindfit.parties.measurement_charging import ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement_rollbacks import check_rollbacks
+from blindfit.parties.store import StoredAnswer, StoredLabels, Transaction
+from blindfit.protos import measurement_pb2 as pb
 
 log = structlog.get_logger(__name__)
 

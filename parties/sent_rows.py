@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parties.sessions import Session
+from blindfit.parties.sessions import Session
 
 
 def reporter(session: Session, server: str, step: str, n_rows: int) -> Callable[[int], None]:

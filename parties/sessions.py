@@ -24,7 +24,7 @@ from typing import cast
 
 import structlog
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     LimitExceeded,
     LocalProtocolError,
@@ -32,18 +32,18 @@ from algorithms.errors import (
     PolicyRefused,
     SessionUnknown,
 )
-from algorithms.messages import ParameterValue
-from algorithms.protocols import handshake
-from parties import codec, error_codes
-from parties.exchange import ExchangeChannel
-from parties.guard import where
-from parties.jobs import JobParameters
-from parties.limits import Limits
-from parties.link import OpenPeer, Timeouts
-from parties.settings import SESSION, PartySettings
-from parties.store import SessionRow, Store
-from protos import control_pb2 as pb
-from protos import errors_pb2
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import handshake
+from blindfit.parties import codec, error_codes
+from blindfit.parties.exchange import ExchangeChannel
+from blindfit.parties.guard import where
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.limits import Limits
+from blindfit.parties.link import OpenPeer, Timeouts
+from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.store import SessionRow, Store
+from blindfit.protos import control_pb2 as pb
+from blindfit.protos import errors_pb2
 
 log = structlog.get_logger(__name__)
 

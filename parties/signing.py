@@ -10,8 +10,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from algorithms.errors import ConfigError
-from parties.private_files import private_pem, read_private_key, write_new
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.private_files import private_pem, read_private_key, write_new
 
 
 class SigningKey:

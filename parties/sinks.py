@@ -19,13 +19,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 
-from algorithms.errors import ConfigError, DataError
-from parties import models
-from parties.private_files import write_new
-from parties.sources.database import answering, connected, named_table, postgresql_engine
-from parties.sources.files import open_file
-from parties.sources.origin import Origin
-from parties.sources.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties import models
+from blindfit.parties.private_files import write_new
+from blindfit.parties.sources.database import answering, connected, named_table, postgresql_engine
+from blindfit.parties.sources.files import open_file
+from blindfit.parties.sources.origin import Origin
+from blindfit.parties.sources.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
 
 IfExists = Literal["refuse", "append", "replace"]
 CHOOSE = 'set scores.if_exists = "append" or "replace", or name another'

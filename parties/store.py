@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from algorithms.errors import ConfigError, LedgerUnavailable
-from algorithms.privacy.ledger import LedgerEntry, from_json_line, to_json_line
+from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
+from blindfit.algorithms.privacy.ledger import LedgerEntry, from_json_line, to_json_line
 
 BUSY_TIMEOUT_S = 30.0
 

@@ -10,17 +10,17 @@ import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from algorithms.errors import ConfigError
-from algorithms.messages import canonical_bytes
-from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import noise_multiplier
-from algorithms.privacy.ledger import Budget, LedgerEntry
-from parties.jobs import PrivacySettings
-from parties.measurement import UNITS
-from parties.sessions import Session
-from parties.settings import PartyDatasetSettings, PartySettings
-from parties.store import Store, Transaction
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.messages import canonical_bytes
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import noise_multiplier
+from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
+from blindfit.parties.jobs import PrivacySettings
+from blindfit.parties.measurement import UNITS
+from blindfit.parties.sessions import Session
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.store import Store, Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parties import models
+from blindfit.parties import models
 
 
 @dataclass(frozen=True, slots=True)

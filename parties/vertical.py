@@ -18,38 +18,38 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError, DataError, PolicyRefused
-from algorithms.fixed_point import clip_integer_rows
-from algorithms.messages import ParameterValue
-from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.randomisers import RandomiserPool
-from algorithms.protocols import predict, ready, taylor
-from algorithms.protocols.ready import Ready
-from algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
-from algorithms.randomness import keyed_normals, system_uniform
-from algorithms.statistics import gradient_leaks
-from algorithms.statistics.evaluation import evaluate_classes, evaluate_values
-from algorithms.statistics.scaling import Standardiser, append_constant
-from algorithms.statistics.taylor import LOSSES, Optimiser, signed_labels
-from algorithms.statistics.taylor_plan import Grid, RowPlan
-from algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
-from algorithms.workers import Workers
-from parties import models
-from parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
-from parties.clock import Clock
-from parties.jobs import JobParameters
-from parties.model_store import ModelStore
-from parties.sessions import Member, Session
-from parties.settings import PartySettings
-from parties.signing import SigningKey
-from parties.sources import Source, open_source
-from parties.store import Store
-from parties.training_budget import Charge, charge, event_of, population_of
-from parties.vertical_align import Aligned, align_rows, restored_mask, stored_mask
-from parties.vertical_engine import check_engine, randomisers_of, receive_key
-from parties.vertical_idle import IdleChannel
-from parties.vertical_rows import PartyRows, read_rows
-from parties.vertical_seats import Seats
+from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.algorithms.fixed_point import clip_integer_rows
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.randomisers import RandomiserPool
+from blindfit.algorithms.protocols import predict, ready, taylor
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
+from blindfit.algorithms.randomness import keyed_normals, system_uniform
+from blindfit.algorithms.statistics import gradient_leaks
+from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.taylor import LOSSES, Optimiser, signed_labels
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.algorithms.workers import Workers
+from blindfit.parties import models
+from blindfit.parties.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.clock import Clock
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.model_store import ModelStore
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.signing import SigningKey
+from blindfit.parties.sources import Source, open_source
+from blindfit.parties.store import Store
+from blindfit.parties.training_budget import Charge, charge, event_of, population_of
+from blindfit.parties.vertical_align import Aligned, align_rows, restored_mask, stored_mask
+from blindfit.parties.vertical_engine import check_engine, randomisers_of, receive_key
+from blindfit.parties.vertical_idle import IdleChannel
+from blindfit.parties.vertical_rows import PartyRows, read_rows
+from blindfit.parties.vertical_seats import Seats
 
 Floats = NDArray[np.float64]
 NORM_PER_ROOT = 1.25  # a standardised row's norm is about the root of its columns

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.alignment import psi
-from algorithms.errors import DataError, MalformedMessage
-from algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
-from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.vectors import EncryptedVector
-from algorithms.protocols import align, link
-from algorithms.protocols.link import LinkageSettings
-from parties.jobs import AlignSettings
-from parties.sessions import Session
-from parties.sources import Source
-from parties.vertical_rows import PartyRows
-from parties.vertical_seats import Seats
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.errors import DataError, MalformedMessage
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.protocols import align, link
+from blindfit.algorithms.protocols.link import LinkageSettings
+from blindfit.parties.jobs import AlignSettings
+from blindfit.parties.sessions import Session
+from blindfit.parties.sources import Source
+from blindfit.parties.vertical_rows import PartyRows
+from blindfit.parties.vertical_seats import Seats
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from algorithms.errors import ConfigError, PolicyRefused
-from algorithms.paillier.ciphertexts import Randomisers
-from algorithms.paillier.engines import engine_of
-from algorithms.paillier.keys import PublicKey
-from algorithms.protocols import taylor
-from algorithms.workers import THIS_PROCESS, Workers
-from parties.jobs import JobParameters
-from parties.sessions import Session
-from parties.vertical_seats import Seats
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.engines import engine_of
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.sessions import Session
+from blindfit.parties.vertical_seats import Seats
 
 
 def check_engine(job: JobParameters, party: str) -> None:

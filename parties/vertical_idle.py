@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from algorithms.messages import Channel
-from algorithms.paillier.ciphertexts import Randomisers
-from algorithms.paillier.randomisers import RandomiserPool
+from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.randomisers import RandomiserPool
 
 M = TypeVar("M")
 

@@ -14,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError, PolicyRefused
-from algorithms.messages import ParameterValue
-from algorithms.protocols import predict
-from algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from parties import models
-from parties.jobs import JobParameters
-from parties.model_store import ModelStore
-from parties.sessions import Member, Session
-from parties.settings import PartyDatasetSettings, PartySettings, validate
-from parties.sinks import Sink, open_sink
-from parties.sources import DatasetSettings, Source, open_source
-from parties.vertical_align import align_by_id
-from parties.vertical_rows import PartyRows, read_rows
-from parties.vertical_seats import Seats
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties import models
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.model_store import ModelStore
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings, validate
+from blindfit.parties.sinks import Sink, open_sink
+from blindfit.parties.sources import DatasetSettings, Source, open_source
+from blindfit.parties.vertical_align import align_by_id
+from blindfit.parties.vertical_rows import PartyRows, read_rows
+from blindfit.parties.vertical_seats import Seats
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import DataError
-from parties.sources import DuplicateSearch, Source
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources import DuplicateSearch, Source
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parties.sessions import Session
+from blindfit.parties.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-from protos import errors_pb2 as _errors_pb2
-from protos import payload_pb2 as _payload_pb2
+from blindfit.protos import errors_pb2 as _errors_pb2
+from blindfit.protos import payload_pb2 as _payload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from protos import control_pb2 as protos_dot_control__pb2
+from blindfit.protos import control_pb2 as blindfit_dot_protos_dot_control__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in protos/control_pb2_grpc.py depends on'
+        + ' but the generated code in blindfit/protos/control_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -37,28 +37,28 @@ class ControlStub:
         """
         self.Describe = channel.unary_unary(
                 '/blindfit.v1.Control/Describe',
-                request_serializer=protos_dot_control__pb2.DescribePartyRequest.SerializeToString,
-                response_deserializer=protos_dot_control__pb2.PartyDescription.FromString,
+                request_serializer=blindfit_dot_protos_dot_control__pb2.DescribePartyRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.PartyDescription.FromString,
                 _registered_method=True)
         self.Propose = channel.unary_unary(
                 '/blindfit.v1.Control/Propose',
-                request_serializer=protos_dot_control__pb2.Proposal.SerializeToString,
-                response_deserializer=protos_dot_control__pb2.ProposalAnswer.FromString,
+                request_serializer=blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
                 _registered_method=True)
         self.Start = channel.unary_unary(
                 '/blindfit.v1.Control/Start',
-                request_serializer=protos_dot_control__pb2.SessionRequest.SerializeToString,
-                response_deserializer=protos_dot_control__pb2.SessionAnswer.FromString,
+                request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/blindfit.v1.Control/Watch',
-                request_serializer=protos_dot_control__pb2.SessionRequest.SerializeToString,
-                response_deserializer=protos_dot_control__pb2.Event.FromString,
+                request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.Event.FromString,
                 _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/blindfit.v1.Control/Cancel',
-                request_serializer=protos_dot_control__pb2.SessionRequest.SerializeToString,
-                response_deserializer=protos_dot_control__pb2.SessionAnswer.FromString,
+                request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
                 _registered_method=True)
 
 
@@ -101,28 +101,28 @@ def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
-                    request_deserializer=protos_dot_control__pb2.DescribePartyRequest.FromString,
-                    response_serializer=protos_dot_control__pb2.PartyDescription.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.DescribePartyRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.PartyDescription.SerializeToString,
             ),
             'Propose': grpc.unary_unary_rpc_method_handler(
                     servicer.Propose,
-                    request_deserializer=protos_dot_control__pb2.Proposal.FromString,
-                    response_serializer=protos_dot_control__pb2.ProposalAnswer.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.Proposal.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.SerializeToString,
             ),
             'Start': grpc.unary_unary_rpc_method_handler(
                     servicer.Start,
-                    request_deserializer=protos_dot_control__pb2.SessionRequest.FromString,
-                    response_serializer=protos_dot_control__pb2.SessionAnswer.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
-                    request_deserializer=protos_dot_control__pb2.SessionRequest.FromString,
-                    response_serializer=protos_dot_control__pb2.Event.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.Event.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
-                    request_deserializer=protos_dot_control__pb2.SessionRequest.FromString,
-                    response_serializer=protos_dot_control__pb2.SessionAnswer.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -151,8 +151,8 @@ class Control:
             request,
             target,
             '/blindfit.v1.Control/Describe',
-            protos_dot_control__pb2.DescribePartyRequest.SerializeToString,
-            protos_dot_control__pb2.PartyDescription.FromString,
+            blindfit_dot_protos_dot_control__pb2.DescribePartyRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.PartyDescription.FromString,
             options,
             channel_credentials,
             insecure,
@@ -178,8 +178,8 @@ class Control:
             request,
             target,
             '/blindfit.v1.Control/Propose',
-            protos_dot_control__pb2.Proposal.SerializeToString,
-            protos_dot_control__pb2.ProposalAnswer.FromString,
+            blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
             options,
             channel_credentials,
             insecure,
@@ -205,8 +205,8 @@ class Control:
             request,
             target,
             '/blindfit.v1.Control/Start',
-            protos_dot_control__pb2.SessionRequest.SerializeToString,
-            protos_dot_control__pb2.SessionAnswer.FromString,
+            blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
             options,
             channel_credentials,
             insecure,
@@ -232,8 +232,8 @@ class Control:
             request,
             target,
             '/blindfit.v1.Control/Watch',
-            protos_dot_control__pb2.SessionRequest.SerializeToString,
-            protos_dot_control__pb2.Event.FromString,
+            blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.Event.FromString,
             options,
             channel_credentials,
             insecure,
@@ -259,8 +259,8 @@ class Control:
             request,
             target,
             '/blindfit.v1.Control/Cancel',
-            protos_dot_control__pb2.SessionRequest.SerializeToString,
-            protos_dot_control__pb2.SessionAnswer.FromString,
+            blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,4 +1,4 @@
-from protos import errors_pb2 as _errors_pb2
+from blindfit.protos import errors_pb2 as _errors_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from protos import exchange_pb2 as protos_dot_exchange__pb2
+from blindfit.protos import exchange_pb2 as blindfit_dot_protos_dot_exchange__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in protos/exchange_pb2_grpc.py depends on'
+        + ' but the generated code in blindfit/protos/exchange_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -37,8 +37,8 @@ class ExchangeStub:
         """
         self.Open = channel.stream_stream(
                 '/blindfit.v1.Exchange/Open',
-                request_serializer=protos_dot_exchange__pb2.Frame.SerializeToString,
-                response_deserializer=protos_dot_exchange__pb2.Ack.FromString,
+                request_serializer=blindfit_dot_protos_dot_exchange__pb2.Frame.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_exchange__pb2.Ack.FromString,
                 _registered_method=True)
 
 
@@ -59,8 +59,8 @@ def add_ExchangeServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Open': grpc.stream_stream_rpc_method_handler(
                     servicer.Open,
-                    request_deserializer=protos_dot_exchange__pb2.Frame.FromString,
-                    response_serializer=protos_dot_exchange__pb2.Ack.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_exchange__pb2.Frame.FromString,
+                    response_serializer=blindfit_dot_protos_dot_exchange__pb2.Ack.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -89,8 +89,8 @@ class Exchange:
             request_iterator,
             target,
             '/blindfit.v1.Exchange/Open',
-            protos_dot_exchange__pb2.Frame.SerializeToString,
-            protos_dot_exchange__pb2.Ack.FromString,
+            blindfit_dot_protos_dot_exchange__pb2.Frame.SerializeToString,
+            blindfit_dot_protos_dot_exchange__pb2.Ack.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,9 +8,11 @@ if [ "${1:-}" = --check ]; then
   target=$(mktemp -d)
   trap 'rm -rf "$target"' EXIT
 fi
-"$python" -m grpc_tools.protoc -I. --python_out="$target" --pyi_out="$target" protos/*.proto
-"$python" -m grpc_tools.protoc -I. --grpc_python_out="$target" protos/exchange.proto protos/measurement.proto protos/control.proto
+# Under the name that they are imported by: the generated code imports its neighbours by the whole of it.
+protoc() { "$python" -m grpc_tools.protoc -Iblindfit/protos=protos "$@"; }
+protoc --python_out="$target" --pyi_out="$target" protos/*.proto
+protoc --grpc_python_out="$target" protos/exchange.proto protos/measurement.proto protos/control.proto
 [ "$target" = . ] && exit 0
-for made in "$target"/protos/*; do
+for made in "$target"/blindfit/protos/*; do
   cmp -s "$made" "protos/$(basename "$made")" || { echo "protos/$(basename "$made") is not current: run 'make protos'"; exit 1; }
 done

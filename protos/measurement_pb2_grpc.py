@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from protos import measurement_pb2 as protos_dot_measurement__pb2
+from blindfit.protos import measurement_pb2 as blindfit_dot_protos_dot_measurement__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in protos/measurement_pb2_grpc.py depends on'
+        + ' but the generated code in blindfit/protos/measurement_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -38,23 +38,23 @@ class MeasurementStub:
         """
         self.Describe = channel.unary_unary(
                 '/blindfit.v1.Measurement/Describe',
-                request_serializer=protos_dot_measurement__pb2.DescribeDatasetRequest.SerializeToString,
-                response_deserializer=protos_dot_measurement__pb2.DatasetDescription.FromString,
+                request_serializer=blindfit_dot_protos_dot_measurement__pb2.DescribeDatasetRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_measurement__pb2.DatasetDescription.FromString,
                 _registered_method=True)
         self.Aggregate = channel.stream_stream(
                 '/blindfit.v1.Measurement/Aggregate',
-                request_serializer=protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
-                response_deserializer=protos_dot_measurement__pb2.AggregateResponse.FromString,
+                request_serializer=blindfit_dot_protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_measurement__pb2.AggregateResponse.FromString,
                 _registered_method=True)
         self.ReleaseLabels = channel.stream_stream(
                 '/blindfit.v1.Measurement/ReleaseLabels',
-                request_serializer=protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
-                response_deserializer=protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
+                request_serializer=blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
                 _registered_method=True)
         self.Budget = channel.unary_unary(
                 '/blindfit.v1.Measurement/Budget',
-                request_serializer=protos_dot_measurement__pb2.BudgetRequest.SerializeToString,
-                response_deserializer=protos_dot_measurement__pb2.BudgetDescription.FromString,
+                request_serializer=blindfit_dot_protos_dot_measurement__pb2.BudgetRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_measurement__pb2.BudgetDescription.FromString,
                 _registered_method=True)
 
 
@@ -99,23 +99,23 @@ def add_MeasurementServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
-                    request_deserializer=protos_dot_measurement__pb2.DescribeDatasetRequest.FromString,
-                    response_serializer=protos_dot_measurement__pb2.DatasetDescription.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_measurement__pb2.DescribeDatasetRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_measurement__pb2.DatasetDescription.SerializeToString,
             ),
             'Aggregate': grpc.stream_stream_rpc_method_handler(
                     servicer.Aggregate,
-                    request_deserializer=protos_dot_measurement__pb2.AggregateRequest.FromString,
-                    response_serializer=protos_dot_measurement__pb2.AggregateResponse.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_measurement__pb2.AggregateRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_measurement__pb2.AggregateResponse.SerializeToString,
             ),
             'ReleaseLabels': grpc.stream_stream_rpc_method_handler(
                     servicer.ReleaseLabels,
-                    request_deserializer=protos_dot_measurement__pb2.ReleaseLabelsRequest.FromString,
-                    response_serializer=protos_dot_measurement__pb2.ReleaseLabelsResponse.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsResponse.SerializeToString,
             ),
             'Budget': grpc.unary_unary_rpc_method_handler(
                     servicer.Budget,
-                    request_deserializer=protos_dot_measurement__pb2.BudgetRequest.FromString,
-                    response_serializer=protos_dot_measurement__pb2.BudgetDescription.SerializeToString,
+                    request_deserializer=blindfit_dot_protos_dot_measurement__pb2.BudgetRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_measurement__pb2.BudgetDescription.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -145,8 +145,8 @@ class Measurement:
             request,
             target,
             '/blindfit.v1.Measurement/Describe',
-            protos_dot_measurement__pb2.DescribeDatasetRequest.SerializeToString,
-            protos_dot_measurement__pb2.DatasetDescription.FromString,
+            blindfit_dot_protos_dot_measurement__pb2.DescribeDatasetRequest.SerializeToString,
+            blindfit_dot_protos_dot_measurement__pb2.DatasetDescription.FromString,
             options,
             channel_credentials,
             insecure,
@@ -172,8 +172,8 @@ class Measurement:
             request_iterator,
             target,
             '/blindfit.v1.Measurement/Aggregate',
-            protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
-            protos_dot_measurement__pb2.AggregateResponse.FromString,
+            blindfit_dot_protos_dot_measurement__pb2.AggregateRequest.SerializeToString,
+            blindfit_dot_protos_dot_measurement__pb2.AggregateResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -199,8 +199,8 @@ class Measurement:
             request_iterator,
             target,
             '/blindfit.v1.Measurement/ReleaseLabels',
-            protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
-            protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
+            blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsRequest.SerializeToString,
+            blindfit_dot_protos_dot_measurement__pb2.ReleaseLabelsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -226,8 +226,8 @@ class Measurement:
             request,
             target,
             '/blindfit.v1.Measurement/Budget',
-            protos_dot_measurement__pb2.BudgetRequest.SerializeToString,
-            protos_dot_measurement__pb2.BudgetDescription.FromString,
+            blindfit_dot_protos_dot_measurement__pb2.BudgetRequest.SerializeToString,
+            blindfit_dot_protos_dot_measurement__pb2.BudgetDescription.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
 
 
 @pytest.fixture(scope="session")

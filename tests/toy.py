@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import MalformedMessage
-from algorithms.messages import Channel, ShareVector
+from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.messages import Channel, ShareVector
 
 MODULUS = 2**61 - 1
 Vector = npt.NDArray[np.uint64]

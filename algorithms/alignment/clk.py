@@ -21,8 +21,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.messages import ParameterValue
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.messages import ParameterValue
 
 Filters = npt.NDArray[np.uint8]  # (n_records, filter_bits / 8)
 FieldKind = Literal["text", "date"]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.alignment.clk import Filters
-from algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.alignment.clk import Filters
+from blindfit.algorithms.errors import ConfigError, DataError
 
 Indices = npt.NDArray[np.int64]
 Similarities = npt.NDArray[np.float64]

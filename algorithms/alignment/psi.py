@@ -27,9 +27,9 @@ import numpy.typing as npt
 from nacl import bindings
 from nacl.exceptions import CryptoError
 
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.randomness import UniformInt
-from algorithms.workers import THIS_PROCESS, Workers, even_slices
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.randomness import UniformInt
+from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 POINT_BYTES = 32
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493  # L

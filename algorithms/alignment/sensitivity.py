@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.alignment.matching import Indices, Pairs, non_matches
-from algorithms.errors import DataError
-from algorithms.statistics.logistic import Floats, as_rows, sigmoid, weighted_aggregate
-from algorithms.statistics.metrics import log_loss
-from algorithms.statistics.solvers import SolverSettings, fit
+from blindfit.algorithms.alignment.matching import Indices, Pairs, non_matches
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.logistic import Floats, as_rows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.metrics import log_loss
+from blindfit.algorithms.statistics.solvers import SolverSettings, fit
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
 

@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
-from algorithms.estimators.remembered import remembered
-from algorithms.privacy.gaussian import GaussianMechanism
-from algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending, parts_of, poisson_sample
-from algorithms.randomness import system_uniform
-from algorithms.statistics import dp_gradient, metrics
-from algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
-from algorithms.statistics.logistic import Floats, sigmoid
-from algorithms.statistics.pretraining import Pretrained, pretrain
-from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
+from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending, parts_of, poisson_sample
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics import dp_gradient, metrics
+from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
+from blindfit.algorithms.statistics.logistic import Floats, sigmoid
+from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
 UNITS = {
     "replace-one": "one row, features and label, is replaced by another; their number is public",
@@ -69,7 +69,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         loss_curve_: the mean loss of the weights before each iteration: noisy, of the private rows, if `loss_share`
             paid for it; else of the public rows, and then also after the last; None where there are none.
 
-    Sources: see `algorithms.statistics.dp_gradient`, which also says where this departs from Hoseinpour et al. 2023.
+    Sources: see `blindfit.algorithms.statistics.dp_gradient`; it says where this departs from Hoseinpour et al. 2023.
     """
 
     def __init__(

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import analytic_noise_multiplier
-from algorithms.privacy.label_mechanisms import LabelMechanism
-from algorithms.statistics.logistic import Floats
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism
+from blindfit.algorithms.statistics.logistic import Floats
 
 LABELS = 17  # where it is looked at
 BINS = 96

@@ -11,19 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from algorithms import fixed_point
-from algorithms.estimators.initial_model import binary_labels, initial_model, names_of
-from algorithms.estimators.remembered import remembered
-from algorithms.fixed_point import quantise_rows
-from algorithms.privacy import gaussian
-from algorithms.privacy.gaussian import GaussianMechanism
-from algorithms.randomness import public_generator, system_uniform
-from algorithms.statistics import walr_defaults
-from algorithms.statistics.logistic import QuantisedRows
-from algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from algorithms.statistics.solvers import SolverSettings
-from algorithms.statistics.walr_fit import MuTreatment, fit_released
-from algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
+from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.fixed_point import quantise_rows
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.randomness import public_generator, system_uniform
+from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released
+from blindfit.algorithms.statistics.walr_model import WALRModel
 
 
 class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,7 +45,7 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "as-released".
         init: a model of public rows towards which l2 shrinks in place of zero: a `Pretrained` or a fitted linear
             classifier. The fit runs to its optimum, so as a mere start it would change nothing; l2 = 0 is refused.
-        solver, tolerance, max_iterations: see `algorithms.statistics.solvers`.
+        solver, tolerance, max_iterations: see `blindfit.algorithms.statistics.solvers`.
         seed: of public randomness alone (batches); never of the noise.
         release: the draw's name, a text or a number.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
 
 MOST_SQUARES = 32  # of one draw: then a fresh one, as OpenSSL does it
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import gmpy2
 from gmpy2 import mpz
 
-from algorithms.errors import RangeError
+from blindfit.algorithms.errors import RangeError
 
 if TYPE_CHECKING:
-    from algorithms.paillier.keys import PublicKey
+    from blindfit.algorithms.paillier.keys import PublicKey
 
 
 def check_ciphertexts(public_key: PublicKey, integers: Sequence[int]) -> None:

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from gmpy2 import mpz
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
-from algorithms.paillier.ciphertext_checks import check_ciphertexts
-from algorithms.paillier.kernel import Residues
-from algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.keys import PublicKey
 
 
 class Randomisers(Protocol):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, Protocol
 
-from algorithms.paillier.ciphertexts import Randomisers
-from algorithms.paillier.interop import load_phe, private_key_from_phe
-from algorithms.paillier.kernel import Kernel
-from algorithms.paillier.keys import PrivateKey, PublicKey, check_key_bits, generate_private_key
-from algorithms.paillier.phe_engine import PheKernel, PhePrivateKey
-from algorithms.paillier.randomisers import FullExponent, OwnKey, ShortExponent
-from algorithms.workers import THIS_PROCESS, Workers
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.interop import load_phe, private_key_from_phe
+from blindfit.algorithms.paillier.kernel import Kernel
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, check_key_bits, generate_private_key
+from blindfit.algorithms.paillier.phe_engine import PheKernel, PhePrivateKey
+from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey, ShortExponent
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 EngineName = Literal["blindfit", "phe"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.paillier.ciphertext_checks import check_ciphertexts
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
-from algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
-from algorithms.paillier.vectors import EncryptedVector
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
+from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 _BASE_BITS = 4  # python-paillier's exponents count powers of 16
 

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz
 
-from algorithms.errors import RangeError
-from algorithms.paillier.ifma import VectorUnit, vector_unit
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.paillier.ifma import VectorUnit, vector_unit
 
 Indices = npt.NDArray[np.int64]
 _Entry = tuple[int, int, int]  # of a table: value below n, exponent of 1 + n, the value's inverse mod n

@@ -10,9 +10,9 @@ from math import isqrt
 
 import gmpy2
 
-from algorithms.errors import BlindfitError, MalformedMessage, RangeError
-from algorithms.paillier import key_proof
-from algorithms.paillier.keys import KEY_BITS, PublicKey
+from blindfit.algorithms.errors import BlindfitError, MalformedMessage, RangeError
+from blindfit.algorithms.paillier import key_proof
+from blindfit.algorithms.paillier.keys import KEY_BITS, PublicKey
 
 LEAST_BITS = min(KEY_BITS)
 MOST_BITS = 8192  # a larger modulus is there to keep us busy

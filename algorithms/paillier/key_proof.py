@@ -20,7 +20,7 @@ from math import ceil, log2
 import gmpy2
 from gmpy2 import mpz
 
-from algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError
 
 ALPHA = 65537
 SECURITY_BITS = 128

@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 import gmpy2
 from gmpy2 import mpz
 
-from algorithms.errors import DataError, RangeError
-from algorithms.paillier import key_proof
-from algorithms.paillier.blinding import Blinding
-from algorithms.paillier.ciphertext_checks import check_ciphertexts
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.paillier import key_proof
+from blindfit.algorithms.paillier.blinding import Blinding
+from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 KEY_BITS = (2048, 3072)
 PRIME_ROUNDS = 40  # Baillie-PSW and 16 rounds of Miller-Rabin

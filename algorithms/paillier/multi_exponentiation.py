@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.paillier import vector_sums
-from algorithms.paillier.kernel import Kernel, Residues, power_products
-from algorithms.paillier.weighted_sums import weighted_sums
+from blindfit.algorithms.paillier import vector_sums
+from blindfit.algorithms.paillier.kernel import Kernel, Residues, power_products
+from blindfit.algorithms.paillier.weighted_sums import weighted_sums
 
 IntegerMatrix = npt.NDArray[np.int64]
 

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from algorithms.errors import LocalProtocolError, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import (
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import (
     Ciphertext,
     FreshCiphertext,
     Randomisers,
     ReceivedCiphertext,
     randomize,
 )
-from algorithms.paillier.kernel import Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.vectors import C_co, EncryptedVector, bounded
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bounded
 
 
 @dataclass(frozen=True, slots=True)

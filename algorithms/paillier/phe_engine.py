@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
-from algorithms.errors import LocalProtocolError, RangeError
-from algorithms.paillier.interop import load_phe, private_key_to_phe
-from algorithms.paillier.kernel import Kernel, Residues, power_products
-from algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
+from blindfit.algorithms.paillier.interop import load_phe, private_key_to_phe
+from blindfit.algorithms.paillier.kernel import Kernel, Residues, power_products
+from blindfit.algorithms.paillier.keys import PrivateKey
 
 
 class PheKernel(Kernel):

@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz
 
-from algorithms.errors import BlindfitError, ConfigError, RangeError
-from algorithms.paillier.ciphertexts import Randomisers
-from algorithms.paillier.kernel import Counts, Kernel, Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.randomness import UniformInt, system_uniform
-from algorithms.workers import THIS_PROCESS, Workers, even_slices
+from blindfit.algorithms.errors import BlindfitError, ConfigError, RangeError
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.kernel import Counts, Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 WINDOW_BITS = 8
 HIDING_BITS = 40  # an exponent so much longer than the group is uniform in it to 2^-40

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.errors import RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext
-from algorithms.paillier.kernel import Counts, Kernel, Residues
-from algorithms.paillier.multi_exponentiation import IntegerMatrix, column_powers, row_powers
-from algorithms.paillier.vectors import EncryptedVector, check_fits
-from algorithms.workers import THIS_PROCESS, Workers, even_slices
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext
+from blindfit.algorithms.paillier.kernel import Counts, Kernel, Residues
+from blindfit.algorithms.paillier.multi_exponentiation import IntegerMatrix, column_powers, row_powers
+from blindfit.algorithms.paillier.vectors import EncryptedVector, check_fits
+from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 LEAST_PRODUCTS = 4096  # for one task, about: fewer are not worth another process
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 import gmpy2
 from gmpy2 import mpz
 
-from algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertext_checks import check_ciphertexts
-from algorithms.paillier.ciphertexts import Ciphertext
-from algorithms.paillier.kernel import Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.packing import PackedVector, parted
-from algorithms.paillier.vectors import EncryptedVector, bounded
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.packing import PackedVector, parted
+from blindfit.algorithms.paillier.vectors import EncryptedVector, bounded
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 
 @dataclass(frozen=True, slots=True)

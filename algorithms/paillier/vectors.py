@@ -12,17 +12,17 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from algorithms.errors import LocalProtocolError, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import (
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import (
     Ciphertext,
     FreshCiphertext,
     Randomisers,
     ReceivedCiphertext,
     randomize,
 )
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 
 C_co = TypeVar("C_co", bound=Ciphertext, covariant=True)
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from algorithms.errors import UnsupportedEvent
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import check_delta, gaussian_epsilon
+from blindfit.algorithms.errors import UnsupportedEvent
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import check_delta, gaussian_epsilon
 
 BUDGET_SLACK = 1e-9
 """Relative: a budget of exactly 1 admits one release calibrated to exactly 1, whatever the last bits say."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError, DataError
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

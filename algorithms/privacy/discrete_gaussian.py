@@ -12,8 +12,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from algorithms.errors import RangeError
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.randomness import UniformInt
 
 
 def sample(sigma_squared: Fraction, uniform: UniformInt) -> int:

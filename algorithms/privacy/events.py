@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from algorithms.errors import DataError, UnsupportedEvent
+from blindfit.algorithms.errors import DataError, UnsupportedEvent
 
 Mechanism = Literal["gaussian", "laplace", "pure", "sampled-gaussian"]
 

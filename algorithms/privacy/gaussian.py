@@ -21,10 +21,10 @@ from fractions import Fraction
 
 from scipy.special import erfcx, ndtr, ndtri
 
-from algorithms.errors import ConfigError, RangeError
-from algorithms.privacy.discrete_gaussian import sample_vector
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError, RangeError
+from blindfit.algorithms.privacy.discrete_gaussian import sample_vector
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.randomness import UniformInt
 
 LEAST_STD_STEPS = 2**16
 """With a noise of a few steps the true delta was 3.9 times the claimed one at epsilon 10.5."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.privacy.audit import Floats, Samples
-from algorithms.privacy.label_mechanisms.base import LabelMechanism
-from algorithms.privacy.label_mechanisms.fitting import FittedMechanism
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.privacy.audit import Floats, Samples
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelMechanism
+from blindfit.algorithms.privacy.label_mechanisms.fitting import FittedMechanism
+from blindfit.algorithms.randomness import UniformInt
 
 Refit = Callable[[Floats], FittedMechanism]
 """A fit to these labels with fresh randomness."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import Literal, get_args
 
-from algorithms.errors import BudgetExhausted, DataError, LedgerBehind
-from algorithms.privacy.accountant import composed_epsilon, fits
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import check_delta, check_epsilon
+from blindfit.algorithms.errors import BudgetExhausted, DataError, LedgerBehind
+from blindfit.algorithms.privacy.accountant import composed_epsilon, fits
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
 
 Kind = Literal["release", "recovered"]
 """A recovered entry charges again what a receipt proves and a lost ledger no longer shows."""

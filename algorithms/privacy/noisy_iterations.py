@@ -19,9 +19,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
+from blindfit.algorithms.randomness import UniformInt
 
 Neighbours = Literal["replace-one", "add-or-remove"]
 Spending = Literal["run", "iteration"]

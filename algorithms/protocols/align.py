@@ -37,12 +37,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.alignment import psi
-from algorithms.alignment.psi import ArrivingSet, BlindingKey, Origin, Points, Rows
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.messages import Channel, Int32Tensor, Integer, IntegerTensor, OctetVector
-from algorithms.randomness import UniformInt, system_uniform
-from algorithms.workers import THIS_PROCESS, Workers
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.alignment.psi import ArrivingSet, BlindingKey, Origin, Points, Rows
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.messages import Channel, Int32Tensor, Integer, IntegerTensor, OctetVector
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 CHUNK_POINTS = 2**14  # half a MiB; at 70 us each, a second of one core
 CHUNK_ROWS = 2**18  # a MiB

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from algorithms.errors import HandshakeMismatch, MalformedMessage
-from algorithms.messages import Channel, Octets, Parameters, ParameterValue, Text, parameters_digest
+from blindfit.algorithms.errors import HandshakeMismatch, MalformedMessage
+from blindfit.algorithms.messages import Channel, Octets, Parameters, ParameterValue, Text, parameters_digest
 
 PROTOCOL_VERSION = "1"  # of everything on the wire; two versions never mix
 

@@ -38,13 +38,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from algorithms.alignment import clk, matching
-from algorithms.alignment.matching import Histogram, Pairs
-from algorithms.alignment.psi import permutation
-from algorithms.alignment.sensitivity import ExpectedErrors, expected_errors
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.fixed_point import Fixed
-from algorithms.messages import (
+from blindfit.algorithms.alignment import clk, matching
+from blindfit.algorithms.alignment.matching import Histogram, Pairs
+from blindfit.algorithms.alignment.psi import permutation
+from blindfit.algorithms.alignment.sensitivity import ExpectedErrors, expected_errors
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.messages import (
     Channel,
     CiphertextVector,
     Integer,
@@ -54,11 +54,11 @@ from algorithms.messages import (
     ParameterValue,
     canonical_bytes,
 )
-from algorithms.paillier.ciphertexts import Ciphertext, Randomisers
-from algorithms.paillier.keys import PublicKey
-from algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
-from algorithms.protocols.align import InThread, Report, directly, silent
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, Randomisers
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
+from blindfit.algorithms.protocols.align import InThread, Report, directly, silent
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 KEY_SHARE_BYTES = 32
 MAX_RECORDS = 2**18  # of one party: 7e10 pairs, ten minutes of one core

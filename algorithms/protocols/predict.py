@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import MalformedMessage
-from algorithms.messages import Channel, IntegerTensor, Octets
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.messages import Channel, IntegerTensor, Octets
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 Scores = npt.NDArray[np.int64]
 SEED_BYTES = 32

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from algorithms.errors import MalformedMessage
-from algorithms.messages import Channel, Integer, Text, Texts
+from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.messages import Channel, Integer, Text, Texts
 
 MOST_COLUMNS = 2**16
 

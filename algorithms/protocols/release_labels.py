@@ -38,17 +38,23 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms import fixed_point
-from algorithms.errors import BlindfitError, MalformedMessage, RangeError
-from algorithms.messages import Channel, Integer, IntegerTensor, Octets, Real, Text, Texts, parameters_digest
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
-from algorithms.privacy.label_mechanisms import FittedMechanism, LabelMechanism, MechanismSettings, fit, from_parameters
-from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
-from algorithms.protocols.handshake import PROTOCOL_VERSION
-from algorithms.protocols.walr import MAX_REQUEST_ID_CHARS, ConsumerRows, ContentDigest, WeightRows
-from algorithms.randomness import UniformInt
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import BlindfitError, MalformedMessage, RangeError
+from blindfit.algorithms.messages import Channel, Integer, IntegerTensor, Octets, Real, Text, Texts, parameters_digest
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import (
+    FittedMechanism,
+    LabelMechanism,
+    MechanismSettings,
+    fit,
+    from_parameters,
+)
+from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.protocols.walr import MAX_REQUEST_ID_CHARS, ConsumerRows, ContentDigest, WeightRows
+from blindfit.algorithms.randomness import UniformInt
 
 LABELS_A_MESSAGE = 2**16  # of at most ten bytes each
 MAX_IDS_A_MESSAGE = 2**20

@@ -42,20 +42,20 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, PrivacyError, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.messages import Channel, CiphertextVector, Integer, OctetVector, PublicKeyKind
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers
-from algorithms.paillier.key_checks import check_public_key
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, pack
-from algorithms.paillier.sums import columns_dot
-from algorithms.paillier.vectors import C_co, EncryptedVector, decrypt, encrypt
-from algorithms.privacy import discrete_gaussian
-from algorithms.randomness import UniformInt, keyed_uniform
-from algorithms.statistics.taylor import Optimiser, Patience
-from algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, SCORE_TERM_BOUND, Grid, RowPlan, Rows
-from algorithms.workers import THIS_PROCESS, Workers
+from blindfit.algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, PrivacyError, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.messages import Channel, CiphertextVector, Integer, OctetVector, PublicKeyKind
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, pack
+from blindfit.algorithms.paillier.sums import columns_dot
+from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, decrypt, encrypt
+from blindfit.algorithms.privacy import discrete_gaussian
+from blindfit.algorithms.randomness import UniformInt, keyed_uniform
+from blindfit.algorithms.statistics.taylor import Optimiser, Patience
+from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, SCORE_TERM_BOUND, Grid, RowPlan, Rows
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 Floats = npt.NDArray[np.float64]
 Encrypted = EncryptedVector[Ciphertext]

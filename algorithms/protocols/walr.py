@@ -34,10 +34,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms import fixed_point
-from algorithms.errors import MalformedMessage, RangeError
-from algorithms.fixed_point import IntegerRows
-from algorithms.messages import (
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.messages import (
     Channel,
     Int32Tensor,
     Integer,
@@ -49,11 +49,11 @@ from algorithms.messages import (
     Texts,
     parameters_digest,
 )
-from algorithms.privacy import gaussian
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import GaussianMechanism
-from algorithms.protocols.handshake import PROTOCOL_VERSION
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.randomness import UniformInt
 
 BATCH_BYTES = 2**21  # of one message: half of what gRPC lets through
 BATCH_ROWS = 16384

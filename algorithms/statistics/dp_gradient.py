@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import ConfigError
-from algorithms.fixed_point import IntegerRows, quantise_rows
-from algorithms.statistics.logistic import BLOCK_ENTRIES, Floats, sigmoid, softplus
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.fixed_point import IntegerRows, quantise_rows
+from blindfit.algorithms.statistics.logistic import BLOCK_ENTRIES, Floats, sigmoid, softplus
 
 GRID_BITS = 24
 CLIP_STEPS = 1 << GRID_BITS

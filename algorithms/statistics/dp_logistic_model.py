@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.errors import DataError
-from algorithms.statistics import fields
-from algorithms.statistics.logistic import Floats, sigmoid
-from algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.logistic import Floats, sigmoid
+from blindfit.algorithms.statistics.scaling import Standardiser
 
 FORMAT = "blindfit-dp-logistic-1"
 

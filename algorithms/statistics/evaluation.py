@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import DataError
-from algorithms.statistics import metrics
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics import metrics
 
 Floats = npt.NDArray[np.float64]
 BINS = 10

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError
 
 
 def table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:

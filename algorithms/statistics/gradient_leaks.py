@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from algorithms.errors import DataError, RangeError
-from algorithms.statistics.taylor import label_bits, leverages
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics.taylor import label_bits, leverages
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

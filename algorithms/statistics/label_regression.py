@@ -26,12 +26,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from algorithms.errors import DataError
-from algorithms.statistics.label_regression_model import FORMS, Form, LabelRegressionModel, Layers, Trees, Weights
-from algorithms.statistics.label_regression_options import OptionValue, check_options, widths_of
-from algorithms.statistics.label_regression_trees import Layer, Tree
-from algorithms.statistics.logistic import Floats
-from algorithms.statistics.scaling import ConstantColumns, Standardiser
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.label_regression_model import (
+    FORMS,
+    Form,
+    LabelRegressionModel,
+    Layers,
+    Trees,
+    Weights,
+)
+from blindfit.algorithms.statistics.label_regression_options import OptionValue, check_options, widths_of
+from blindfit.algorithms.statistics.label_regression_trees import Layer, Tree
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.scaling import ConstantColumns, Standardiser
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics import fields
-from algorithms.statistics.label_regression_options import OptionValue, check_options
-from algorithms.statistics.label_regression_trees import Layer, Tree, predict_layers
-from algorithms.statistics.logistic import Floats
-from algorithms.statistics.scaling import Standardiser, check_finite
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.label_regression_options import OptionValue, check_options
+from blindfit.algorithms.statistics.label_regression_trees import Layer, Tree, predict_layers
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.scaling import Standardiser, check_finite
 
 FORMAT = "blindfit label regression v1"
 FORMS = {

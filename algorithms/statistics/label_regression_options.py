@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from algorithms.errors import ConfigError
-from algorithms.statistics.fields import is_number
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.fields import is_number
 
 OptionValue = float | int | str
 LARGEST_INTEGER = 2**31 - 1

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import DataError
-from algorithms.statistics import fields
-from algorithms.statistics.logistic import Floats
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.logistic import Floats
 
 Places = NDArray[np.int64]
 LEAF = -1

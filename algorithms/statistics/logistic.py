@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError, DataError
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics.logistic import Floats
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.logistic import Floats
 
 
 def log_loss(labels: ArrayLike, probabilities: ArrayLike) -> float:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from algorithms.errors import DataError
-from algorithms.statistics.logistic import Floats
-from algorithms.statistics.metrics import auc
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.metrics import auc
 
 Labels = NDArray[np.bool_]
 Predict = Callable[[Floats], Floats]

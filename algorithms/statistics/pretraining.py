@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.errors import DataError
-from algorithms.statistics import fields, solvers
-from algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
-from algorithms.statistics.scaling import Standardiser, append_constant
-from algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics import fields, solvers
+from blindfit.algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.solvers import SolverSettings
 
 FORMAT = "blindfit-pretrained-1"
 

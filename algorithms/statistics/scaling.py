@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.statistics import fields
-from algorithms.statistics.logistic import Floats
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.logistic import Floats
 
 ConstantColumns = Literal["error", "drop"]
 

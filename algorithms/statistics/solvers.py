@@ -22,8 +22,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from algorithms.errors import ConfigError, RangeError
-from algorithms.statistics.logistic import Floats, Rows, WalrObjective, as_rows, sigmoid, softplus, weighted_aggregate
+from blindfit.algorithms.errors import ConfigError, RangeError
+from blindfit.algorithms.statistics.logistic import (
+    Floats,
+    Rows,
+    WalrObjective,
+    as_rows,
+    sigmoid,
+    softplus,
+    weighted_aggregate,
+)
 
 SolverName = Literal["auto", "newton", "lbfgs", "gradient-descent", "hybrid-minibatch"]
 Progress = Callable[[int, float], None]

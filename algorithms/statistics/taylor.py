@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import DataError, RangeError
+from blindfit.algorithms.errors import DataError, RangeError
 
 Floats = npt.NDArray[np.float64]
 Model = Literal["logistic", "linear"]

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
-from algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
 
 Floats = npt.NDArray[np.float64]
 NoiseOf = Callable[[str, int, int, int], Sequence[int]]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import DataError, RangeError
-from algorithms.fixed_point import MAX_BITS
-from algorithms.randomness import public_generator
-from algorithms.statistics.taylor import LOSSES, TaylorLoss
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.fixed_point import MAX_BITS
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.taylor import LOSSES, TaylorLoss
 
 Rows = npt.NDArray[np.int64]
 HIDING_BITS = 40

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import DataError, RangeError
-from algorithms.fixed_point import clip_integer_rows
-from algorithms.statistics import fields
-from algorithms.statistics.scaling import Standardiser, append_constant, check_finite
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.fixed_point import clip_integer_rows
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, check_finite
 
 Floats = npt.NDArray[np.float64]
 FORMAT = "blindfit vertical model part v1"

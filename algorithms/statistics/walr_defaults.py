@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.statistics.logistic import Floats, Rows, WalrObjective, as_rows, weighted_aggregate
-from algorithms.statistics.solvers import FitResult, SolverSettings, backtrack, fit, solve_positive
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.statistics.logistic import Floats, Rows, WalrObjective, as_rows, weighted_aggregate
+from blindfit.algorithms.statistics.solvers import FitResult, SolverSettings, backtrack, fit, solve_positive
 
 # --- defaults -------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from algorithms.statistics import solvers, walr_defaults
-from algorithms.statistics.logistic import Floats, QuantisedRows
-from algorithms.statistics.solvers import FitResult, SolverSettings
-from algorithms.statistics.walr_defaults import Feasibility
+from blindfit.algorithms.statistics import solvers, walr_defaults
+from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows
+from blindfit.algorithms.statistics.solvers import FitResult, SolverSettings
+from blindfit.algorithms.statistics.walr_defaults import Feasibility
 
 MuTreatment = Literal["as-released", "clip", "project"]
 EXACT_FEASIBILITY_CELLS = 10_000_000  # beyond, the exact check would cost as much as the fit

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.errors import DataError
-from algorithms.statistics import fields
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
 FORMAT = "blindfit-walr-model-1"
 

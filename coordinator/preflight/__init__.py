@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from coordinator.job import Job
-from coordinator.preflight import dp_lr, label_dp, predict, vertical, walr
-from coordinator.preflight.findings import Finding, caught, show
-from coordinator.preflight.parties import PartyHere, ask_parties, check_policy
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight import dp_lr, label_dp, predict, vertical, walr
+from blindfit.coordinator.preflight.findings import Finding, caught, show
+from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy
 
 __all__ = ["Finding", "check", "show"]
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from coordinator.job import Job
-from coordinator.preflight.findings import Finding, Level, caught
-from coordinator.preflight.parties import PartyHere, check_budget
-from coordinator.report.wording import figure
-from parties.dp_lr import check_rows as check_least_rows
-from parties.dp_lr_budget import event_of
-from parties.dp_lr_rows import SCALES, STARTS, Start, find_start, private_source, read_private
-from parties.training_budget import population_of
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.findings import Finding, Level, caught
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.report.wording import figure
+from blindfit.parties.dp_lr import check_rows as check_least_rows
+from blindfit.parties.dp_lr_budget import event_of
+from blindfit.parties.dp_lr_rows import SCALES, STARTS, Start, find_start, private_source, read_private
+from blindfit.parties.training_budget import population_of
 
 LEAST_SIGNAL = 3.0  # of all iterations together; below, the model is mostly its start and noise
 AGAIN = "only a job that was answered before gets its model again"

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from algorithms.errors import BlindfitError
-from coordinator.report.wording import duration
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.coordinator.report.wording import duration
 
 Level = Literal["ok", "note", "warning", "refuses"]
 SLOW_LINK_BYTES_PER_S = 100e6 / 8

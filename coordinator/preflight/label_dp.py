@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from algorithms.estimators.label_noise import NoiseProfile, event_of_unit
-from algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
-from algorithms.randomness import system_uniform
-from coordinator.job import Job
-from coordinator.preflight.findings import Finding, Level, caught, on_the_wire
-from coordinator.preflight.parties import PartyHere, check_budget
-from parties.label_dp import Rows, features_of, read_rows, settings_on
-from parties.measurement import UNITS
+from blindfit.algorithms.estimators.label_noise import NoiseProfile, event_of_unit
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.parties.label_dp import Rows, features_of, read_rows, settings_on
+from blindfit.parties.measurement import UNITS
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
 WEAK = 0.1  # of the range: what noise may add to a prediction

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from algorithms.errors import BlindfitError, BudgetExhausted
-from algorithms.privacy import ledger as book
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.ledger import Budget
-from coordinator.job import Job
-from coordinator.jobs import addresses_of, coordinator_identity
-from coordinator.launcher import party_settings
-from coordinator.preflight.findings import Finding
-from parties import identity
-from parties.settings import PartyDatasetSettings, PartySettings
-from parties.sources import Source, open_source
-from parties.store import Store
-from protos import control_pb2, control_pb2_grpc
+from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.jobs import addresses_of, coordinator_identity
+from blindfit.coordinator.launcher import party_settings
+from blindfit.coordinator.preflight.findings import Finding
+from blindfit.parties import identity
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.sources import Source, open_source
+from blindfit.parties.store import Store
+from blindfit.protos import control_pb2, control_pb2_grpc
 
 
 @dataclass(frozen=True)

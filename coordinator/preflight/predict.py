@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from coordinator.job import Job
-from coordinator.preflight.findings import Finding, caught
-from coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.parties import PartyHere
 
 
 def leaks(job: Job) -> Iterator[Finding]:

@@ -16,14 +16,14 @@ import gmpy2
 import numpy as np
 from gmpy2 import mpz
 
-from algorithms.alignment.psi import POINT_BYTES
-from algorithms.paillier import vector_sums
-from algorithms.paillier.engines import engine_of
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.multi_exponentiation import column_powers, one_by_one_cost, plan_columns
-from algorithms.paillier.randomisers import FixedBase, RandomiserPool
-from algorithms.protocols.taylor import TaylorParameters
-from algorithms.randomness import system_uniform
+from blindfit.algorithms.alignment.psi import POINT_BYTES
+from blindfit.algorithms.paillier import vector_sums
+from blindfit.algorithms.paillier.engines import engine_of
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.multi_exponentiation import column_powers, one_by_one_cost, plan_columns
+from blindfit.algorithms.paillier.randomisers import FixedBase, RandomiserPool
+from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.randomness import system_uniform
 
 MEASURE_S = 0.1  # of each operation
 BATCH = 256  # residues

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.protocols.ready import Ready
-from algorithms.protocols.taylor import TaylorParameters
-from algorithms.randomness import public_generator
-from algorithms.statistics.taylor_plan import RowPlan
-from coordinator.trust import Roles
-from parties.jobs import JobParameters
-from parties.vertical import Prepared, parameters_of, prepare
-from parties.vertical_rows import PartyRows
-from parties.vertical_seats import Seats
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.coordinator.trust import Roles
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.vertical import Prepared, parameters_of, prepare
+from blindfit.parties.vertical_rows import PartyRows
+from blindfit.parties.vertical_seats import Seats
 
 Positions = Mapping[str, NDArray[np.int64]]
 

@@ -8,21 +8,21 @@ from functools import partial
 
 import joblib
 
-from algorithms.protocols import taylor
-from algorithms.statistics import gradient_leaks
-from algorithms.statistics.gradient_leaks import Leak
-from algorithms.statistics.taylor import label_bits
-from coordinator import trust
-from coordinator.job import Job
-from coordinator.preflight import taylor_cost
-from coordinator.preflight.findings import Finding, caught, on_the_wire
-from coordinator.preflight.parties import PartyHere, check_budget
-from coordinator.preflight.trial import Trial, trial_of
-from coordinator.report.wording import counted
-from coordinator.trust import Roles
-from parties.training_budget import event_of, population_of
-from parties.vertical import Prepared, label_noise_std, own_leaks, shared_leaks
-from parties.vertical_rows import PartyRows, read_rows
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.statistics import gradient_leaks
+from blindfit.algorithms.statistics.gradient_leaks import Leak
+from blindfit.algorithms.statistics.taylor import label_bits
+from blindfit.coordinator import trust
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight import taylor_cost
+from blindfit.coordinator.preflight.findings import Finding, caught, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.trial import Trial, trial_of
+from blindfit.coordinator.report.wording import counted
+from blindfit.coordinator.trust import Roles
+from blindfit.parties.training_budget import event_of, population_of
+from blindfit.parties.vertical import Prepared, label_noise_std, own_leaks, shared_leaks
+from blindfit.parties.vertical_rows import PartyRows, read_rows
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100

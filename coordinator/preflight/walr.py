@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from algorithms.privacy import gaussian
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.statistics import walr_defaults
-from coordinator.job import Job
-from coordinator.preflight.findings import Finding, Level, caught, on_the_wire
-from coordinator.preflight.parties import PartyHere, check_budget
-from parties.active import prepare_rows, read_pretrained
-from parties.measurement import UNITS
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.statistics import walr_defaults
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.parties.active import prepare_rows, read_pretrained
+from blindfit.parties.measurement import UNITS
 
 BYTES_PER_ID = 12
 CLIPPED_SHARE_WARNING = 0.05

@@ -1,5 +1,5 @@
 """report.json and report.html: what a job did, what it cost in privacy, and who learnt what."""
 
-from coordinator.report.output import Written, write
+from blindfit.coordinator.report.output import Written, write
 
 __all__ = ["Written", "write"]

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from algorithms.errors import DataError, MalformedMessage, RangeError
-from algorithms.messages import ParameterValue
-from coordinator.job import Job
-from coordinator.report.kind import Kind
-from coordinator.report.kinds import kind_of
-from coordinator.session import JobSession
-from parties.jobs import COMMON, SECTIONS, JobParameters
-from parties.models import read_json
-from parties.node import VERSION
+from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.kinds import kind_of
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.jobs import COMMON, SECTIONS, JobParameters
+from blindfit.parties.models import read_json
+from blindfit.parties.node import VERSION
 
 
 def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from coordinator.report.sections import Section
+from blindfit.coordinator.report.sections import Section
 
 Report = Mapping[str, Any]
 F = TypeVar("F")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from algorithms.errors import DataError
-from coordinator.report import dp_lr, label_regression, vertical, walr
-from coordinator.report.kind import Kind
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report import dp_lr, label_regression, vertical, walr
+from blindfit.coordinator.report.kind import Kind
 
 KINDS: Mapping[str, Kind[Any]] = {
     "walr": walr.KIND,

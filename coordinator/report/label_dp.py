@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from coordinator.report.page import Card
-from coordinator.report.sections import Section
-from coordinator.report.wording import count, figure
+from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.wording import count, figure
 
 
 @dataclass(frozen=True)

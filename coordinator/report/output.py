@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.report.content import content_of
-from coordinator.report.kind import Kind
-from coordinator.report.kinds import kind_of
-from coordinator.session import JobSession
-from parties.models import write_file, write_json
+from blindfit.coordinator.report.content import content_of
+from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.kinds import kind_of
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.models import write_file, write_json
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator.report.reading import process_of
-from coordinator.report.wording import count, duration, size
+from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.report.wording import count, duration, size
 
 UNKNOWN = "\N{EN DASH}"
 STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from coordinator.report.content import content_of_party
-from coordinator.report.kinds import kind_of
-from parties.models import write_file
+from blindfit.coordinator.report.content import content_of_party
+from blindfit.coordinator.report.kinds import kind_of
+from blindfit.parties.models import write_file
 
 
 def render_party(directory: Path, console: Console) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from coordinator.report.reading import plain
+from blindfit.coordinator.report.reading import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, TypeVar
 
-from algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError
 
 MAX_TEXT_CHARS = 300
 

@@ -12,9 +12,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from algorithms.errors import ConfigError
-from parties import authority
-from parties.authority import PartyFiles
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties import authority
+from blindfit.parties.authority import PartyFiles
 
 DAYS = 365
 

@@ -23,8 +23,8 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from algorithms.statistics import metrics
-from coordinator.job import load_job
+from blindfit.algorithms.statistics import metrics
+from blindfit.coordinator.job import load_job
 
 HERE = Path(__file__).parent
 console = Console(width=min(Console().width, 110))

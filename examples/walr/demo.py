@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from algorithms.statistics import metrics
+from blindfit.algorithms.statistics import metrics
 
 HERE = Path(__file__).parent
 console = Console(width=min(Console().width, 110))

@@ -9,8 +9,8 @@ that names the dataset, the file or table, the row and the column. It never show
 which could be a label.
 """
 
-from parties.sources.settings import DatasetSettings
-from parties.sources.source import DuplicateSearch, RowBatch, Source, open_source
+from blindfit.parties.sources.settings import DatasetSettings
+from blindfit.parties.sources.source import DuplicateSearch, RowBatch, Source, open_source
 
 __all__ = [
     "DatasetSettings",

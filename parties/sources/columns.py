@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from parties.sources.origin import Origin
+from blindfit.parties.sources.origin import Origin
 
 MAX_ID_BYTES = 256
 #: What pandas, R and spreadsheets write for "no value" in a csv file, spaces around it or not.

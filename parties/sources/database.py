@@ -17,9 +17,9 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.types import NullType
 
-from algorithms.errors import DataError
-from parties.sources.origin import Origin, near_names, refuse_duplicate_names
-from parties.sources.urls import without_password
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources.origin import Origin, near_names, refuse_duplicate_names
+from blindfit.parties.sources.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from algorithms.errors import DataError
-from parties.sources.origin import Origin, Reader, refuse_duplicate_names
-from parties.sources.urls import FileFormat
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources.origin import Origin, Reader, refuse_duplicate_names
+from blindfit.parties.sources.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
 USE_THREADS = False  # each keeps a reserve of memory, and they save little at this size of block

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError
 
 NAMES_SHOWN = 12
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parties.sources.urls import without_password
+from blindfit.parties.sources.urls import without_password
 
 ColumnName = Annotated[str, Field(min_length=1)]
 

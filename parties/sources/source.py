@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from algorithms.errors import DataError
-from parties.id_hash import HashKeys, hash_texts
-from parties.sources.columns import refuse_missing, to_labels, to_numbers, to_texts
-from parties.sources.database import open_table
-from parties.sources.files import open_file
-from parties.sources.origin import Origin, Reader, refuse_missing_names
-from parties.sources.settings import DatasetSettings
-from parties.sources.urls import KINDS_OF_URL, database_of, file_of, without_password
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.id_hash import HashKeys, hash_texts
+from blindfit.parties.sources.columns import refuse_missing, to_labels, to_numbers, to_texts
+from blindfit.parties.sources.database import open_table
+from blindfit.parties.sources.files import open_file
+from blindfit.parties.sources.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.sources.settings import DatasetSettings
+from blindfit.parties.sources.urls import KINDS_OF_URL, database_of, file_of, without_password
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacl import bindings
 
-from algorithms.alignment import psi
+from blindfit.algorithms.alignment import psi
 
 FIELD = 2**255 - 19
 SIGN = 1 << 255

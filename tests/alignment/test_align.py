@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.alignment.psi import Threads
-from algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage, UnexpectedStep
-from algorithms.protocols import align
-from algorithms.protocols.align import (
+from blindfit.algorithms.alignment.psi import Threads
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage, UnexpectedStep
+from blindfit.algorithms.protocols import align
+from blindfit.algorithms.protocols.align import (
     Alignment,
     BlindedPoints,
     CommonRows,
@@ -28,9 +28,9 @@ from algorithms.protocols.align import (
     SetSize,
     SetSizes,
 )
-from algorithms.randomness import UniformInt, system_uniform
-from parties import codec
-from parties.channel import LocalNetwork, Wire
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.parties import codec
+from blindfit.parties.channel import LocalNetwork, Wire
 from tests.alignment.bad_points import BAD_POINTS
 
 KEY_NODE = "key node"

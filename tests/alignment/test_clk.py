@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from algorithms.alignment import clk
-from algorithms.alignment.clk import Encoding, Field, Filters, bigrams, date_tokens, encode, normalised
-from algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.alignment import clk
+from blindfit.algorithms.alignment.clk import Encoding, Field, Filters, bigrams, date_tokens, encode, normalised
+from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import registers
 
 SECRET, OTHER_SECRET = b"s" * 32, b"t" * 32

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from algorithms.alignment.clk import Encoding, Field
-from algorithms.alignment.matching import Pairs
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.messages import parameters_digest
-from algorithms.paillier.ciphertexts import FreshCiphertext
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.randomisers import FullExponent, OwnKey
-from algorithms.paillier.vectors import EncryptedVector, decrypt
-from algorithms.protocols import link
-from algorithms.protocols.link import (
+from blindfit.algorithms.alignment.clk import Encoding, Field
+from blindfit.algorithms.alignment.matching import Pairs
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.messages import parameters_digest
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt
+from blindfit.algorithms.protocols import link
+from blindfit.algorithms.protocols.link import (
     Filters,
     KeyShare,
     LinkageSettings,
@@ -31,9 +31,9 @@ from algorithms.protocols.link import (
     Matched,
     Slots,
 )
+from blindfit.parties import codec
+from blindfit.parties.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
-from parties import codec
-from parties.channel import LocalNetwork, Wire
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))
 SETTINGS = LinkageSettings(Encoding(FIELDS), least_matches=10)

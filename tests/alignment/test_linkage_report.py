@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.alignment.matching import Histogram
-from algorithms.alignment.sensitivity import ExpectedErrors
-from algorithms.protocols.link import LinkageSummary
-from parties.linkage_report import EFFECT, TOO_LOW, content_of, write_linkage_report
+from blindfit.algorithms.alignment.matching import Histogram
+from blindfit.algorithms.alignment.sensitivity import ExpectedErrors
+from blindfit.algorithms.protocols.link import LinkageSummary
+from blindfit.parties.linkage_report import EFFECT, TOO_LOW, content_of, write_linkage_report
 
 
 def summary(wrong_most: float = 4.0) -> LinkageSummary:

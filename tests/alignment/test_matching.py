@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.alignment import clk, matching
-from algorithms.alignment.clk import Encoding, Field, Filters
-from algorithms.alignment.matching import Pairs, alike_pairs, assign, histogram
-from algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.alignment import clk, matching
+from blindfit.algorithms.alignment.clk import Encoding, Field, Filters
+from blindfit.algorithms.alignment.matching import Pairs, alike_pairs, assign, histogram
+from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import Registers, registers
 
 ENCODING = Encoding((Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode")))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from nacl import bindings
 from scipy.stats import chisquare
 
-from algorithms.alignment import psi
-from algorithms.alignment.psi import GROUP_ORDER, ArrivingSet, BlindingKey, Origin, Points, Threads
-from algorithms.errors import ConfigError, DataError, MalformedMessage
-from algorithms.workers import THIS_PROCESS, Workers
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.alignment.psi import GROUP_ORDER, ArrivingSet, BlindingKey, Origin, Points, Threads
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
 from tests.alignment.bad_points import BAD_POINTS, FIELD, NOT_CANONICAL, SMALL_ORDER
 
 ORIGIN = Origin("bank", "PassedPoints")

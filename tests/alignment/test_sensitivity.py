@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from algorithms.alignment import clk
-from algorithms.alignment.clk import Encoding, Field
-from algorithms.alignment.matching import Pairs, alike_pairs, assign
-from algorithms.alignment.sensitivity import SHARES, expected_errors, refit_with_wrong_matches
-from algorithms.errors import DataError
+from blindfit.algorithms.alignment import clk
+from blindfit.algorithms.alignment.clk import Encoding, Field
+from blindfit.algorithms.alignment.matching import Pairs, alike_pairs, assign
+from blindfit.algorithms.alignment.sensitivity import SHARES, expected_errors, refit_with_wrong_matches
+from blindfit.algorithms.errors import DataError
 from examples.linkage.dirty_records import registers
 from tests.alignment.test_matching import as_set, pairs_of
 

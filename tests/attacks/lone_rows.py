@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.statistics.taylor import leverages
+from blindfit.algorithms.statistics.taylor import leverages
 from tests.attacks.views import Rows, Seen
 
 Floats = NDArray[np.float64]

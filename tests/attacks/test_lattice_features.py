@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import lattice_features
 from tests.attacks.views import (
     SMALL_BATCHES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.statistics.gradient_leaks import label_auc
-from algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.gradient_leaks import label_auc
+from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import lattice_labels
 from tests.attacks.views import SMALL_BATCHES, Setting, breast, coins, simulate, without_defences
 

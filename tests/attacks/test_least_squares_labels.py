@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algorithms.statistics.gradient_leaks import check_label_bits, label_auc
-from algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.gradient_leaks import check_label_bits, label_auc
+from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import least_squares_labels
 from tests.attacks.views import DEFAULTS, Setting, Training, breast, coins, planted, simulate, without_defences
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from algorithms.statistics.gradient_leaks import check_leverage
-from algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.gradient_leaks import check_leverage
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from tests.attacks import lone_rows
 from tests.attacks.views import DEFAULTS, Data, Floats, Rows, Setting, simulate, with_intercept, without_defences
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.randomisers import ShortExponent
-from algorithms.protocols.taylor import DataSeat, KeySeat, run_data_party, run_key_node
-from algorithms.statistics.taylor import Optimiser, Patience
-from algorithms.statistics.taylor_plan import Grid
-from parties.channel import LocalNetwork
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.randomisers import ShortExponent
+from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, run_data_party, run_key_node
+from blindfit.algorithms.statistics.taylor import Optimiser, Patience
+from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.parties.channel import LocalNetwork
 from tests.attacks import views
 from tests.attacks.views import Data, Floats, Setting, Training, simulate
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
-from algorithms.protocols.taylor import TaylorParameters, gradient_noise
-from algorithms.statistics.gradient_leaks import shorten_rows
-from algorithms.statistics.metrics import auc
-from algorithms.statistics.taylor import Optimiser, OptimiserSettings
-from algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
-from parties.jobs import TaylorSettings
+from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_noise
+from blindfit.algorithms.statistics.gradient_leaks import shorten_rows
+from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.parties.jobs import TaylorSettings
 
 Floats = NDArray[np.float64]
 

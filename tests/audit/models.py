@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.estimators.dp_logistic_regression import DPLogisticRegression
-from algorithms.estimators.initial_model import unscaled
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.pretraining import Pretrained, pretrain
-from algorithms.statistics.vertical_model import VerticalModelPart
-from algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+from blindfit.algorithms.estimators.initial_model import unscaled
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.walr_model import WALRModel
 
 COLUMNS = tuple(f"f{j}" for j in range(100))
 ROWS = 60

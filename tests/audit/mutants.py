@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.privacy import label_mechanisms
-from algorithms.privacy.label_mechanisms import FittedMechanism, MechanismSettings, Prior
-from algorithms.privacy.label_mechanisms.base import LabelMechanism, Steps
-from algorithms.privacy.label_mechanisms.laplace import Laplace
-from algorithms.privacy.label_mechanisms.staircase import Staircase
-from algorithms.randomness import UniformInt, keyed_uniform
+from blindfit.algorithms.privacy import label_mechanisms
+from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, MechanismSettings, Prior
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelMechanism, Steps
+from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 
 real_fit = label_mechanisms.fit
 

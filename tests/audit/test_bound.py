@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy.audit import Event, bound_epsilon, event_epsilon, greatest_bound
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy.audit import Event, bound_epsilon, event_epsilon, greatest_bound
 
 FALSE_ALARM = 1e-3
 

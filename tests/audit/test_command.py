@@ -12,10 +12,10 @@ import pytest
 import typer
 from rich.console import Console
 
-from algorithms.privacy import label_mechanisms
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from coordinator import audit as command
-from coordinator import audit_mechanism, audit_model
+from blindfit.algorithms.privacy import label_mechanisms
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
+from blindfit.coordinator import audit as command
+from blindfit.coordinator import audit_mechanism, audit_model
 from tests.audit import models, mutants
 from tests.processes.reading import error_line
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from algorithms.errors import ConfigError
-from algorithms.privacy import label_mechanisms
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from coordinator import audit_mechanism as audit
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy import label_mechanisms
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
+from blindfit.coordinator import audit_mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.model_attacks import Table, auc_with_interval, inversion, membership, row_losses
-from coordinator.audit_model import _of_pretrained
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.model_attacks import Table, auc_with_interval, inversion, membership, row_losses
+from blindfit.coordinator.audit_model import _of_pretrained
 from tests.audit import models
 
 SEEDS = range(4)

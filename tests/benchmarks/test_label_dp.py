@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms import LabelGrid
 from benchmarks import label_dp, label_dp_audit, label_dp_data, label_dp_published
 from benchmarks.label_dp_arms import ARMS, DELTA, OURS, Case, nearness, release
 from benchmarks.label_dp_data import EPSILONS, Dataset
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

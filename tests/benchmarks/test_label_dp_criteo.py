@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError
 from benchmarks.label_dp_criteo import COLUMNS, HASHED, LEAST_OCCURRENCES, NUMBERS, RESPONSE, generate, read
+from blindfit.algorithms.errors import DataError
 
 ROWS = 6000
 

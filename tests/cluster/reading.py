@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from coordinator.job import Job, load_job
-from parties.settings import PartySettings, load_settings
+from blindfit.coordinator.job import Job, load_job
+from blindfit.parties.settings import PartySettings, load_settings
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "examples" / "cluster"

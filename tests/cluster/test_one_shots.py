@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from parties import authority
-from parties.authority import PartyFiles
-from parties.identity import Identity, load_identity
-from parties.private_files import read_certificate
-from parties.sources import open_source
+from blindfit.parties import authority
+from blindfit.parties.authority import PartyFiles
+from blindfit.parties.identity import Identity, load_identity
+from blindfit.parties.private_files import read_certificate
+from blindfit.parties.sources import open_source
 from tests.cluster.reading import CLUSTER, PARTIES, ROOT, mounts, settings_of
 from tests.cluster.running import certify, hand_out_data
 

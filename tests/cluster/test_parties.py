@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.errors import ConfigError
-from coordinator import health
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import health
 from tests.cluster.reading import CLUSTER, job_of
 from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
 from tests.processes.conftest import free_address
@@ -39,7 +39,9 @@ def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
 
 def check(file: Path) -> list[subprocess.CompletedProcess[str]]:
     """By the command, and by what a container runs."""
-    return [run(sys.executable, "-m", *words, file) for words in (["blindfit", "health"], ["coordinator.health"])]
+    return [
+        run(sys.executable, "-m", *words, file) for words in (["blindfit", "health"], ["blindfit.coordinator.health"])
+    ]
 
 
 def test_a_party_is_healthy_while_it_is_up(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import BudgetExhausted, PeerTimeout
-from algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.errors import BudgetExhausted, PeerTimeout
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
 
 N = 3**1290 | 1 << 2047 | 1  # odd, 2048 bits
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from distributed import LocalCluster
 
-from algorithms.errors import ComputeFailed
-from coordinator import calibrate
+from blindfit.algorithms.errors import ComputeFailed
+from blindfit.coordinator import calibrate
 from tests.processes.reading import error_line
 
 PARTY = """

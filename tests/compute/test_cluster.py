@@ -17,11 +17,11 @@ import pytest
 from distributed import LocalCluster
 from distributed.security import Security
 
-from algorithms.errors import BudgetExhausted, ComputeFailed, ConfigError
-from algorithms.workers import THIS_PROCESS, Workers
-from parties import authority, compute
-from parties.authority import PartyFiles
-from parties.compute import ComputeSettings, open_workers, workers_of
+from blindfit.algorithms.errors import BudgetExhausted, ComputeFailed, ConfigError
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
+from blindfit.parties import authority, compute
+from blindfit.parties.authority import PartyFiles
+from blindfit.parties.compute import ComputeSettings, open_workers, workers_of
 from tests.certificates import demo_authority
 from tests.compute import tasks
 from tests.compute.test_compute_settings import party

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from algorithms.errors import ConfigError
-from parties.settings import PartySettings, validate
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.settings import PartySettings, validate
 
 TLS = {"certificate": "c/certificate.pem", "key": "c/key.pem", "authority": "c/authority.pem"}
 

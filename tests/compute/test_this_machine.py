@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import BudgetExhausted, ComputeFailed, PeerTimeout
-from algorithms.workers import THIS_PROCESS, Workers, even_slices
-from parties.compute import ComputeSettings, open_workers
+from blindfit.algorithms.errors import BudgetExhausted, ComputeFailed, PeerTimeout
+from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
+from blindfit.parties.compute import ComputeSettings, open_workers
 from tests.compute import tasks
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import tomli_w
 
-from algorithms.messages import ParameterValue
-from parties import authority
-from parties.dp_lr import DPLogisticRole
-from parties.jobs import JobParameters
-from parties.sessions import Member, Session
-from parties.settings import PartySettings, load_settings
-from parties.store import Store
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties import authority
+from blindfit.parties.dp_lr import DPLogisticRole
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.sessions import Member, Session
+from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.store import Store
 from tests.processes.conftest import Project, free_address
 
 N_ROWS, N_PUBLIC = 600, 80

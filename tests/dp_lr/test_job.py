@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from algorithms.errors import ConfigError
-from coordinator.job import Job
-from parties.dp_lr_settings import DPLRSettings
-from parties.jobs import JobParameters
-from parties.settings import validate
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job import Job
+from blindfit.parties.dp_lr_settings import DPLRSettings
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.settings import validate
 from tests.dp_lr.conftest import job
 
 

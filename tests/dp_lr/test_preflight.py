@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError
-from coordinator import preflight
-from coordinator.job import Job
-from coordinator.preflight.dp_lr import signal_to_noise
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import preflight
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.dp_lr import signal_to_noise
 from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
 
 

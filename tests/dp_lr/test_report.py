@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from algorithms.errors import DataError
-from coordinator.job import Job
-from coordinator.report import Written, write
-from coordinator.report.dp_lr.cautions import cautions_of
-from coordinator.report.dp_lr.figures import figures_of
-from coordinator.report.kinds import kind_of
-from coordinator.session import JobSession
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.report import Written, write
+from blindfit.coordinator.report.dp_lr.cautions import cautions_of
+from blindfit.coordinator.report.dp_lr.figures import figures_of
+from blindfit.coordinator.report.kinds import kind_of
+from blindfit.coordinator.session import JobSession
 from tests.dp_lr.conftest import Clinic, job
 
 

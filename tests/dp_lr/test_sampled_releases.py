@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from algorithms.errors import DataError, UnsupportedEvent
-from algorithms.privacy.accountant import composed_epsilon, fits
-from algorithms.privacy.events import ReleaseEvent, Sampling
-from algorithms.privacy.noisy_iterations import RunPrivacy
+from blindfit.algorithms.errors import DataError, UnsupportedEvent
+from blindfit.algorithms.privacy.accountant import composed_epsilon, fits
+from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 
 DELTA, WORDS = 1e-5, "one row is replaced, a/b"
 GAUSSIAN = ReleaseEvent("gaussian", 4.0, WORDS)

@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import BudgetExhausted, ConfigError, DataError, LedgerUnavailable, TooFewRows, UnsupportedEvent
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.ledger import verify_chain
-from algorithms.randomness import public_generator
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from algorithms.statistics.metrics import accuracy
-from parties import dp_lr, models
-from parties.dp_lr_budget import event_of
-from parties.jobs import JobParameters
-from parties.models import load_model, load_pretrained
+from blindfit.algorithms.errors import (
+    BudgetExhausted,
+    ConfigError,
+    DataError,
+    LedgerUnavailable,
+    TooFewRows,
+    UnsupportedEvent,
+)
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import verify_chain
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.metrics import accuracy
+from blindfit.parties import dp_lr, models
+from blindfit.parties.dp_lr_budget import event_of
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.models import load_model, load_pretrained
 from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
@@ -65,7 +72,7 @@ def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic
 def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clinic) -> None:
     clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
     features, labels = rows_of(N_PUBLIC, seed=2)
-    from algorithms.statistics.pretraining import pretrain
+    from blindfit.algorithms.statistics.pretraining import pretrain
 
     public = pretrain(features, labels, columns=NAMES)
     model = load_model(clinic.output("s1", "model.json"))
@@ -95,7 +102,7 @@ def test_shrinkage_holds_the_model_at_its_start(clinic: Clinic) -> None:
 @pytest.mark.parametrize(("neighbours", "changes"), [("replace-one", 2), ("add-or-remove", 1)])
 def test_the_noise_is_that_of_the_formula(clinic: Clinic, neighbours: str, changes: int) -> None:
     """sigma = sensitivity * C / n * sqrt(T) * s(epsilon, delta), and the ledger has s."""
-    from algorithms.privacy.gaussian import analytic_noise_multiplier
+    from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 
     told = clinic.run(
         dp_lr={"neighbours": neighbours, "clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"]}
@@ -212,7 +219,7 @@ def test_two_of_the_same_at_once_share_one_answer(clinic: Clinic, monkeypatch: p
 
 def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "parties.dp_lr_budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
+        "blindfit.parties.dp_lr_budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
     )
     with pytest.raises(LedgerUnavailable):
         clinic.run()
@@ -377,7 +384,7 @@ def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: C
 
 
 def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
-    from parties.dp_lr_rows import fit_public
+    from blindfit.parties.dp_lr_rows import fit_public
 
     public = fit_public(clinic.settings, clinic.directory, "archive", None)
     (clinic.directory / "public.json").write_text(public.to_json())

@@ -14,11 +14,11 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
-from algorithms.statistics import dp_gradient
-from algorithms.statistics.dp_gradient import CLIP_STEPS, LOSS_BOUND
-from algorithms.statistics.logistic import sigmoid
 from blindfit import BlindfitError, ConfigError, DataError, DPLogisticRegression, Pretrained, pretrain
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
+from blindfit.algorithms.statistics import dp_gradient
+from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, LOSS_BOUND
+from blindfit.algorithms.statistics.logistic import sigmoid
 from tests.privacy.noise_checks import empirical_epsilon
 
 DRAWS = count()  # names of releases, so that each is drawn

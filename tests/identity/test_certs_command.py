@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from algorithms.errors import ConfigError
-from coordinator.certs import app
-from parties.authority import PartyFiles, issue
-from parties.identity import load_identity
-from parties.private_files import read_certificate
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.certs import app
+from blindfit.parties.authority import PartyFiles, issue
+from blindfit.parties.identity import load_identity
+from blindfit.parties.private_files import read_certificate
 from tests.certificates import load
 
 PASSPHRASE = "correct horse battery staple"

@@ -7,9 +7,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from algorithms.errors import ConfigError
-from parties.identity import Identity, open_channel, server_credentials
-from parties.limits import Limits, channel_options, server_options
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.identity import Identity, open_channel, server_credentials
+from blindfit.parties.limits import Limits, channel_options, server_options
 from tests.certificates import demo_authority, make_identity
 
 SMALL = Limits(

@@ -17,10 +17,10 @@ import pytest
 from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
-from parties import identity as module
-from parties.authority import PartyFiles, issue, renew, revoke
-from parties.identity import (
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
+from blindfit.parties import identity as module
+from blindfit.parties.authority import PartyFiles, issue, renew, revoke
+from blindfit.parties.identity import (
     Identity,
     caller,
     channel,
@@ -29,8 +29,8 @@ from parties.identity import (
     probe,
     server_credentials,
 )
-from parties.limits import Limits, channel_options, server_options
-from parties.private_files import read_certificate
+from blindfit.parties.limits import Limits, channel_options, server_options
+from blindfit.parties.private_files import read_certificate
 from tests.certificates import demo_authority, load, make_identity
 
 TIMEOUT_S = 5.0

@@ -12,11 +12,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from algorithms.errors import ConfigError
-from parties import authority
-from parties.authority import PartyFiles, issue, renew, renew_crl, revoke
-from parties.identity import RevocationList, current, load_identity, split_address
-from parties.private_files import read_certificate
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties import authority
+from blindfit.parties.authority import PartyFiles, issue, renew, renew_crl, revoke
+from blindfit.parties.identity import RevocationList, current, load_identity, split_address
+from blindfit.parties.private_files import read_certificate
 from tests.certificates import demo_authority, load
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError
-from parties.authority import issue
-from parties.signing import SigningKey, verify
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.authority import issue
+from blindfit.parties.signing import SigningKey, verify
 from tests.certificates import demo_authority
 
 

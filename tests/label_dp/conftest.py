@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import tomli_w
 
-from algorithms.privacy.label_mechanisms import LabelGrid, fit
-from algorithms.privacy.ledger import Receipt
-from coordinator.job import Job
-from coordinator.report import Written, write
-from coordinator.session import JobSession
-from parties.label_dp import Rows, fit_rows, settings_on
-from parties.label_dp_report import Outcome, report_of, summary_of
-from parties.measurement_client import ReleasedLabels
-from parties.models import write_json
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, fit
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.report import Written, write
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.label_dp import Rows, fit_rows, settings_on
+from blindfit.parties.label_dp_report import Outcome, report_of, summary_of
+from blindfit.parties.measurement_client import ReleasedLabels
+from blindfit.parties.models import write_json
+from blindfit.protos import measurement_pb2 as pb
 from tests.processes.conftest import Project
 
 N_ROWS, COLUMNS = 3000, ("age", "income", "visits")

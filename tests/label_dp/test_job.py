@@ -9,16 +9,16 @@ from typing import Any, get_args
 
 import pytest
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
-from algorithms.privacy.label_mechanisms.fitting import OPTIONS
-from algorithms.randomness import system_uniform
-from algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
-from coordinator.job import Job
-from parties.jobs import JobParameters
-from parties.label_dp import settings_on
-from parties.label_dp_settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
-from parties.settings import validate
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
+from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
+from blindfit.coordinator.job import Job
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.label_dp import settings_on
+from blindfit.parties.label_dp_settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
+from blindfit.parties.settings import validate
 
 PARTIES = {
     "insurer": {"role": "active", "dataset": "people"},

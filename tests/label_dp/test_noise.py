@@ -7,13 +7,19 @@ import random
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError
-from algorithms.estimators.label_noise import MOST_POINTS, NoiseProfile, epsilon_of_row, event_of_unit, law_points
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import analytic_noise_multiplier
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, MechanismSettings, fit
-from algorithms.statistics.label_regression import evaluate_released, fit_regression, mean_noise_variance
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.estimators.label_noise import (
+    MOST_POINTS,
+    NoiseProfile,
+    epsilon_of_row,
+    event_of_unit,
+    law_points,
+)
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, MechanismSettings, fit
+from blindfit.algorithms.statistics.label_regression import evaluate_released, fit_regression, mean_noise_variance
 
 GRID = LabelGrid(0.0, 10.0, 2**12)
 NEEDED = {"gaussian": {"delta": 1e-5}, "rp-banded": {"half_width": 2.0}}

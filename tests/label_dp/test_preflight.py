@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coordinator.job import load_job
-from coordinator.preflight import Finding, check
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.preflight import Finding, check
 
 
 def found(project, *overrides: str) -> list[Finding]:

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics.label_regression import (
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.label_regression import (
     LabelRegressionFit,
     evaluate_released,
     fit_regression,
     mean_noise_variance,
 )
-from algorithms.statistics.label_regression_model import FORMS, LabelRegressionModel
-from algorithms.statistics.label_regression_options import REGRESSORS, check_options
-from parties.models import load_model, write_json
+from blindfit.algorithms.statistics.label_regression_model import FORMS, LabelRegressionModel
+from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, check_options
+from blindfit.parties.models import load_model, write_json
 
 COLUMNS = ("age", "income", "visits")
 QUICK = {

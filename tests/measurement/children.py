@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from algorithms.errors import BudgetExhausted
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols.walr import NoisySum, Tally
-from parties import measurement_codec
-from parties.measurement import AggregateDesk, LabelDataset
+from blindfit.algorithms.errors import BudgetExhausted
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols.walr import NoisySum, Tally
+from blindfit.parties import measurement_codec
+from blindfit.parties.measurement import AggregateDesk, LabelDataset
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
 RELEASE_EPSILON, BUDGET = 0.2, Budget(1.0, 1e-6)  # room for about 20 releases

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.privacy import gaussian
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols import walr
-from algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
-from parties import measurement_codec
-from parties.label_index import open_or_build
-from parties.measurement import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
-from parties.settings import PartyDatasetSettings, PolicySettings
-from parties.signing import SigningKey
-from parties.sources import open_source
-from parties.store import Store
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from blindfit.parties import measurement_codec
+from blindfit.parties.label_index import open_or_build
+from blindfit.parties.measurement import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
+from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.signing import SigningKey
+from blindfit.parties.sources import open_source
+from blindfit.parties.store import Store
 from tests.walr.seats import run_both
 
 ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound

@@ -16,7 +16,7 @@ import grpc
 import numpy as np
 import pytest
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     BudgetExhausted,
     CallNotAllowed,
@@ -31,19 +31,19 @@ from algorithms.errors import (
     RangeError,
     TooFewRows,
 )
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols import walr
-from algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
-from parties import error_codes, measurement, measurement_codec
-from parties import identity as tls
-from parties.guard import Guard, current_caller
-from parties.identity import Identity
-from parties.limits import Limits, server_options
-from parties.measurement import AggregateDesk, MeasurementServicer
-from parties.measurement_client import MeasurementClient, check_description
-from parties.measurement_codec import ServerSide
-from protos import measurement_pb2 as pb
-from protos import measurement_pb2_grpc
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
+from blindfit.parties import error_codes, measurement, measurement_codec
+from blindfit.parties import identity as tls
+from blindfit.parties.guard import Guard, current_caller
+from blindfit.parties.identity import Identity
+from blindfit.parties.limits import Limits, server_options
+from blindfit.parties.measurement import AggregateDesk, MeasurementServicer
+from blindfit.parties.measurement_client import MeasurementClient, check_description
+from blindfit.parties.measurement_codec import ServerSide
+from blindfit.protos import measurement_pb2 as pb
+from blindfit.protos import measurement_pb2_grpc
 from tests.certificates import demo_authority, make_identity
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot
 

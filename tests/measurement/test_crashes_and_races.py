@@ -18,10 +18,10 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from algorithms.privacy.ledger import verify_chain
-from parties import measurement_codec
-from parties.store import Transaction
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.privacy.ledger import verify_chain
+from blindfit.parties import measurement_codec
+from blindfit.parties.store import Transaction
+from blindfit.protos import measurement_pb2 as pb
 from tests.measurement import children
 from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of
 from tests.measurement.house import House

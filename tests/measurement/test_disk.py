@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from algorithms.errors import ConfigError, LedgerUnavailable
-from algorithms.privacy.ledger import Budget, verify_chain
-from parties.store import SessionRow, Store
+from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
+from blindfit.algorithms.privacy.ledger import Budget, verify_chain
+from blindfit.parties.store import SessionRow, Store
 from tests.measurement import children
 from tests.measurement.house import House, one_hot
 
@@ -63,7 +63,7 @@ def test_a_full_disk(open_house: OpenHouse) -> None:
 LIMITED = """
     import resource, sys
     from pathlib import Path
-    from algorithms.errors import LedgerUnavailable
+    from blindfit.algorithms.errors import LedgerUnavailable
     from tests.measurement.children import dataset_of
     from tests.measurement.house import House
     from tests.measurement.test_disk import WIDE
@@ -123,7 +123,7 @@ def test_a_read_only_database(open_house: OpenHouse) -> None:
 
 
 def test_another_process_holds_the_database(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parties.store.BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("blindfit.parties.store.BUSY_TIMEOUT_S", 0.2)
     house = open_house(budget=WIDE)
     holder = sqlite3.connect(house.database, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parties.label_index import open_or_build
-from parties.settings import PartyDatasetSettings
-from parties.sources import open_source
+from blindfit.parties.label_index import open_or_build
+from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.sources import open_source
 from tests.measurement import children
 
 FEW, MANY, COLUMNS, PERSONS = 200_000, 800_000, 20, 100_000
@@ -23,7 +23,7 @@ STREAM = """
     import sys
     from pathlib import Path
     import numpy as np
-    from algorithms.protocols.walr import Tally, WeightRows
+    from blindfit.algorithms.protocols.walr import Tally, WeightRows
     from tests.measurement.test_memory import COLUMNS, dataset_in
     from tests.walr.seats import request_for, rows_of
 

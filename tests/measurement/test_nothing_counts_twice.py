@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from algorithms.errors import BudgetExhausted, DataError, MalformedMessage, RequestConflict
-from algorithms.privacy import gaussian
-from algorithms.privacy.ledger import Budget, verify_chain
-from algorithms.protocols import walr
-from algorithms.protocols.walr import ConsumerRows, RowsEnd
-from parties import measurement_codec
-from parties.measurement import AggregateDesk, LabelDataset
+from blindfit.algorithms.errors import BudgetExhausted, DataError, MalformedMessage, RequestConflict
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.ledger import Budget, verify_chain
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
+from blindfit.parties import measurement_codec
+from blindfit.parties.measurement import AggregateDesk, LabelDataset
 from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot
 from tests.walr.seats import talk
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from algorithms import fixed_point
-from algorithms.errors import BudgetExhausted, PolicyRefused
-from algorithms.privacy.gaussian import gaussian_delta
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols.walr import ConsumerRows
-from parties.label_index import JoinState
-from parties.settings import PolicySettings
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import BudgetExhausted, PolicyRefused
+from blindfit.algorithms.privacy.gaussian import gaussian_delta
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.parties.label_index import JoinState
+from blindfit.parties.settings import PolicySettings
 from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot, without_noise
 from tests.privacy.noise_checks import empirical_epsilon, faults_of_normal
 
@@ -93,7 +93,7 @@ def test_kept_rows_stay_those_of_the_answer_when_the_table_changes(open_house: O
 
 
 def test_many_pieces_of_kept_bits(open_house: OpenHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("algorithms.protocols.walr.KEPT_PIECE_BYTES", 3)
+    monkeypatch.setattr("blindfit.algorithms.protocols.walr.KEPT_PIECE_BYTES", 3)
     names = [f"row-{i}" for i in range(101)]
     dataset = make_dataset(tmp_path, dict.fromkeys(names, 1), [f"person-{i % 40}" for i in range(101)])
     house = open_house(datasets={"visits": dataset}, budget=WIDE)

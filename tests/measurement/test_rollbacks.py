@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.errors import LedgerBehind, LedgerUnavailable, PolicyRefused
-from algorithms.privacy.ledger import Budget, Receipt, verify_chain
-from algorithms.protocols.walr import NoisySum
-from parties.measurement import acknowledge_rollbacks
-from parties.signing import SigningKey
+from blindfit.algorithms.errors import LedgerBehind, LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
+from blindfit.algorithms.protocols.walr import NoisySum
+from blindfit.parties.measurement import acknowledge_rollbacks
+from blindfit.parties.signing import SigningKey
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
 OpenHouse = Callable[..., House]

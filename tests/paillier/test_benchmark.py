@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from algorithms.paillier.keys import PrivateKey
 from benchmarks import paillier
+from blindfit.algorithms.paillier.keys import PrivateKey
 
 HEADLINE = [
     "encrypt_speedup",

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import RangeError
-from algorithms.paillier.blinding import MOST_SQUARES, Blinding
-from algorithms.paillier.ciphertext_checks import check_ciphertexts
-from algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.paillier.blinding import MOST_SQUARES, Blinding
+from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
+from blindfit.algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 
 same_key_for_all = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

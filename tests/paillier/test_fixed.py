@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import RangeError
-from algorithms.fixed_point import MAX_BITS, Fixed
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.fixed_point import MAX_BITS, Fixed
 from tests.paillier.tools import LAW
 
 FRAC_BITS = st.integers(0, 30)

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import RangeError
-from algorithms.paillier.kernel import Counts, Kernel, Residues, power_products
-from algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.paillier.kernel import Counts, Kernel, Residues, power_products
+from blindfit.algorithms.paillier.keys import PrivateKey
 from tests.paillier.tools import LAW
 
 MODULI = [3 * 5, 101 * 103, (2**89 - 1) * (2**107 - 1), (2**521 - 1) * (2**607 - 1), 2**127 - 1]

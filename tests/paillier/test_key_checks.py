@@ -10,10 +10,10 @@ from dataclasses import replace
 import gmpy2
 import pytest
 
-from algorithms.errors import MalformedMessage, RangeError
-from algorithms.paillier import key_proof
-from algorithms.paillier.key_checks import check_public_key
-from algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
+from blindfit.algorithms.errors import MalformedMessage, RangeError
+from blindfit.algorithms.paillier import key_proof
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
 
 BITS = 512
 

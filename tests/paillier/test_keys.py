@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.paillier import interop, key_proof
-from algorithms.paillier.key_checks import check_public_key
-from algorithms.paillier.keys import (
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.paillier import interop, key_proof
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import (
     KEY_BITS,
     PrivateKey,
     PublicKey,

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import LocalProtocolError, MalformedMessage
-from algorithms.fixed_point import Fixed
-from algorithms.paillier import ciphertexts, packing, sums, threshold, vectors
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext, randomize
-from algorithms.paillier.kernel import Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.packing import Layout, PackedVector, encrypt_packed, pack
-from algorithms.paillier.randomisers import ShortExponent
-from algorithms.paillier.sums import columns_dot, rows_dot
-from algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier import ciphertexts, packing, sums, threshold, vectors
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext, randomize
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.packing import Layout, PackedVector, encrypt_packed, pack
+from blindfit.algorithms.paillier.randomisers import ShortExponent
+from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
+from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
 from tests.paillier.tools import LAW, PicklingWorkers, encrypted, integers_of, nothing_computed, source
 
 NUMBERS = Fixed.from_integers([4, -5, 6])

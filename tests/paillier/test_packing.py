@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext
-from algorithms.paillier.kernel import power_products
-from algorithms.paillier.keys import PrivateKey, insecure_private_key
-from algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
-from algorithms.paillier.vectors import concatenate
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.kernel import power_products
+from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
+from blindfit.algorithms.paillier.vectors import concatenate
 from tests.paillier.tools import LAW, encrypted, nothing_computed, seeded, source
 
 SLOT_BITS = st.integers(2, 60) | st.sampled_from([64, 100, 170, 255, 510])

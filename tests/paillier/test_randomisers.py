@@ -13,12 +13,12 @@ import phe
 import pytest
 from scipy.stats import chisquare
 
-from algorithms.errors import ComputeFailed, ConfigError, RangeError
-from algorithms.paillier.ciphertexts import Randomisers
-from algorithms.paillier.interop import private_key_from_phe
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.randomisers import (
+from blindfit.algorithms.errors import ComputeFailed, ConfigError, RangeError
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.interop import private_key_from_phe
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.randomisers import (
     FixedBase,
     FullExponent,
     OwnKey,
@@ -27,7 +27,7 @@ from algorithms.paillier.randomisers import (
     random_digits,
     randomisers_for,
 )
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 from tests.paillier.tools import PicklingWorkers, seeded
 
 Make = Callable[[PrivateKey, UniformInt], Randomisers]

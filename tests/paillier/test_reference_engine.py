@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Randomisers, ReceivedCiphertext
-from algorithms.paillier.engines import Engine, engine_of
-from algorithms.paillier.key_checks import check_public_key
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.packing import decrypt_packed, encrypt_packed, pack
-from algorithms.paillier.phe_engine import PheKernel
-from algorithms.paillier.randomisers import FullExponent
-from algorithms.paillier.sums import columns_dot, rows_dot
-from algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
+from blindfit.algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Randomisers, ReceivedCiphertext
+from blindfit.algorithms.paillier.engines import Engine, engine_of
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.packing import decrypt_packed, encrypt_packed, pack
+from blindfit.algorithms.paillier.phe_engine import PheKernel
+from blindfit.algorithms.paillier.randomisers import FullExponent
+from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
+from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
 from tests.paillier.tools import LAW, PicklingWorkers, integers_of, seeded, source
 
 NUMBERS = st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=5)
@@ -159,8 +159,9 @@ def test_every_ciphertext_passes_through_phe(phe_key: PrivateKey, monkeypatch: p
 
 def test_phe_is_imported_only_when_it_is_chosen() -> None:
     code = (
-        "import sys, blindfit, blindfit.paillier, parties.node, coordinator.cli; assert 'phe' not in sys.modules;"
-        "from algorithms.paillier.engines import engine_of; engine_of('phe'); assert 'phe' in sys.modules"
+        "import sys, blindfit, blindfit.paillier, blindfit.parties.node, blindfit.coordinator.cli;"
+        "assert 'phe' not in sys.modules;"
+        "from blindfit.algorithms.paillier.engines import engine_of; engine_of('phe'); assert 'phe' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from algorithms.errors import RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier import multi_exponentiation, sums
-from algorithms.paillier.interop import public_key_to_phe
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.multi_exponentiation import (
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier import multi_exponentiation, sums
+from blindfit.algorithms.paillier.interop import public_key_to_phe
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.multi_exponentiation import (
     MOST_GROUP,
     Plan,
     column_powers,
@@ -27,8 +27,8 @@ from algorithms.paillier.multi_exponentiation import (
     row_powers,
     signed_bits,
 )
-from algorithms.paillier.sums import columns_dot, rows_dot
-from algorithms.paillier.vectors import decrypt
+from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
+from blindfit.algorithms.paillier.vectors import decrypt
 from tests.paillier.tools import LAW, PicklingWorkers, encrypted, integers_of, nothing_computed, seeded
 
 N = (2**89 - 1) * (2**107 - 1)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from algorithms.errors import BlindfitError, DataError, LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext
-from algorithms.paillier.keys import PrivateKey, insecure_private_key
-from algorithms.paillier.packing import PackedVector, pack
-from algorithms.paillier.sums import columns_dot
-from algorithms.paillier.threshold import (
+from blindfit.algorithms.errors import BlindfitError, DataError, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext
+from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.paillier.packing import PackedVector, pack
+from blindfit.algorithms.paillier.sums import columns_dot
+from blindfit.algorithms.paillier.threshold import (
     KeyShare,
     PartialDecryption,
     ReceivedPartialDecryption,
@@ -25,7 +25,7 @@ from algorithms.paillier.threshold import (
     deal,
     partial_decrypt,
 )
-from algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.paillier.vectors import EncryptedVector
 from tests.paillier.tools import LAW, encrypted, nothing_computed, seeded
 
 Vector = EncryptedVector[Ciphertext] | PackedVector[Ciphertext]

@@ -8,11 +8,11 @@ from gmpy2 import mpz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.paillier import ifma, multi_exponentiation, vector_sums
-from algorithms.paillier.ifma import VectorUnit, limbs_of, vector_unit
-from algorithms.paillier.kernel import Kernel, Residues
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.randomisers import FixedBase, random_digits
+from blindfit.algorithms.paillier import ifma, multi_exponentiation, vector_sums
+from blindfit.algorithms.paillier.ifma import VectorUnit, limbs_of, vector_unit
+from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.randomisers import FixedBase, random_digits
 from tests.paillier.tools import LAW, seeded
 
 MODULI = [2**512 - 569, (2**607 - 1) ** 2, 2**1040 - 1, 3**1300, (2**2203 - 1) * (2**1279 - 1)]

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import ReceivedCiphertext
-from algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
-from algorithms.paillier.kernel import power_products
-from algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
-from algorithms.paillier.randomisers import OwnKey
-from algorithms.paillier.vectors import EncryptedVector, bounded, check_fits, concatenate, decrypt, encrypt
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
+from blindfit.algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
+from blindfit.algorithms.paillier.kernel import power_products
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
+from blindfit.algorithms.paillier.randomisers import OwnKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector, bounded, check_fits, concatenate, decrypt, encrypt
 from tests.paillier.tools import LAW, encrypted, integers_of, nothing_computed, seeded, source
 
 NUMBERS = st.integers(-100, 100) | st.integers(-(2**100), 2**100)

@@ -7,7 +7,7 @@ from gmpy2 import mpz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.paillier.weighted_sums import BLOCK, BLOCKS, WEIGHT_BITS, weighted_sums
+from blindfit.algorithms.paillier.weighted_sums import BLOCK, BLOCKS, WEIGHT_BITS, weighted_sums
 from tests.paillier.tools import LAW
 
 MOST_WEIGHT = 2**62 - 1

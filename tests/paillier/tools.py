@@ -12,12 +12,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.randomisers import FullExponent, OwnKey
-from algorithms.paillier.vectors import EncryptedVector, encrypt
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector, encrypt
+from blindfit.algorithms.randomness import UniformInt
 
 LAW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import DataError, RangeError
-from algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
 from blindfit import WALRModel, load_model
-from parties import models
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
+from blindfit.parties import models
 from tests.predict.parts import DATA_PARTIES, PASSIVES, model_parts, part_of, rows_for, standardiser
 
 LAW = settings(deadline=None, max_examples=150)

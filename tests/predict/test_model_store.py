@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from algorithms.errors import DataError
-from parties import models
-from parties.model_store import ModelStore
-from parties.signing import SigningKey
+from blindfit.algorithms.errors import DataError
+from blindfit.parties import models
+from blindfit.parties.model_store import ModelStore
+from blindfit.parties.signing import SigningKey
 from tests.predict.parts import part_of
 
 SESSION = "taylor-1a2b3c4d"

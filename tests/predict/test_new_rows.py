@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from algorithms.errors import ConfigError, DataError, PolicyRefused
-from coordinator.job import Job
-from coordinator.jobs import _in_full
-from coordinator.predict import load, training_session, who_learnt_what
-from parties import models
-from parties.jobs import JobParameters
-from parties.model_store import ModelStore
-from parties.sessions import Member
-from parties.settings import SESSION, PartySettings, validate
-from parties.vertical_predict import JointPrediction, Scored, _in_own_order, means_of, table_of
-from parties.vertical_rows import PartyRows, read_rows
+from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.jobs import _in_full
+from blindfit.coordinator.predict import load, training_session, who_learnt_what
+from blindfit.parties import models
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.model_store import ModelStore
+from blindfit.parties.sessions import Member
+from blindfit.parties.settings import SESSION, PartySettings, validate
+from blindfit.parties.vertical_predict import JointPrediction, Scored, _in_own_order, means_of, table_of
+from blindfit.parties.vertical_rows import PartyRows, read_rows
 from tests.predict.parts import ACTIVE, part_of, standardiser
 
 TRAINING = "taylor-1a2b3c4d"

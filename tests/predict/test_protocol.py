@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from algorithms.errors import MalformedMessage, PeerTimeout
-from algorithms.protocols import predict
-from algorithms.protocols.predict import MaskedScores, MaskSeed
-from parties import codec
-from parties.channel import LocalNetwork
+from blindfit.algorithms.errors import MalformedMessage, PeerTimeout
+from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.protocols.predict import MaskedScores, MaskSeed
+from blindfit.parties import codec
+from blindfit.parties.channel import LocalNetwork
 from tests.taylor.seats import first_failure, replaced
 
 ACTIVE = "bank"

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import DataError
-from algorithms.protocols import predict
-from algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from parties import models
-from parties.vertical_predict import Scored, table_of
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties import models
+from blindfit.parties.vertical_predict import Scored, table_of
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
 PATH = Path(__file__).parents[2] / "docs" / "scorer.py"

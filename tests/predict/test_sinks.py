@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, DataError
-from parties import sinks
-from parties.sinks import Sink, open_sink
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties import sinks
+from blindfit.parties.sinks import Sink, open_sink
 
 KINDS = ["csv", "parquet", "sqlite", "postgresql"]
 NAMES = ["id", "score", "probability"]

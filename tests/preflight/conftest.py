@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tomli_w
 
-from coordinator.job import load_job
-from coordinator.preflight import Finding, check, taylor_cost
-from coordinator.preflight.taylor_cost import Speed
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.preflight import Finding, check, taylor_cost
+from blindfit.coordinator.preflight.taylor_cost import Speed
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "notary": "key-node"}
 N_ROWS = 600

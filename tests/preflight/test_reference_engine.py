@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from algorithms.paillier.keys import PrivateKey
-from coordinator.preflight import Finding
-from coordinator.preflight.taylor_cost import measure, measure_reference
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.coordinator.preflight import Finding
+from blindfit.coordinator.preflight.taylor_cost import measure, measure_reference
 from tests.preflight.conftest import Project
 from tests.preflight.test_taylor_cost import SPEED, cost_of
 from tests.preflight.test_vertical import levels, only, said

@@ -11,10 +11,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, DataError, UnsupportedEvent
-from algorithms.privacy.accountant import composed_epsilon, composed_multiplier, fits
-from algorithms.privacy.events import LEAST_MULTIPLIER, MOST_MULTIPLIER, Mechanism, ReleaseEvent
-from algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
+from blindfit.algorithms.errors import ConfigError, DataError, UnsupportedEvent
+from blindfit.algorithms.privacy.accountant import composed_epsilon, composed_multiplier, fits
+from blindfit.algorithms.privacy.events import LEAST_MULTIPLIER, MOST_MULTIPLIER, Mechanism, ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
 
 NEIGHBOURS = "one label changes, N public"
 MULTIPLIERS = st.floats(0.3, 1e3)

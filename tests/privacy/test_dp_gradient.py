@@ -15,14 +15,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import integrate, stats
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.accountant import composed_epsilon, composed_multiplier
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import GaussianMechanism, analytic_noise_multiplier, gaussian_epsilon
-from algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample, run_epsilon
-from algorithms.statistics import dp_gradient
-from algorithms.statistics.dp_gradient import CLIP_STEPS, DescentSettings, clipped_gradients, gradient_sums, loss_sum
-from algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.accountant import composed_epsilon, composed_multiplier
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism, analytic_noise_multiplier, gaussian_epsilon
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample, run_epsilon
+from blindfit.algorithms.statistics import dp_gradient
+from blindfit.algorithms.statistics.dp_gradient import (
+    CLIP_STEPS,
+    DescentSettings,
+    clipped_gradients,
+    gradient_sums,
+    loss_sum,
+)
+from blindfit.algorithms.statistics.logistic import sigmoid
 from tests.privacy.noise_checks import FALSE_ALARM, empirical_epsilon, faults_of_normal
 
 DELTA = 1e-5

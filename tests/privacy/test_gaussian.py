@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from algorithms.errors import ConfigError, RangeError
-from algorithms.privacy.gaussian import (
+from blindfit.algorithms.errors import ConfigError, RangeError
+from blindfit.algorithms.privacy.gaussian import (
     GaussianMechanism,
     analytic_noise_multiplier,
     classic_noise_multiplier,

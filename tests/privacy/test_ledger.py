@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import BudgetExhausted, ConfigError, DataError, LedgerBehind, UnsupportedEvent
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.gaussian import analytic_noise_multiplier
-from algorithms.privacy.ledger import (
+from blindfit.algorithms.errors import BudgetExhausted, ConfigError, DataError, LedgerBehind, UnsupportedEvent
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.ledger import (
     NEAR_LANDMARKS,
     NO_PREVIOUS_HASH,
     Budget,

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from algorithms.errors import RangeError
-from algorithms.privacy.discrete_gaussian import discrete_laplace, sample, sample_vector
-from algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.privacy.discrete_gaussian import discrete_laplace, sample, sample_vector
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 from tests.privacy.noise_checks import FALSE_ALARM, Draw, chi_square_p_value, faults_of_normal, rejected_by_majority
 
 STD = LEAST_STD_STEPS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms import randomness
-from algorithms.randomness import keyed_normals, keyed_uniform, public_generator, system_uniform
+from blindfit.algorithms import randomness
+from blindfit.algorithms.randomness import keyed_normals, keyed_uniform, public_generator, system_uniform
 from tests.privacy.noise_checks import FALSE_ALARM, faults_of_normal
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
 from tests.privacy.noise_checks import empirical_epsilon
 
 FRAC_BITS = 16

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from algorithms.statistics.pretraining import Pretrained
-from algorithms.statistics.scaling import Standardiser
 from blindfit import load_model
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser
 from tests.processes.reading import error_line
 
 NAMES = ("f0", "f1", "f2", "f3")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.statistics.vertical_model import VerticalModelPart
-from parties.models import load_model
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.models import load_model
 from tests.processes.conftest import Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "taylor"

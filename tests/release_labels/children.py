@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from algorithms.errors import BudgetExhausted
-from algorithms.privacy.ledger import Budget
-from algorithms.protocols.release_labels import Received
-from parties.measurement_charging import LabelDataset
+from blindfit.algorithms.errors import BudgetExhausted
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols.release_labels import Received
+from blindfit.parties.measurement_charging import LabelDataset
 from tests.measurement.house import House
 from tests.release_labels.house import NAMES, Counter, make_labels
 

@@ -14,12 +14,12 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import UnsupportedEvent
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import MOST_MULTIPLIER, ReleaseEvent
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from algorithms.privacy.label_mechanisms.gaussian import Gaussian
-from algorithms.protocols.release_labels import step_1_open, step_2_event
+from blindfit.algorithms.errors import UnsupportedEvent
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import MOST_MULTIPLIER, ReleaseEvent
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from blindfit.algorithms.protocols.release_labels import step_1_open, step_2_event
 from tests.release_labels.house import LAPLACE, NAMES
 
 N = "one label changes"

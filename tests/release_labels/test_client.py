@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BudgetExhausted,
     CallNotAllowed,
     DataError,
@@ -22,15 +22,15 @@ from algorithms.errors import (
     PeerUnauthenticated,
     PolicyRefused,
 )
-from algorithms.privacy.label_mechanisms import MechanismSettings
-from algorithms.privacy.ledger import Budget, Receipt
-from algorithms.protocols.release_labels import FittedRelease, NoisyLabels
-from parties.measurement_client import ReleasedLabels
-from parties.measurement_codec import ServerSide
-from parties.measurement_labels_codec import request_to_pb
-from parties.release_labels import LabelsDesk
-from protos import measurement_pb2 as pb
-from protos import measurement_pb2_grpc
+from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
+from blindfit.algorithms.privacy.ledger import Budget, Receipt
+from blindfit.algorithms.protocols.release_labels import FittedRelease, NoisyLabels
+from blindfit.parties.measurement_client import ReleasedLabels
+from blindfit.parties.measurement_codec import ServerSide
+from blindfit.parties.measurement_labels_codec import request_to_pb
+from blindfit.parties.release_labels import LabelsDesk
+from blindfit.protos import measurement_pb2 as pb
+from blindfit.protos import measurement_pb2_grpc
 from tests.certificates import demo_authority
 from tests.measurement.test_client import serving
 from tests.release_labels.house import GRID, LAPLACE, NAMES, WIDE, Counter, make_labels
@@ -170,7 +170,7 @@ async def test_a_client_of_another_make(counter: Counter, authority: Path) -> No
 async def test_a_client_that_falls_silent(
     counter: Counter, authority: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
-    monkeypatch.setattr("parties.measurement.STEP_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("blindfit.parties.measurement.STEP_TIMEOUT_S", 0.3)
     async with serving(counter.house, authority) as world, await world.channel() as channel:
         call = measurement_pb2_grpc.MeasurementStub(channel).ReleaseLabels()
         if says != "nothing":

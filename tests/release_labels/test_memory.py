@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from algorithms.privacy.ledger import Budget
-from parties.label_index import open_or_build
-from parties.measurement_charging import LabelDataset
-from parties.settings import PartyDatasetSettings
-from parties.sources import open_source
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.parties.label_index import open_or_build
+from blindfit.parties.measurement_charging import LabelDataset
+from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.sources import open_source
 from tests.measurement.house import House
 from tests.release_labels import children
 from tests.release_labels.house import Counter
@@ -26,8 +26,8 @@ FEW, MANY, BATCH = 200_000, 1_000_000, 16384
 STREAM = """
     import sys
     from pathlib import Path
-    from algorithms.protocols.release_labels import LabelIds, RollCall, step_6_pieces
-    from parties.release_labels import LabelsDesk
+    from blindfit.algorithms.protocols.release_labels import LabelIds, RollCall, step_6_pieces
+    from blindfit.parties.release_labels import LabelsDesk
     from tests.release_labels.test_memory import BATCH, counter_in
 
     n_rows = int(sys.argv[2])

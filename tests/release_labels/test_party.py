@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import BudgetExhausted
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from parties.identity import load_identity
-from parties.measurement_client import MeasurementClient, ReleasedLabels
+from blindfit.algorithms.errors import BudgetExhausted
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.parties.identity import load_identity
+from blindfit.parties.measurement_client import MeasurementClient, ReleasedLabels
 from tests.processes.conftest import Project, free_address, project
 from tests.processes.reading import error_line
 

@@ -14,14 +14,14 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import MalformedMessage, UnexpectedStep
-from algorithms.privacy.gaussian import analytic_noise_multiplier
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior, from_parameters
-from algorithms.protocols import release_labels as protocol
-from algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpened, NoisyLabels, Support
-from algorithms.randomness import keyed_uniform
-from parties.measurement_labels_codec import MESSAGES, request_to_pb, settings_to_pb
-from protos import measurement_pb2 as pb
+from blindfit.algorithms.errors import MalformedMessage, UnexpectedStep
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior, from_parameters
+from blindfit.algorithms.protocols import release_labels as protocol
+from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpened, NoisyLabels, Support
+from blindfit.algorithms.randomness import keyed_uniform
+from blindfit.parties.measurement_labels_codec import MESSAGES, request_to_pb, settings_to_pb
+from blindfit.protos import measurement_pb2 as pb
 from tests.measurement.house import House
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels, places
 

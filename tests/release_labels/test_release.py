@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     BudgetExhausted,
     DataError,
@@ -26,15 +26,15 @@ from algorithms.errors import (
     TooFewRows,
     UnexpectedStep,
 )
-from algorithms.privacy.accountant import composed_epsilon
-from algorithms.privacy.events import ReleaseEvent
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from algorithms.privacy.ledger import Budget, Receipt, verify_chain
-from algorithms.protocols import release_labels
-from parties import signing
-from parties.measurement_charging import UNITS, ApprovedJob
-from parties.measurement_rollbacks import acknowledge_rollbacks
-from parties.settings import PolicySettings
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
+from blindfit.algorithms.protocols import release_labels
+from blindfit.parties import signing
+from blindfit.parties.measurement_charging import UNITS, ApprovedJob
+from blindfit.parties.measurement_rollbacks import acknowledge_rollbacks
+from blindfit.parties.settings import PolicySettings
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels
 

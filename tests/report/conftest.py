@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from algorithms.messages import ParameterValue
-from algorithms.privacy.ledger import Receipt
-from algorithms.statistics.scaling import Standardiser
-from algorithms.statistics.walr_model import WALRModel
-from coordinator.job import Job
-from coordinator.session import JobSession
-from parties.models import write_json
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.models import write_json
 
 SESSION = "walr-0badcafe"
 PARTIES = {
@@ -24,7 +24,7 @@ PARTIES = {
     "clinic": {"role": "measurement", "dataset": "visits"},
 }
 MODEL_TABLES = ("rows", "privacy", "fit", "timing")
-# As `parties.active._report` makes it; test_content.py holds the two together.
+# As `blindfit.parties.active._report` makes it; test_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "insurer",
@@ -132,7 +132,7 @@ def made_up(tmp_path: Path) -> MadeUp:
 @pytest.fixture
 def page(made_up: MadeUp) -> Callable[..., str]:
     """The page of a run on this machine."""
-    from coordinator.report import write
+    from blindfit.coordinator.report import write
 
     def render(**changes: ParameterValue) -> str:
         made_up.write_party()

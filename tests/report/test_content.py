@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError, MalformedMessage
-from algorithms.statistics.solvers import FitResult
-from algorithms.statistics.walr_defaults import Feasibility
-from coordinator.report import write
-from coordinator.report.content import nested
-from coordinator.report.walr.figures import figures_of
-from parties import active
+from blindfit.algorithms.errors import DataError, MalformedMessage
+from blindfit.algorithms.statistics.solvers import FitResult
+from blindfit.algorithms.statistics.walr_defaults import Feasibility
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.content import nested
+from blindfit.coordinator.report.walr.figures import figures_of
+from blindfit.parties import active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from algorithms.errors import DataError
-from coordinator.report import write
-from coordinator.report.party import render_party
-from coordinator.report.plots import objective_plot, weights_plot
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.party import render_party
+from blindfit.coordinator.report.plots import objective_plot, weights_plot
 from tests.report.conftest import MadeUp
 
 HOSTILE = "<script>alert('x')</script>"

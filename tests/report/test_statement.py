@@ -8,12 +8,12 @@ import re
 import pytest
 from rich.console import Console
 
-from algorithms.messages import ParameterValue
-from coordinator.report import write
-from coordinator.report.sections import statement_text
-from coordinator.report.walr.figures import figures_of
-from coordinator.report.walr.statement import privacy_statement, two_sentences
-from coordinator.report.wording import duration, size
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.sections import statement_text
+from blindfit.coordinator.report.walr.figures import figures_of
+from blindfit.coordinator.report.walr.statement import privacy_statement, two_sentences
+from blindfit.coordinator.report.wording import duration, size
 from tests.report.conftest import MadeUp
 
 

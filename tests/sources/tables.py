@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from algorithms.errors import DataError
-from parties.sources import DatasetSettings, RowBatch, Source, open_source
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources import DatasetSettings, RowBatch, Source, open_source
 
 SQL_TYPES = {pa.string(): "TEXT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE PRECISION", pa.bool_(): "BOOLEAN"}
 

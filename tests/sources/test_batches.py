@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from algorithms.errors import DataError
-from parties.sources import DuplicateSearch
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources import DuplicateSearch
 from tests.sources.tables import read, source_of, write, write_text
 
 KINDS = ["csv", "parquet", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]

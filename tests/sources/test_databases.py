@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from algorithms.errors import DataError
-from parties.sources import DatasetSettings, open_source
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.sources import DatasetSettings, open_source
 from tests.postgres import PASSWORD
 from tests.sources.tables import read, refused, source_of, write, write_sqlite
 

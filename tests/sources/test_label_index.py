@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, DataError
-from parties import label_index, label_index_build
-from parties.id_hash import HashKeys
-from parties.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
-from parties.label_index_build import IndexKeys
-from parties.mapped import MappedArray
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties import label_index, label_index_build
+from blindfit.parties.id_hash import HashKeys
+from blindfit.parties.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
+from blindfit.parties.label_index_build import IndexKeys
+from blindfit.parties.mapped import MappedArray
 from tests.sources.tables import source_of, write, write_sqlite
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -225,7 +225,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     killed = """
 import os, sys
 from pathlib import Path
-from parties import label_index_build
+from blindfit.parties import label_index_build
 from tests.sources.test_label_index import build
 label_index_build._longest_run = lambda *_: os.kill(os.getpid(), 9)
 build(Path(sys.argv[1]), list("abc"), [0, 1, 0])
@@ -350,7 +350,7 @@ def test_files_are_private_and_requests_leave_none(tmp_path):
 MEASURED = r"""
 import re, sys
 from pathlib import Path
-from parties.label_index import open_or_build
+from blindfit.parties.label_index import open_or_build
 from tests.sources.tables import source_of
 directory = Path(sys.argv[1])
 source = source_of(directory, "rows.parquet", label="y", person="who")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms, stream_moments
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms, stream_moments
 
 
 def sample(n_rows: int = 500) -> np.ndarray:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics.logistic import (
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.logistic import (
     QuantisedRows,
     RealRows,
     WalrObjective,

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from sklearn import metrics as oracle
 from sklearn.calibration import calibration_curve
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics.metrics import accuracy, auc, calibration_table, gain_kept, log_loss, normalised_entropy
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.metrics import (
+    accuracy,
+    auc,
+    calibration_table,
+    gain_kept,
+    log_loss,
+    normalised_entropy,
+)
 
 Predictions = tuple[np.ndarray, np.ndarray]
 

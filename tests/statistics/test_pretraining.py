@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.statistics import solvers
-from algorithms.statistics.logistic import WalrObjective, as_rows
-from algorithms.statistics.pretraining import Pretrained, pretrain
-from algorithms.statistics.scaling import Standardiser, append_constant
-from algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics import solvers
+from blindfit.algorithms.statistics.logistic import WalrObjective, as_rows
+from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.solvers import SolverSettings
 
 NAMES = ("age", "income", "visits")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from algorithms.errors import ConfigError, RangeError
-from algorithms.statistics.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
-from algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
-from algorithms.statistics.walr_defaults import default_l2
 from benchmarks.hybrid_gradient import compare
+from blindfit.algorithms.errors import ConfigError, RangeError
+from blindfit.algorithms.statistics.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
+from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.walr_defaults import default_l2
 from tests.statistics.conftest import Problem
 
 EXACT = ["newton", "lbfgs", "gradient-descent"]

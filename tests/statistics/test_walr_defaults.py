@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.statistics.logistic import sigmoid
-from algorithms.statistics.metrics import gain_kept, log_loss
-from algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms
-from algorithms.statistics.solvers import SolverSettings, fit
-from algorithms.statistics.walr_defaults import clip_mu, default_l2, default_norm_bound, feasibility, project_mu
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.metrics import gain_kept, log_loss
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms
+from blindfit.algorithms.statistics.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.walr_defaults import (
+    clip_mu,
+    default_l2,
+    default_norm_bound,
+    feasibility,
+    project_mu,
+)
 from tests.statistics.conftest import Floats, Problem
 
 # --- defaults -----------------------------------------------------------------------------------

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.randomisers import OwnKey
-from algorithms.paillier.vectors import encrypt
-from algorithms.protocols import taylor
-from algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
-from algorithms.statistics import taylor_oracle
-from algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
-from algorithms.statistics.taylor_oracle import PlainTable, Trained
-from algorithms.statistics.taylor_plan import Grid, RowPlan
-from parties import codec
-from parties.channel import LocalNetwork, Wire
-from protos import payload_pb2 as pb
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.randomisers import OwnKey
+from blindfit.algorithms.paillier.vectors import encrypt
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
+from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
+from blindfit.parties import codec
+from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.protos import payload_pb2 as pb
 from tests.paillier.tools import seeded
 
 NAMES = ("bank", "shop", "post", "rail", "mill")

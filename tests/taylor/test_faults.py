@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, PeerTimeout, UnexpectedStep
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.keys import PrivateKey, insecure_private_key
-from algorithms.paillier.packing import encrypt_packed
-from algorithms.paillier.vectors import encrypt
-from algorithms.protocols import taylor
-from algorithms.protocols.taylor import (
+from blindfit.algorithms.errors import ConfigError, LocalProtocolError, MalformedMessage, PeerTimeout, UnexpectedStep
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.paillier.packing import encrypt_packed
+from blindfit.algorithms.paillier.vectors import encrypt
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.taylor import (
     ChainedResiduals,
     HoldOutLabels,
     HoldOutLoss,
@@ -29,7 +29,7 @@ from algorithms.protocols.taylor import (
     TaylorKey,
     Verdict,
 )
-from parties.channel import LocalNetwork, Wire
+from blindfit.parties.channel import LocalNetwork, Wire
 from tests.paillier.tools import seeded
 from tests.taylor.seats import KEY_NODE, Case, case_of, forged, randomisers, replaced
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
-from algorithms.errors import DataError, RangeError
-from algorithms.statistics.gradient_leaks import (
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics.gradient_leaks import (
     MOST_LEVERAGE,
     SLACK,
     Flag,
@@ -24,10 +24,10 @@ from algorithms.statistics.gradient_leaks import (
     narrow_columns,
     shorten_rows,
 )
-from algorithms.statistics.scaling import Standardiser, append_constant
-from algorithms.statistics.taylor import label_bits, leverages
-from algorithms.statistics.taylor_plan import RowPlan
-from parties.jobs import SplitSettings, TaylorSettings, UnsafeFlag
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.taylor import label_bits, leverages
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.parties.jobs import SplitSettings, TaylorSettings, UnsafeFlag
 
 JOB = TaylorSettings()
 HOLD_OUT = 0.15

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.paillier.keys import PrivateKey
 from benchmarks.housing import AIM, COLUMNS, FILE, MANY_ROWS, Housing, Training, compare
+from blindfit.algorithms.paillier.keys import PrivateKey
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 ROWS = 20_640

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.errors import DataError, RangeError
-from algorithms.statistics.taylor import (
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics.taylor import (
     LOSSES,
     Optimiser,
     OptimiserSettings,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.paillier.keys import PrivateKey
-from algorithms.statistics import taylor_oracle
-from algorithms.statistics.taylor import OptimiserSettings
-from algorithms.statistics.taylor_oracle import PlainTable
-from algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.taylor_oracle import PlainTable
+from blindfit.algorithms.statistics.taylor_plan import Grid
 from tests.taylor.seats import Case, case_of
 
 PLAIN = OptimiserSettings(learning_rate=0.5, schedule="constant", l2=0.05)

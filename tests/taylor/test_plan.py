@@ -11,14 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from algorithms.errors import BlindfitError, ConfigError, DataError, LocalProtocolError, PrivacyError, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.packing import decrypt_packed
-from algorithms.paillier.vectors import decrypt, encrypt
-from algorithms.protocols import taylor
-from algorithms.protocols.taylor import DataSeat, TaylorParameters, check_parameters, check_seat
-from algorithms.statistics.taylor_plan import (
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    ConfigError,
+    DataError,
+    LocalProtocolError,
+    PrivacyError,
+    RangeError,
+)
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.packing import decrypt_packed
+from blindfit.algorithms.paillier.vectors import decrypt, encrypt
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, check_parameters, check_seat
+from blindfit.algorithms.statistics.taylor_plan import (
     HIDING_BITS,
     LABEL_TERM_BOUND,
     MOST_ROWS,

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import RangeError
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.vectors import decrypt
-from algorithms.protocols import taylor
-from algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
-from algorithms.statistics.taylor import OptimiserSettings
-from parties.channel import LocalNetwork
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.vectors import decrypt
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.parties.channel import LocalNetwork
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
 MOMENTUM = OptimiserSettings(0.2, "inverse", decay=0.1, optimiser="momentum", momentum=0.7, l2=0.02)

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import ConfigError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.engines import engine_of
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.phe_engine import PheKernel
-from algorithms.paillier.randomisers import FullExponent
-from algorithms.paillier.vectors import encrypt
-from algorithms.protocols.taylor import DataSeat
-from coordinator.job import load_job, shown
-from parties.jobs import JobParameters
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.engines import engine_of
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.phe_engine import PheKernel
+from blindfit.algorithms.paillier.randomisers import FullExponent
+from blindfit.algorithms.paillier.vectors import encrypt
+from blindfit.algorithms.protocols.taylor import DataSeat
+from blindfit.coordinator.job import load_job, shown
+from blindfit.parties.jobs import JobParameters
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
 from tests.vertical.project import ROLES, Project

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.ciphertexts import FreshCiphertext
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.packing import Layout, decrypt_packed, encrypt_packed
-from algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
-from algorithms.protocols import taylor
-from algorithms.protocols.taylor import DataSeat, NoisyGradient
-from algorithms.statistics import taylor_oracle
-from algorithms.statistics.taylor_plan import HIDING_BITS
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.packing import Layout, decrypt_packed, encrypt_packed
+from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.taylor import DataSeat, NoisyGradient
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.taylor_plan import HIDING_BITS
 from tests.privacy.noise_checks import faults_of_normal
 from tests.taylor.seats import FACTOR_BITS, NOISE_KEY, Case, case_of, randomisers
 

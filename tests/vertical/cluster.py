@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.errors import BlindfitError
-from coordinator.job import load_job
-from coordinator.launcher import identity_of
-from coordinator.session import JobSession
-from parties import authority
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.launcher import identity_of
+from blindfit.coordinator.session import JobSession
+from blindfit.parties import authority
 from tests.vertical.project import ROLES, Project
 from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 

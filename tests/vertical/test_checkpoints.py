@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError, MalformedMessage, PolicyRefused
-from algorithms.fixed_point import Fixed
-from algorithms.paillier.keys import PrivateKey
-from algorithms.paillier.randomisers import OwnKey
-from algorithms.paillier.vectors import decrypt, encrypt
-from algorithms.protocols import ready
-from parties.channel import LocalNetwork
-from parties.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
-from parties.jobs import JobParameters, TaylorSettings
-from parties.vertical_align import restored_mask, stored_mask
+from blindfit.algorithms.errors import DataError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.randomisers import OwnKey
+from blindfit.algorithms.paillier.vectors import decrypt, encrypt
+from blindfit.algorithms.protocols import ready
+from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.jobs import JobParameters, TaylorSettings
+from blindfit.parties.vertical_align import restored_mask, stored_mask
 
 
 def job(**taylor: object) -> JobParameters:

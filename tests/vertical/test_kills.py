@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from algorithms.errors import BlindfitError, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from tests.vertical.cluster import DATA_PARTIES, ROLES, Cluster, Lost, running
 from tests.vertical.victim import Order
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from algorithms import fixed_point
-from algorithms.errors import RangeError
-from algorithms.fixed_point import (
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.fixed_point import (
     MAX_COLUMNS,
     MAX_FRAC_BITS,
     MAX_NORM_BOUND,

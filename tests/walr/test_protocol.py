@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import BlindfitError, MalformedMessage, PeerTimeout, UnexpectedStep
-from algorithms.privacy import gaussian
-from algorithms.protocols import walr
-from algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
-from algorithms.statistics.logistic import QuantisedRows, sigmoid
-from algorithms.statistics.solvers import SolverSettings, fit
-from parties import codec
+from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PeerTimeout, UnexpectedStep
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
+from blindfit.algorithms.statistics.logistic import QuantisedRows, sigmoid
+from blindfit.algorithms.statistics.solvers import SolverSettings, fit
+from blindfit.parties import codec
 from tests.walr.seats import FRAC_BITS, MemoryDesk, labels_of, request_for, rows_of, run_both, talk
 
 ROWS = rows_of()

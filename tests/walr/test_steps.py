@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms import fixed_point
-from algorithms.errors import MalformedMessage, RangeError
-from algorithms.privacy import gaussian
-from algorithms.protocols import walr
-from algorithms.protocols.walr import AggregateOpen, ConsumerRows, ContentDigest, Tally, WeightRows
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import MalformedMessage, RangeError
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ContentDigest, Tally, WeightRows
 from tests.walr.seats import NORM_BOUND, SETTINGS, labels_of, request_for, rows_of
 
 ROWS = rows_of()

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from algorithms.fixed_point import Fixed
-from algorithms.messages import (
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.messages import (
     Bits,
     CiphertextVector,
     Int32Tensor,
@@ -27,11 +27,11 @@ from algorithms.messages import (
     Text,
     Texts,
 )
-from algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.randomisers import FullExponent
-from algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption, deal, partial_decrypt
-from algorithms.paillier.vectors import EncryptedVector, encrypt
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.randomisers import FullExponent
+from blindfit.algorithms.paillier.threshold import PartialDecryption, ReceivedPartialDecryption, deal, partial_decrypt
+from blindfit.algorithms.paillier.vectors import EncryptedVector, encrypt
 
 MODULUS = 2**61 - 1
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import grpc
 
-from parties import error_codes
-from parties.authority import issue
-from parties.identity import Identity
-from parties.limits import Limits, channel_options
-from parties.node import PartyNode
-from parties.settings import PartySettings, validate
-from protos import errors_pb2
+from blindfit.parties import error_codes
+from blindfit.parties.authority import issue
+from blindfit.parties.identity import Identity
+from blindfit.parties.limits import Limits, channel_options
+from blindfit.parties.node import PartyNode
+from blindfit.parties.settings import PartySettings, validate
+from blindfit.protos import errors_pb2
 from tests.certificates import demo_authority, make_identity
 
 ROLES = {

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import grpc
 
-from parties import identity as tls
-from parties.exchange import ExchangeChannel, ExchangeServicer
-from parties.guard import Guard, current_caller
-from parties.identity import Identity
-from parties.limits import Limits, server_options
-from parties.link import Timeouts
-from protos import exchange_pb2_grpc
+from blindfit.parties import identity as tls
+from blindfit.parties.exchange import ExchangeChannel, ExchangeServicer
+from blindfit.parties.guard import Guard, current_caller
+from blindfit.parties.identity import Identity
+from blindfit.parties.limits import Limits, server_options
+from blindfit.parties.link import Timeouts
+from blindfit.protos import exchange_pb2_grpc
 from tests.certificates import make_identity
 from tests.wire.proxy import Proxy
 

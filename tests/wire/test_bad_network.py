@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.errors import BlindfitError
-from algorithms.messages import Integer, Octets
-from parties.exchange import ExchangeChannel
-from parties.link import Timeouts
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.messages import Integer, Octets
+from blindfit.parties.exchange import ExchangeChannel
+from blindfit.parties.link import Timeouts
 from tests.wire.site import proxied
 
 TIMEOUTS = Timeouts(step_s=6.0, reconnect_s=3.0)

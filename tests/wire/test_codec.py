@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import LocalProtocolError, MalformedMessage, UnexpectedStep
-from algorithms.messages import CiphertextVector
-from algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext, randomize
-from algorithms.paillier.kernel import Residues
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.paillier.threshold import deal
-from parties import codec
-from parties.codec import decode, encode
-from protos import payload_pb2 as pb
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, UnexpectedStep
+from blindfit.algorithms.messages import CiphertextVector
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, ReceivedCiphertext, randomize
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.threshold import deal
+from blindfit.parties import codec
+from blindfit.parties.codec import decode, encode
+from blindfit.protos import payload_pb2 as pb
 from tests.wire.kinds import MESSAGES, PLAIN, Encrypted, Everything, assert_same, encrypted, vector
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms import errors as e
-from parties import error_codes
-from parties.label_index import DuplicateId, UnknownId
-from protos import errors_pb2 as pb
+from blindfit.algorithms import errors as e
+from blindfit.parties import error_codes
+from blindfit.parties.label_index import DuplicateId, UnknownId
+from blindfit.protos import errors_pb2 as pb
 
 # One of each class that can leave a party, and the class that its peer sees (None: the same).
 SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [

@@ -13,7 +13,7 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from algorithms.errors import (
+from blindfit.algorithms.errors import (
     BlindfitError,
     DataError,
     LimitExceeded,
@@ -25,14 +25,14 @@ from algorithms.errors import (
     TransportError,
     UnexpectedStep,
 )
-from algorithms.messages import Integer, Octets
-from parties import frames
-from parties import identity as tls
-from parties.exchange import ExchangeChannel
-from parties.limits import Limits, server_options
-from parties.link import Signal, Timeouts
-from protos import exchange_pb2 as pb
-from protos import exchange_pb2_grpc
+from blindfit.algorithms.messages import Integer, Octets
+from blindfit.parties import frames
+from blindfit.parties import identity as tls
+from blindfit.parties.exchange import ExchangeChannel
+from blindfit.parties.limits import Limits, server_options
+from blindfit.parties.link import Signal, Timeouts
+from blindfit.protos import exchange_pb2 as pb
+from blindfit.protos import exchange_pb2_grpc
 from tests.wire.site import QUICK, Site, introduce, sites
 
 MIB = 2**20

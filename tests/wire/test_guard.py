@@ -13,13 +13,13 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
-from parties import error_codes, guard
-from parties.authority import revoke
-from parties.guard import ALLOWED
-from parties.measurement import MeasurementService
-from parties.node import PartyNode
-from parties.sessions import Sessions
-from protos import control_pb2, control_pb2_grpc, exchange_pb2, measurement_pb2
+from blindfit.parties import error_codes, guard
+from blindfit.parties.authority import revoke
+from blindfit.parties.guard import ALLOWED
+from blindfit.parties.measurement import MeasurementService
+from blindfit.parties.node import PartyNode
+from blindfit.parties.sessions import Sessions
+from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, measurement_pb2
 from tests.certificates import make_identity
 from tests.wire.meter import ROLES, call, connect, expired, foreign, in_plaintext, metering
 

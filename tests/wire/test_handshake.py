@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.errors import BlindfitError, HandshakeMismatch, MalformedMessage
-from algorithms.messages import Channel, canonical_bytes, parameters_digest
-from algorithms.protocols import handshake
-from algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
-from parties.channel import LocalNetwork
+from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, MalformedMessage
+from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_digest
+from blindfit.algorithms.protocols import handshake
+from blindfit.algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
+from blindfit.parties.channel import LocalNetwork
 from tests.wire.site import QUICK, sites
 
 PARAMETERS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
-from parties import codec, error_codes, exchange, measurement
-from parties.jobs import JobParameters, PrivacySettings
-from parties.limits import Limits
-from parties.node import PartyNode
-from protos import control_pb2, control_pb2_grpc
+from blindfit.algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
+from blindfit.parties import codec, error_codes, exchange, measurement
+from blindfit.parties.jobs import JobParameters, PrivacySettings
+from blindfit.parties.limits import Limits
+from blindfit.parties.node import PartyNode
+from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity
 from tests.wire.meter import call, connect, metering
 

@@ -13,15 +13,15 @@ import psutil
 import pytest
 from google.protobuf.message import DecodeError
 
-from algorithms.errors import BlindfitError
-from algorithms.messages import PublicKeyKind
-from algorithms.paillier.keys import PrivateKey, PublicKey
-from algorithms.protocols import handshake, walr
-from parties import codec, error_codes, measurement_codec
-from parties.frames import Inbox
-from parties.limits import Limits
-from protos import errors_pb2, exchange_pb2, measurement_pb2
-from protos import payload_pb2 as pb
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.messages import PublicKeyKind
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.protocols import handshake, walr
+from blindfit.parties import codec, error_codes, measurement_codec
+from blindfit.parties.frames import Inbox
+from blindfit.parties.limits import Limits
+from blindfit.protos import errors_pb2, exchange_pb2, measurement_pb2
+from blindfit.protos import payload_pb2 as pb
 from tests.wire.kinds import PLAIN, Encrypted, Everything, encrypted
 
 Reader = Callable[[bytes], object]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.errors import MalformedMessage, PeerTimeout, UnexpectedStep
-from parties import codec
-from parties.channel import LocalNetwork
+from blindfit.algorithms.errors import MalformedMessage, PeerTimeout, UnexpectedStep
+from blindfit.parties import codec
+from blindfit.parties.channel import LocalNetwork
 from tests import toy
 from tests.wire.site import sites
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy.gaussian import check_epsilon
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy.gaussian import check_epsilon
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]

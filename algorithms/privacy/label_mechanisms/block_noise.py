@@ -24,9 +24,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import RangeError
-from algorithms.privacy.label_mechanisms.base import LabelMechanism, Law, Steps
-from algorithms.privacy.label_mechanisms.drawing import (
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelMechanism, Law, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import (
     WORD,
     bernoulli,
     exp_bounds,
@@ -34,7 +34,7 @@ from algorithms.privacy.label_mechanisms.drawing import (
     loss_of_ratio,
     symmetric,
 )
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.randomness import UniformInt
 
 _MARGIN = 1e-12
 """Of epsilon, relative: more than rounding the thresholds can add to it."""

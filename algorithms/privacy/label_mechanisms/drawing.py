@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.randomness import UniformInt
 
 Words = npt.NDArray[np.uint64]
 

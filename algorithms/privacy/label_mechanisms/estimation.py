@@ -13,13 +13,18 @@ import math
 
 import numpy as np
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
-from algorithms.privacy.label_mechanisms.block_noise import BlockMechanism
-from algorithms.privacy.label_mechanisms.laplace import Laplace, laplace_noise
-from algorithms.privacy.label_mechanisms.prior import MOST_PRIOR_CELLS, Prior, histogram_of_steps, uniform_prior
-from algorithms.privacy.label_mechanisms.staircase import Staircase
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
+from blindfit.algorithms.privacy.label_mechanisms.block_noise import BlockMechanism
+from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace, laplace_noise
+from blindfit.algorithms.privacy.label_mechanisms.prior import (
+    MOST_PRIOR_CELLS,
+    Prior,
+    histogram_of_steps,
+    uniform_prior,
+)
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.randomness import UniformInt
 
 PRIOR_MECHANISMS = ("laplace", "staircase", "histogram")
 

@@ -11,19 +11,19 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, check_label_epsilon
-from algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, check_cell_width, estimate_prior
-from algorithms.privacy.label_mechanisms.gaussian import Gaussian
-from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
-from algorithms.privacy.label_mechanisms.laplace import Laplace
-from algorithms.privacy.label_mechanisms.prior import Prior
-from algorithms.privacy.label_mechanisms.rp_banded import RPBanded
-from algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
-from algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins
-from algorithms.privacy.label_mechanisms.staircase import Staircase
-from algorithms.privacy.label_mechanisms.unbiased import Unbiased
-from algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, check_label_epsilon
+from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, check_cell_width, estimate_prior
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
+from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
+from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.privacy.label_mechanisms.unbiased import Unbiased
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 _FOR_A_PRIOR = frozenset({"prior", "epsilon_prior", "prior_mechanism", "cell_width"})
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, gaussian_delta
-from algorithms.privacy.label_mechanisms.base import LabelMechanism, Law, Steps
-from algorithms.privacy.label_mechanisms.drawing import from_cumulative, symmetric
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, gaussian_delta
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelMechanism, Law, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import from_cumulative, symmetric
+from blindfit.algorithms.randomness import UniformInt
 
 _ONE_TABLE = 2**8  # standard deviations up to which one table does
 _SPREAD = 4  # of b, in spacings

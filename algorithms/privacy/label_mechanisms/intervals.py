@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, LabelMechanism, Steps
-from algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, LabelMechanism, Steps
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
 
 LEAST_SHARE, MOST_SHARE = 0.005, 0.995
 """Of the prior below A1 and A2, if the half width is ours to choose."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.privacy.label_mechanisms.block_noise import BlockMechanism, BlockNoise, GeometricBlocks
+from blindfit.algorithms.privacy.label_mechanisms.block_noise import BlockMechanism, BlockNoise, GeometricBlocks
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
 
 MOST_PRIOR_CELLS = 2**14
 """The choice of an interval takes their number squared."""

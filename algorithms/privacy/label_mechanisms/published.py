@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.errors import ConfigError, DataError, RangeError
-from algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism
-from algorithms.privacy.label_mechanisms.gaussian import Gaussian
-from algorithms.privacy.label_mechanisms.laplace import Laplace
-from algorithms.privacy.label_mechanisms.rp_banded import RPBanded
-from algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
-from algorithms.privacy.label_mechanisms.rr_on_bins import MOST_NODES, RROnBins
-from algorithms.privacy.label_mechanisms.staircase import Staircase
-from algorithms.privacy.label_mechanisms.unbiased import MOST_INPUTS, MOST_WEIGHTS, Unbiased
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace
+from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
+from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import MOST_NODES, RROnBins
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.privacy.label_mechanisms.unbiased import MOST_INPUTS, MOST_WEIGHTS, Unbiased
 
 _COMMON = ("mechanism", "lo", "hi", "cells", "epsilon")
 

@@ -21,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, NotDebiasable, Steps
-from algorithms.privacy.label_mechanisms.drawing import below, heavier, loss_of_weights
-from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
-from algorithms.privacy.label_mechanisms.prior import Prior
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, NotDebiasable, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import below, heavier, loss_of_weights
+from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.randomness import UniformInt
 
 
 @dataclass(frozen=True)

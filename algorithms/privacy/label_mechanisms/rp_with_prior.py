@@ -20,12 +20,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import RangeError
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, Steps
-from algorithms.privacy.label_mechanisms.drawing import WORD, below, heavier, loss_of_weights
-from algorithms.privacy.label_mechanisms.intervals import IntervalMechanism, likeliest_interval, steadiest_interval
-from algorithms.privacy.label_mechanisms.prior import Prior
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import WORD, below, heavier, loss_of_weights
+from blindfit.algorithms.privacy.label_mechanisms.intervals import (
+    IntervalMechanism,
+    likeliest_interval,
+    steadiest_interval,
+)
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.randomness import UniformInt
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, NotDebiasable, Steps
-from algorithms.privacy.label_mechanisms.drawing import below, heavier, loss_of_weights
-from algorithms.privacy.label_mechanisms.prior import Prior
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Law, NotDebiasable, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import below, heavier, loss_of_weights
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.randomness import UniformInt
 
 MOST_NODES = 10_000
 _EDGES = 2**12  # places where a bin may begin, if labels are not rounded

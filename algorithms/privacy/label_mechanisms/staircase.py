@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from algorithms.errors import DataError
-from algorithms.privacy.label_mechanisms.base import LabelGrid
-from algorithms.privacy.label_mechanisms.block_noise import BlockMechanism, BlockNoise, GeometricBlocks
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid
+from blindfit.algorithms.privacy.label_mechanisms.block_noise import BlockMechanism, BlockNoise, GeometricBlocks
 
 OptimalFor = Literal["squared", "absolute"]
 

@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, Law, Steps
-from algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, loss_of_ratio, words
-from algorithms.privacy.label_mechanisms.prior import Prior
-from algorithms.privacy.label_mechanisms.unbiased_program import integer_weights, solve
-from algorithms.randomness import UniformInt
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, Law, Steps
+from blindfit.algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, loss_of_ratio, words
+from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.privacy.label_mechanisms.unbiased_program import integer_weights, solve
+from blindfit.algorithms.randomness import UniformInt
 
 DEFAULT_INPUTS, OUTPUTS_OUTSIDE = 33, 32
 MOST_INPUTS, MOST_WEIGHTS = 128, 15_000

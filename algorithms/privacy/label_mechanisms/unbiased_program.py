@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.errors import RangeError
-from algorithms.privacy.label_mechanisms.base import Floats
-from algorithms.privacy.label_mechanisms.drawing import exp_bounds
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.privacy.label_mechanisms.base import Floats
+from blindfit.algorithms.privacy.label_mechanisms.drawing import exp_bounds
 
 Weights = tuple[tuple[int, ...], ...]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from algorithms.statistics.dp_logistic_model import DPLogisticModel
-from coordinator.report.dp_lr.cautions import cautions_of
-from coordinator.report.dp_lr.figures import figures_of
-from coordinator.report.dp_lr.page import render
-from coordinator.report.dp_lr.statement import privacy_statement, two_sentences
-from coordinator.report.dp_lr.summary import summary
-from coordinator.report.kind import Kind
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.coordinator.report.dp_lr.cautions import cautions_of
+from blindfit.coordinator.report.dp_lr.figures import figures_of
+from blindfit.coordinator.report.dp_lr.page import render
+from blindfit.coordinator.report.dp_lr.statement import privacy_statement, two_sentences
+from blindfit.coordinator.report.dp_lr.summary import summary
+from blindfit.coordinator.report.kind import Kind
 
 KIND = Kind(
     figures_of=figures_of,

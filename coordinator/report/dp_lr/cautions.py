@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from coordinator.report.dp_lr.figures import Figures
-from coordinator.report.label_dp import large_delta
-from coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.dp_lr.figures import Figures
+from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.wording import counted, figure
 
 WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
 FEW_TEST_ROWS = 100

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.errors import DataError
-from coordinator.report.label_dp import LabelDP
-from coordinator.report.reading import read
-from coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
-from parties.dp_lr_rows import SCALES, STARTS
-from parties.dp_lr_settings import DPLRSettings
-from parties.settings import validate
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
+from blindfit.parties.dp_lr_rows import SCALES, STARTS
+from blindfit.parties.dp_lr_settings import DPLRSettings
+from blindfit.parties.settings import validate
 
 
 @dataclass(frozen=True)

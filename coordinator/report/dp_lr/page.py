@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator.report import label_dp, page
-from coordinator.report.dp_lr.cautions import cautions_of
-from coordinator.report.dp_lr.figures import Figures, figures_of
-from coordinator.report.dp_lr.plots import evaluation_plots, loss_plot, model_plot
-from coordinator.report.page import Card
-from coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report.dp_lr.cautions import cautions_of
+from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
+from blindfit.coordinator.report.dp_lr.plots import evaluation_plots, loss_plot, model_plot
+from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
 def render(report: Mapping[str, Any]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from coordinator.report.dp_lr.figures import Figures
-from coordinator.report.plots import LINE, LOG_ODDS, MUTED, POSITIVE, Plot, figure_of, svg_of, weights_plot
-from coordinator.report.vertical.plots import calibration_plot, lift_plot
-from coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.dp_lr.figures import Figures
+from blindfit.coordinator.report.plots import LINE, LOG_ODDS, MUTED, POSITIVE, Plot, figure_of, svg_of, weights_plot
+from blindfit.coordinator.report.vertical.plots import calibration_plot, lift_plot
+from blindfit.coordinator.report.wording import counted, figure
 
 STEPS = {"none": "one", "bounds": "half its declared range", "public": "one standard deviation of the public rows"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator.report import label_dp
-from coordinator.report.dp_lr.figures import Figures, figures_of
-from coordinator.report.dp_lr.page import total_seconds
-from coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
+from blindfit.coordinator.report.dp_lr.page import total_seconds
+from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

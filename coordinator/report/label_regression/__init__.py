@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from algorithms.statistics.label_regression_model import LabelRegressionModel
-from coordinator.report.kind import Kind
-from coordinator.report.label_regression.cautions import cautions_of
-from coordinator.report.label_regression.figures import figures_of
-from coordinator.report.label_regression.page import render
-from coordinator.report.label_regression.statement import privacy_statement, two_sentences
-from coordinator.report.label_regression.summary import summary
+from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.label_regression.cautions import cautions_of
+from blindfit.coordinator.report.label_regression.figures import figures_of
+from blindfit.coordinator.report.label_regression.page import render
+from blindfit.coordinator.report.label_regression.statement import privacy_statement, two_sentences
+from blindfit.coordinator.report.label_regression.summary import summary
 
 KIND = Kind(
     figures_of=figures_of,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator.report import label_dp, page
-from coordinator.report.label_regression.cautions import cautions_of
-from coordinator.report.label_regression.figures import Figures, ReleasedEvaluation, figures_of
-from coordinator.report.label_regression.plots import fitted_plot, laws_plot
-from coordinator.report.page import Card, PartyRow
-from coordinator.report.plots import Plot, weights_plot
-from coordinator.report.reading import process_of
-from coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report.label_regression.cautions import cautions_of
+from blindfit.coordinator.report.label_regression.figures import Figures, ReleasedEvaluation, figures_of
+from blindfit.coordinator.report.label_regression.plots import fitted_plot, laws_plot
+from blindfit.coordinator.report.page import Card, PartyRow
+from blindfit.coordinator.report.plots import Plot, weights_plot
+from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
 def render(report: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coordinator.report.plots import INK, LINE, MUTED, NEGATIVE, POSITIVE, Plot, figure_of, svg_of
-from coordinator.report.wording import figure
+from blindfit.coordinator.report.plots import INK, LINE, MUTED, NEGATIVE, POSITIVE, Plot, figure_of, svg_of
+from blindfit.coordinator.report.wording import figure
 
 LAW_COLOURS = (POSITIVE, INK, NEGATIVE)
 

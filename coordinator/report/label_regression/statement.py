@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator.report import label_dp
-from coordinator.report.label_regression.figures import Figures, figures_of
-from coordinator.report.sections import Section
-from coordinator.report.wording import count, counted, figure
+from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.wording import count, counted, figure
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from algorithms.statistics.vertical_model import VerticalModelPart
-from coordinator.report.kind import Kind, Report
-from coordinator.report.vertical.cautions import cautions_of
-from coordinator.report.vertical.figures import figures_of
-from coordinator.report.vertical.page import render
-from coordinator.report.vertical.statement import privacy_statement, two_sentences
-from coordinator.report.vertical.summary import summary
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.coordinator.report.kind import Kind, Report
+from blindfit.coordinator.report.vertical.cautions import cautions_of
+from blindfit.coordinator.report.vertical.figures import figures_of
+from blindfit.coordinator.report.vertical.page import render
+from blindfit.coordinator.report.vertical.statement import privacy_statement, two_sentences
+from blindfit.coordinator.report.vertical.summary import summary
 
 
 def _members_in(party_report: Report) -> dict[str, str]:

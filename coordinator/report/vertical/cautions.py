@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator.report.label_dp import large_delta
-from coordinator.report.vertical.defences import GIVEN_UP
-from coordinator.report.vertical.figures import Figures
-from coordinator.report.wording import count, counted, figure, percent
+from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.vertical.defences import GIVEN_UP
+from blindfit.coordinator.report.vertical.figures import Figures
+from blindfit.coordinator.report.wording import count, counted, figure, percent
 
 FEW_TEST_ROWS = 100
 MOST_SHRUNK = 0.05

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from algorithms.statistics.taylor import label_bits
-from coordinator.report.vertical.figures import Figures
-from coordinator.report.wording import count, counted, figure
+from blindfit.algorithms.statistics.taylor import label_bits
+from blindfit.coordinator.report.vertical.figures import Figures
+from blindfit.coordinator.report.wording import count, counted, figure
 
 # What each flag of taylor.unsafe gives up.
 GIVEN_UP = {

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from algorithms.errors import DataError
-from coordinator.report.label_dp import LabelDP
-from coordinator.report.reading import read
-from coordinator.trust import Roles
-from parties.jobs import JobParameters
-from parties.settings import validate
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.trust import Roles
+from blindfit.parties.jobs import JobParameters
+from blindfit.parties.settings import validate
 
 
 @dataclass(frozen=True)

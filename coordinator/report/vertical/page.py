@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.report import label_dp, page
-from coordinator.report.page import UNKNOWN, Card, PartyRow
-from coordinator.report.plots import Plot
-from coordinator.report.vertical import plots
-from coordinator.report.vertical.cautions import cautions_of
-from coordinator.report.vertical.defences import defences_of
-from coordinator.report.vertical.figures import Confusion, Evaluation, Figures, figures_of
-from coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report.page import UNKNOWN, Card, PartyRow
+from blindfit.coordinator.report.plots import Plot
+from blindfit.coordinator.report.vertical import plots
+from blindfit.coordinator.report.vertical.cautions import cautions_of
+from blindfit.coordinator.report.vertical.defences import defences_of
+from blindfit.coordinator.report.vertical.figures import Confusion, Evaluation, Figures, figures_of
+from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 CARDS_IN_A_ROW = 4
 

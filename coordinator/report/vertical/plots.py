@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coordinator.report.plots import (
+from blindfit.coordinator.report.plots import (
     LINE,
     LOG_ODDS,
     MOST_MARKED_POINTS,
@@ -17,8 +17,8 @@ from coordinator.report.plots import (
     svg_of,
     weights_plot,
 )
-from coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
-from coordinator.report.wording import count
+from blindfit.coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
+from blindfit.coordinator.report.wording import count
 
 HEIGHT_INCHES = 2.7
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator import trust
-from coordinator.report import label_dp
-from coordinator.report.sections import Section
-from coordinator.report.vertical.defences import defences_of, switched_on
-from coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
-from coordinator.report.wording import counted, figure
-from parties.vertical import label_noise_std
+from blindfit.coordinator import trust
+from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.vertical.defences import defences_of, switched_on
+from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
+from blindfit.coordinator.report.wording import counted, figure
+from blindfit.parties.vertical import label_noise_std
 
 ON_ONE_MACHINE = (
     "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "

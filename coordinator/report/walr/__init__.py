@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from algorithms.privacy.ledger import Receipt
-from algorithms.statistics.walr_model import WALRModel
-from coordinator.report.kind import Kind, Report
-from coordinator.report.walr.cautions import cautions_of
-from coordinator.report.walr.figures import figures_of
-from coordinator.report.walr.page import render
-from coordinator.report.walr.statement import privacy_statement, two_sentences
-from coordinator.report.walr.summary import summary
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.coordinator.report.kind import Kind, Report
+from blindfit.coordinator.report.walr.cautions import cautions_of
+from blindfit.coordinator.report.walr.figures import figures_of
+from blindfit.coordinator.report.walr.page import render
+from blindfit.coordinator.report.walr.statement import privacy_statement, two_sentences
+from blindfit.coordinator.report.walr.summary import summary
 
 
 def _members_in(party_report: Report) -> dict[str, str]:

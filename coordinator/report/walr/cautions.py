@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.report.label_dp import large_delta
-from coordinator.report.walr.figures import Figures
-from coordinator.report.wording import count, counted, figure, percent
+from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.walr.figures import Figures
+from blindfit.coordinator.report.wording import count, counted, figure, percent
 
 MOST_CLIPPED = 0.05
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.errors import DataError
-from coordinator.report.label_dp import LabelDP
-from coordinator.report.reading import read
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.reading import read
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator.report import label_dp
-from coordinator.report.sections import Section
-from coordinator.report.walr.figures import Figures, figures_of
-from coordinator.report.wording import counted, figure
+from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.walr.figures import Figures, figures_of
+from blindfit.coordinator.report.wording import counted, figure
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:

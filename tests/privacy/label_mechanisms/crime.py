@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.privacy.label_mechanisms import LabelGrid, Prior, prior_from_counts
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, Prior, prior_from_counts
 
 # fmt: off
 COUNTS = [

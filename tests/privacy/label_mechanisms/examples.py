@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, MechanismSettings, fit, prior_from_counts
+from blindfit.algorithms.privacy.label_mechanisms import (
+    LabelGrid,
+    LabelMechanism,
+    MechanismSettings,
+    fit,
+    prior_from_counts,
+)
 
 SMALL = LabelGrid(-1.0, 3.0, cells=24)
 BUMP = prior_from_counts([-1.0, 0.0, 0.5, 1.0, 3.0], [1, 5, 3, 2])

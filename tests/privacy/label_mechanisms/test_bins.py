@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from algorithms.privacy.label_mechanisms import LabelGrid, prior_from_counts
-from algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins, error_of_bins, optimal_bins
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, prior_from_counts
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins, error_of_bins, optimal_bins
 
 
 def running_sums(p: np.ndarray, y: np.ndarray) -> np.ndarray:

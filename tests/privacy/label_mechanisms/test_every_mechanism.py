@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.errors import BlindfitError, ConfigError, DataError
-from algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, from_parameters
-from algorithms.privacy.label_mechanisms.drawing import exp_bounds
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, from_parameters
+from blindfit.algorithms.privacy.label_mechanisms.drawing import exp_bounds
 from tests.privacy.label_mechanisms.examples import (
     DEBIASABLE,
     EPSILONS,

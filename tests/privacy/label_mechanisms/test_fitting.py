@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError, DataError
-from algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior, fit, from_parameters, uniform_prior
-from algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, estimate_prior
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy.label_mechanisms import (
+    LabelGrid,
+    MechanismSettings,
+    Prior,
+    fit,
+    from_parameters,
+    uniform_prior,
+)
+from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, estimate_prior
 from tests.privacy.label_mechanisms import crime
 from tests.privacy.label_mechanisms.examples import uniform
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.privacy.label_mechanisms import LabelGrid, prior_from_counts
-from algorithms.privacy.label_mechanisms.intervals import debiased_variances, likeliest_interval
-from algorithms.privacy.label_mechanisms.rp_banded import RPBanded
-from algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
-from algorithms.privacy.label_mechanisms.staircase import Staircase
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, prior_from_counts
+from blindfit.algorithms.privacy.label_mechanisms.intervals import debiased_variances, likeliest_interval
+from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
+from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
 from tests.privacy.label_mechanisms import crime
 
 

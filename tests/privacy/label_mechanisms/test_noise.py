@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.errors import ConfigError
-from algorithms.privacy.gaussian import analytic_noise_multiplier
-from algorithms.privacy.label_mechanisms import LabelGrid
-from algorithms.privacy.label_mechanisms.block_noise import GeometricBlocks
-from algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, heavier, loss_of_weights, words
-from algorithms.privacy.label_mechanisms.gaussian import Gaussian, GaussianTables
-from algorithms.privacy.label_mechanisms.laplace import Laplace, laplace_noise
-from algorithms.privacy.label_mechanisms.staircase import Staircase, squared_errors, staircase_noise
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+from blindfit.algorithms.privacy.label_mechanisms.block_noise import GeometricBlocks
+from blindfit.algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, heavier, loss_of_weights, words
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, GaussianTables
+from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace, laplace_noise
+from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase, squared_errors, staircase_noise
 from tests.privacy.label_mechanisms.examples import uniform
 from tests.privacy.noise_checks import faults_of_normal
 

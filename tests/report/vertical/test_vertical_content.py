@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import DataError
-from algorithms.protocols.ready import Ready
-from coordinator.report import write
-from coordinator.report.kinds import kind_of
-from coordinator.report.vertical.figures import figures_of
-from parties import vertical
-from parties.training_budget import Charge
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.kinds import kind_of
+from blindfit.coordinator.report.vertical.figures import figures_of
+from blindfit.parties import vertical
+from blindfit.parties.training_budget import Charge
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from algorithms.errors import DataError
-from coordinator.report import write
-from coordinator.report.party import render_party
-from coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
-from coordinator.report.vertical.plots import calibration_plot, lift_plot, loss_plot, weight_plots
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.party import render_party
+from blindfit.coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
+from blindfit.coordinator.report.vertical.plots import calibration_plot, lift_plot, loss_plot, weight_plots
 from tests.report.test_page import HOSTILE, LOADS, Elements
 from tests.report.vertical.conftest import VALUES, MadeUpTraining
 

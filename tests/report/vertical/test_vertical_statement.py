@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from algorithms.errors import DataError
-from coordinator.report.vertical.statement import privacy_statement
-from coordinator.trust import Roles
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report.vertical.statement import privacy_statement
+from blindfit.coordinator.trust import Roles
 from tests.report.vertical.conftest import MadeUpTraining
 
 LINKED = {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}}

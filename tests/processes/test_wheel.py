@@ -1,0 +1,65 @@
+"""The wheel takes one name of site-packages, and a user's own modules do not get into a party's way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_OURS = 'raise ImportError("not Blindfit\'s")\n'
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    pip("wheel", str(ROOT), "--no-build-isolation", "--wheel-dir", str(directory))
+    (built,) = directory.glob("blindfit-*.whl")
+    return built
+
+
+def pip(*arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments, "--no-deps"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_takes_one_name(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"blindfit"}
+    ours = {
+        f"blindfit/{path.relative_to(ROOT)}" for top in ("algorithms", "parties") for path in (ROOT / top).rglob("*.py")
+    }
+    assert ours <= set(names)
+    assert {"blindfit/coordinator/report/base.html.j2", "blindfit/coordinator/report/style.css"} <= set(names)
+    assert "blindfit/protos/exchange_pb2_grpc.py" in names
+
+
+def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp_path_factory):
+    site = tmp_path_factory.mktemp("site")
+    pip("install", "--target", str(site), str(wheel))
+    for name in ("algorithms", "parties"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(NOT_OURS)
+    for name in ("algorithms", "random"):
+        project.path(f"{name}.py").write_text(NOT_OURS)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "200"}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=project.directory, capture_output=True, text=True, env=environment
+        )
+
+    assert str(site) in run("-P", "-c", "import blindfit; print(blindfit.__file__)").stdout
+    done = run("-m", "blindfit", "run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert project.path("out/report.html").exists()
+    calibrated = run("-m", "blindfit", "calibrate", "shop.toml")  # by processes of its own
+    assert calibrated.returncode == 0, calibrated.stderr

@@ -1,7 +1,7 @@
 """Every error that Blindfit raises, in one tree.
 
 Errors carry objects (names, numbers, steps), never secrets and never a peer's payload. What crosses the wire is the
-class and its public fields (parties/error_codes.py), never an exception's text.
+class and its public fields (parties/wire/error_codes.py), never an exception's text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a protocol sees of the wire: message classes made of a few typed kinds, and a channel with two methods.
 
-A message is a frozen dataclass whose fields are annotated with the kinds below; parties/codec.py maps each kind to
+A message is a frozen dataclass whose fields are annotated with the kinds below; parties/wire/codec.py maps each kind to
 its protobuf message and checks everything that it reads: shapes, lengths, ranges.
 """
 

@@ -46,10 +46,10 @@ from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.vertical import FEATURE_BOUND, Prepared, parameters_of, prepare
-from blindfit.parties.vertical_rows import PartyRows
-from blindfit.parties.vertical_seats import Seats
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.taylor.data_party import FEATURE_BOUND, Prepared, parameters_of, prepare
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
 
 FILE = Path("housing") / "cal_housing.data"
 ACTIVE, PASSIVE = "bank", "land-office"

@@ -43,7 +43,7 @@ from blindfit.algorithms.paillier.kernel import Kernel
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
 from blindfit.algorithms.paillier.sums import columns_dot
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.compute import ComputeSettings, open_workers
+from blindfit.parties.work.compute import ComputeSettings, open_workers
 
 
 @dataclass(frozen=True)

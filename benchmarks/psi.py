@@ -37,7 +37,7 @@ from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.alignment.psi import BlindingKey
 from blindfit.algorithms.protocols import align
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire.channel import LocalNetwork
 
 PARTIES = ("advertiser", "bank")
 KEY_NODE = "key node"

@@ -45,9 +45,9 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
-from blindfit.parties.active import prepare_rows
+from blindfit.parties.walr.consumer import prepare_rows
 from blindfit.parties.settings import PartySettings, load_settings
-from blindfit.parties.sources import open_source
+from blindfit.parties.data.source import open_source
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"
 DELTA = 1e-5

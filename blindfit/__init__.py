@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
     from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
     from blindfit.algorithms.statistics.walr_model import WALRModel
-    from blindfit.parties.identity import load_identity
-    from blindfit.parties.measurement_client import MeasurementClient
-    from blindfit.parties.models import load_model, load_pretrained
+    from blindfit.parties.identity.connections import load_identity
+    from blindfit.parties.measurement.client import MeasurementClient
+    from blindfit.parties.files.written import load_model, load_pretrained
     from blindfit.parties.node import VERSION as __version__  # noqa: N811
 
 __all__ = [
@@ -68,12 +68,12 @@ _ELSEWHERE = {
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
     "VerticalModelPart": "blindfit.algorithms.statistics.vertical_model",
     "WALRModel": "blindfit.algorithms.statistics.walr_model",
-    "load_identity": "blindfit.parties.identity",
+    "load_identity": "blindfit.parties.identity.connections",
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
-    "MeasurementClient": "blindfit.parties.measurement_client",
-    "load_model": "blindfit.parties.models",
-    "load_pretrained": "blindfit.parties.models",
+    "MeasurementClient": "blindfit.parties.measurement.client",
+    "load_model": "blindfit.parties.files.written",
+    "load_pretrained": "blindfit.parties.files.written",
 }
 
 

@@ -26,7 +26,7 @@ from blindfit.algorithms.paillier.randomisers import (
 from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
 from blindfit.algorithms.paillier.threshold import KeyShare, PartialDecryption, combine, deal, partial_decrypt
 from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, decrypt, encrypt
-from blindfit.parties.compute import ComputeSettings, open_workers
+from blindfit.parties.work.compute import ComputeSettings, open_workers
 
 __all__ = [
     "Ciphertext",

@@ -35,9 +35,9 @@ from blindfit.algorithms.privacy.label_audit import (
 )
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, LabelGrid, MechanismSettings, uniform_prior
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from blindfit.parties.sources.columns import to_labels
-from blindfit.parties.sources.files import open_file
-from blindfit.parties.sources.origin import refuse_missing_names
+from blindfit.parties.data.columns import to_labels
+from blindfit.parties.data.files import open_file
+from blindfit.parties.data.origin import refuse_missing_names
 
 FITS_TAKE_S = 30.0
 LEAST_FITS, FITS_TIMED = 200, 5

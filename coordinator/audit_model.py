@@ -30,8 +30,10 @@ from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.parties.models import load_model, load_pretrained, read_json
-from blindfit.parties.sources import DatasetSettings, DuplicateSearch, open_source
+from blindfit.parties.files.written import load_model, load_pretrained, read_json
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import DuplicateSearch
+from blindfit.parties.data.source import open_source
 
 
 @dataclass(frozen=True)

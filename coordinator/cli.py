@@ -20,7 +20,7 @@ from blindfit.coordinator import health as health_
 from blindfit.coordinator import predict as prediction
 from blindfit.coordinator.job import load_job, shown
 from blindfit.coordinator.report.party import render_party
-from blindfit.parties.guard import where
+from blindfit.parties.wire.guard import where
 from blindfit.parties.node import VERSION, open_identity, serve, set_up_logs
 from blindfit.parties.settings import PartySettings, load_settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import tomli_w
 from pydantic import Field, field_validator, model_validator
 
-from blindfit.parties.jobs import JobParameters
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
 
 # For each protocol: how many of each role, at least and at most.

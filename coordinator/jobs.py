@@ -17,7 +17,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.launcher import Launched, launch, reason_in_log
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.identity import Identity
+from blindfit.parties.identity.connections import Identity
 from blindfit.parties.node import open_identity
 
 Written = report.Written | predict.Written

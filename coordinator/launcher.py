@@ -15,8 +15,8 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError, TransportError
 from blindfit.coordinator.job import Job
-from blindfit.parties import authority
-from blindfit.parties.identity import Identity, load_identity
+from blindfit.parties.identity import authority
+from blindfit.parties.identity.connections import Identity, load_identity
 from blindfit.parties.settings import PartySettings, load_settings
 
 READY_TIMEOUT_S = 60.0

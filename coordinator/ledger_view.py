@@ -14,11 +14,11 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.operator import open_store
-from blindfit.parties import dp_lr_budget
-from blindfit.parties.measurement_rollbacks import acknowledge_rollbacks
-from blindfit.parties.models import write_file
+from blindfit.parties.dp_lr import budget as dp_lr_budget
+from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
+from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store import StoredLabels
+from blindfit.parties.store.store import StoredLabels
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:

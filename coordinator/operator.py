@@ -10,7 +10,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store import Store
+from blindfit.parties.store.store import Store
 
 
 def open_store(settings: PartySettings, base_dir: Path) -> Store:

@@ -17,8 +17,8 @@ from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.report.wording import counted, duration
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.jobs import COMMON, SECTIONS
-from blindfit.parties.models import read_json, write_json
+from blindfit.parties.job.parameters import COMMON, SECTIONS
+from blindfit.parties.files.written import read_json, write_json
 from blindfit.parties.node import VERSION
 
 

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.report.wording import counted
-from blindfit.parties.dp_lr_rows import fit_public
-from blindfit.parties.models import write_file
+from blindfit.parties.dp_lr.rows import fit_public
+from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 
 

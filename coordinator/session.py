@@ -27,8 +27,10 @@ from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, LocalPr
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job import Job
-from blindfit.parties import codec, error_codes, identity
-from blindfit.parties.identity import Identity
+from blindfit.parties.wire import codec
+from blindfit.parties.wire import error_codes
+from blindfit.parties.identity import connections as identity
+from blindfit.parties.identity.connections import Identity
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.jobs import JobParameters
+from blindfit.parties.job.parameters import JobParameters
 
 
 @dataclass(frozen=True, slots=True)

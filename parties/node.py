@@ -23,33 +23,28 @@ from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
-from blindfit.parties import identity as tls
-from blindfit.parties.active import ActiveParty
-from blindfit.parties.compute import workers_of
-from blindfit.parties.dp_lr import DPLogisticRole
-from blindfit.parties.exchange import ExchangeServicer
-from blindfit.parties.guard import Guard, current_caller
-from blindfit.parties.identity import Identity
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.key_node import KeyNode
-from blindfit.parties.label_dp import LabelRegressionRole
-from blindfit.parties.label_index import open_or_build
-from blindfit.parties.limits import Limits, server_options
-from blindfit.parties.measurement import (
-    ApprovedJob,
-    LabelDataset,
-    MeasurementService,
-    MeasurementServicer,
-)
-from blindfit.parties.measurement_charging import Asked
-from blindfit.parties.sessions import Member, Run, Session, Sessions, state_to_pb
+from blindfit.parties.identity import connections as tls
+from blindfit.parties.walr.consumer import ActiveParty
+from blindfit.parties.work.compute import workers_of
+from blindfit.parties.dp_lr.trainer import DPLogisticRole
+from blindfit.parties.wire.exchange import ExchangeServicer
+from blindfit.parties.wire.guard import Guard, current_caller
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.taylor.key_node import KeyNode
+from blindfit.parties.label_dp.consumer import LabelRegressionRole
+from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.measurement.server import ApprovedJob, LabelDataset, MeasurementService, MeasurementServicer
+from blindfit.parties.measurement.charging import Asked
+from blindfit.parties.sessions.sessions import Member, Run, Session, Sessions, state_to_pb
 from blindfit.parties.settings import IdentitySettings, PartySettings
-from blindfit.parties.signing import SigningKey
-from blindfit.parties.sources import open_source
-from blindfit.parties.store import Store
-from blindfit.parties.transcript import Transcript
-from blindfit.parties.vertical import VerticalParty
-from blindfit.parties.vertical_predict import JointPrediction
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.data.source import open_source
+from blindfit.parties.store.store import Store
+from blindfit.parties.sessions.transcript import Transcript
+from blindfit.parties.taylor.data_party import VerticalParty
+from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.protos import (
     control_pb2,
     control_pb2_grpc,

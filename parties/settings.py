@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.parties.sinks import IfExists
-from blindfit.parties.sources import DatasetSettings
+from blindfit.parties.data.sinks import IfExists
+from blindfit.parties.data.settings import DatasetSettings
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone

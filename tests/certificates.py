@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from blindfit.parties.authority import PartyFiles, create_authority, issue
-from blindfit.parties.identity import Identity, load_identity
+from blindfit.parties.identity.authority import PartyFiles, create_authority, issue
+from blindfit.parties.identity.connections import Identity, load_identity
 
 
 def demo_authority(directory: Path) -> Path:

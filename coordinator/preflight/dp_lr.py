@@ -10,10 +10,10 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import figure
-from blindfit.parties.dp_lr import check_rows as check_least_rows
-from blindfit.parties.dp_lr_budget import event_of
-from blindfit.parties.dp_lr_rows import SCALES, STARTS, Start, find_start, private_source, read_private
-from blindfit.parties.training_budget import population_of
+from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
+from blindfit.parties.dp_lr.budget import event_of
+from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, find_start, private_source, read_private
+from blindfit.parties.training.budget import population_of
 
 LEAST_SIGNAL = 3.0  # of all iterations together; below, the model is mostly its start and noise
 AGAIN = "only a job that was answered before gets its model again"

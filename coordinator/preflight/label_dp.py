@@ -12,8 +12,8 @@ from blindfit.algorithms.randomness import system_uniform
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.label_dp import Rows, features_of, read_rows, settings_on
-from blindfit.parties.measurement import UNITS
+from blindfit.parties.label_dp.consumer import Rows, features_of, read_rows, settings_on
+from blindfit.parties.measurement.server import UNITS
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
 WEAK = 0.1  # of the range: what noise may add to a prediction

@@ -14,10 +14,11 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
-from blindfit.parties import identity
+from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.sources import Source, open_source
-from blindfit.parties.store import Store
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.source import open_source
+from blindfit.parties.store.store import Store
 from blindfit.protos import control_pb2, control_pb2_grpc
 
 

@@ -13,10 +13,10 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.vertical import Prepared, parameters_of, prepare
-from blindfit.parties.vertical_rows import PartyRows
-from blindfit.parties.vertical_seats import Seats
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.taylor.data_party import Prepared, parameters_of, prepare
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
 
 Positions = Mapping[str, NDArray[np.int64]]
 

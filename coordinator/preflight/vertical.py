@@ -20,9 +20,9 @@ from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.trial import Trial, trial_of
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.training_budget import event_of, population_of
-from blindfit.parties.vertical import Prepared, label_noise_std, own_leaks, shared_leaks
-from blindfit.parties.vertical_rows import PartyRows, read_rows
+from blindfit.parties.training.budget import event_of, population_of
+from blindfit.parties.taylor.data_party import Prepared, label_noise_std, own_leaks, shared_leaks
+from blindfit.parties.training.rows import PartyRows, read_rows
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100

@@ -11,8 +11,8 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.active import prepare_rows, read_pretrained
-from blindfit.parties.measurement import UNITS
+from blindfit.parties.walr.consumer import prepare_rows, read_pretrained
+from blindfit.parties.measurement.server import UNITS
 
 BYTES_PER_ID = 12
 CLIPPED_SHARE_WARNING = 0.05

@@ -15,8 +15,8 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.jobs import COMMON, SECTIONS, JobParameters
-from blindfit.parties.models import read_json
+from blindfit.parties.job.parameters import COMMON, SECTIONS, JobParameters
+from blindfit.parties.files.written import read_json
 from blindfit.parties.node import VERSION
 
 

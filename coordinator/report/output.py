@@ -15,7 +15,7 @@ from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.models import write_file, write_json
+from blindfit.parties.files.written import write_file, write_json
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.kinds import kind_of
-from blindfit.parties.models import write_file
+from blindfit.parties.files.written import write_file
 
 
 def render_party(directory: Path, console: Console) -> None:

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties import authority
-from blindfit.parties.authority import PartyFiles
+from blindfit.parties.identity import authority
+from blindfit.parties.identity.authority import PartyFiles
 
 DAYS = 365
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from blindfit.parties.models import write_table
+from blindfit.parties.files.written import write_table
 
 SEED = 569  # public: it only decides which tumours are the archive's
 PUBLIC_ROWS = 60

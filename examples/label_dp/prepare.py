@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from blindfit.parties.models import write_table
+from blindfit.parties.files.written import write_table
 
 SEED = 20190  # public: it only decides ids and orders
 OUTCOME = "mdvis"  # how often a doctor was seen in the year

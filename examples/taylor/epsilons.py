@@ -18,9 +18,9 @@ from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.statistics import metrics, taylor_oracle
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
-from blindfit.parties.jobs import JobParameters, PrivacySettings
-from blindfit.parties.vertical import FEATURE_BITS, label_noise_std, prepare, row_bound
-from blindfit.parties.vertical_rows import PartyRows
+from blindfit.parties.job.parameters import JobParameters, PrivacySettings
+from blindfit.parties.taylor.data_party import FEATURE_BITS, label_noise_std, prepare, row_bound
+from blindfit.parties.training.rows import PartyRows
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 WAYS = ("kept", "drawn every epoch")

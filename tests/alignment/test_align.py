@@ -29,8 +29,8 @@ from blindfit.algorithms.protocols.align import (
     SetSizes,
 )
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from blindfit.parties import codec
-from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.alignment.bad_points import BAD_POINTS
 
 KEY_NODE = "key node"

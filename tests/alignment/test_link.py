@@ -31,8 +31,8 @@ from blindfit.algorithms.protocols.link import (
     Matched,
     Slots,
 )
-from blindfit.parties import codec
-from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))

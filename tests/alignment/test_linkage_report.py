@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.alignment.matching import Histogram
 from blindfit.algorithms.alignment.sensitivity import ExpectedErrors
 from blindfit.algorithms.protocols.link import LinkageSummary
-from blindfit.parties.linkage_report import EFFECT, TOO_LOW, content_of, write_linkage_report
+from blindfit.parties.vertical.linkage_report import EFFECT, TOO_LOW, content_of, write_linkage_report
 
 
 def summary(wrong_most: float = 4.0) -> LinkageSummary:

@@ -14,7 +14,7 @@ from blindfit.algorithms.paillier.randomisers import ShortExponent
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, run_data_party, run_key_node
 from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_plan import Grid
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire.channel import LocalNetwork
 from tests.attacks import views
 from tests.attacks.views import Data, Floats, Setting, Training, simulate
 

@@ -13,12 +13,12 @@ import pytest
 import tomli_w
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.parties import authority
-from blindfit.parties.dp_lr import DPLogisticRole
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.sessions import Member, Session
+from blindfit.parties.identity import authority
+from blindfit.parties.dp_lr.trainer import DPLogisticRole
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings, load_settings
-from blindfit.parties.store import Store
+from blindfit.parties.store.store import Store
 from tests.processes.conftest import Project, free_address
 
 N_ROWS, N_PUBLIC = 600, 80

@@ -9,8 +9,8 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job import Job
-from blindfit.parties.dp_lr_settings import DPLRSettings
-from blindfit.parties.jobs import JobParameters
+from blindfit.parties.dp_lr.settings import DPLRSettings
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import validate
 from tests.dp_lr.conftest import job
 

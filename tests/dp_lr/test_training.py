@@ -24,10 +24,11 @@ from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.metrics import accuracy
-from blindfit.parties import dp_lr, models
-from blindfit.parties.dp_lr_budget import event_of
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.models import load_model, load_pretrained
+from blindfit.parties.dp_lr import trainer as dp_lr
+from blindfit.parties.files import written as models
+from blindfit.parties.dp_lr.budget import event_of
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.files.written import load_model, load_pretrained
 from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
@@ -219,7 +220,7 @@ def test_two_of_the_same_at_once_share_one_answer(clinic: Clinic, monkeypatch: p
 
 def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "blindfit.parties.dp_lr_budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
+        "blindfit.parties.dp_lr.budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
     )
     with pytest.raises(LedgerUnavailable):
         clinic.run()
@@ -384,7 +385,7 @@ def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: C
 
 
 def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
-    from blindfit.parties.dp_lr_rows import fit_public
+    from blindfit.parties.dp_lr.rows import fit_public
 
     public = fit_public(clinic.settings, clinic.directory, "archive", None)
     (clinic.directory / "public.json").write_text(public.to_json())

@@ -18,10 +18,10 @@ from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.label_dp import Rows, fit_rows, settings_on
-from blindfit.parties.label_dp_report import Outcome, report_of, summary_of
-from blindfit.parties.measurement_client import ReleasedLabels
-from blindfit.parties.models import write_json
+from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
+from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
+from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.files.written import write_json
 from blindfit.protos import measurement_pb2 as pb
 from tests.processes.conftest import Project
 

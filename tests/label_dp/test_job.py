@@ -15,9 +15,9 @@ from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
 from blindfit.coordinator.job import Job
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.label_dp import settings_on
-from blindfit.parties.label_dp_settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.label_dp.consumer import settings_on
+from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
 from blindfit.parties.settings import validate
 
 PARTIES = {

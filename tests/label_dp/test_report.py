@@ -10,7 +10,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.sections import Section, statement_text
-from blindfit.parties.label_dp_report import MOST_DRAWN_ROWS, summary_of
+from blindfit.parties.label_dp.report import MOST_DRAWN_ROWS, summary_of
 
 TOPICS = [
     "unit", "neighbours", "epsilon", "delta", "mechanism", "noise", "composition",

@@ -19,8 +19,8 @@ from pathlib import Path
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import NoisySum, Tally
-from blindfit.parties import measurement_codec
-from blindfit.parties.measurement import AggregateDesk, LabelDataset
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement.server import AggregateDesk, LabelDataset
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
 RELEASE_EPSILON, BUDGET = 0.2, Budget(1.0, 1e-6)  # room for about 20 releases

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.parties import measurement_codec
-from blindfit.parties.store import Transaction
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.store.store import Transaction
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement import children
 from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of

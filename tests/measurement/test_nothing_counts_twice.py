@@ -21,8 +21,8 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.ledger import Budget, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
-from blindfit.parties import measurement_codec
-from blindfit.parties.measurement import AggregateDesk, LabelDataset
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement.server import AggregateDesk, LabelDataset
 from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot
 from tests.walr.seats import talk
 

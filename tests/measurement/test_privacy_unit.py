@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import BudgetExhausted, PolicyRefused
 from blindfit.algorithms.privacy.gaussian import gaussian_delta
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.parties.label_index import JoinState
+from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.settings import PolicySettings
 from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot, without_noise
 from tests.privacy.noise_checks import empirical_epsilon, faults_of_normal

@@ -24,9 +24,9 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.parties import signing
-from blindfit.parties.measurement import ApprovedJob
-from blindfit.parties.store import Store
+from blindfit.parties.files import signing
+from blindfit.parties.measurement.server import ApprovedJob
+from blindfit.parties.store.store import Store
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
 OpenHouse = Callable[..., House]
@@ -270,7 +270,7 @@ def test_a_receipt_stays_small(open_house: OpenHouse, monkeypatch: pytest.Monkey
     answers = [house.ask(epsilon=epsilon) for epsilon in (0.1, 0.2)]
     landmark = 80  # bytes of one more entry's position and hash
     most = len(answers[1].receipt) + landmark + 10
-    monkeypatch.setattr("blindfit.parties.measurement_charging.MAX_RECEIPT_BYTES", most)
+    monkeypatch.setattr("blindfit.parties.measurement.charging.MAX_RECEIPT_BYTES", most)
     with pytest.raises(PolicyRefused, match="too many different"):
         house.ask(epsilon=0.3)
     assert len(house.entries) == 2

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from blindfit import WALRModel, load_model
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
-from blindfit.parties import models
+from blindfit.parties.files import written as models
 from tests.predict.parts import DATA_PARTIES, PASSIVES, model_parts, part_of, rows_for, standardiser
 
 LAW = settings(deadline=None, max_examples=150)

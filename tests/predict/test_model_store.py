@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties import models
-from blindfit.parties.model_store import ModelStore
-from blindfit.parties.signing import SigningKey
+from blindfit.parties.files import written as models
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.files.signing import SigningKey
 from tests.predict.parts import part_of
 
 SESSION = "taylor-1a2b3c4d"

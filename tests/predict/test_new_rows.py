@@ -18,13 +18,13 @@ from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import _in_full
 from blindfit.coordinator.predict import load, training_session, who_learnt_what
-from blindfit.parties import models
-from blindfit.parties.jobs import JobParameters
-from blindfit.parties.model_store import ModelStore
-from blindfit.parties.sessions import Member
+from blindfit.parties.files import written as models
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.settings import SESSION, PartySettings, validate
-from blindfit.parties.vertical_predict import JointPrediction, Scored, _in_own_order, means_of, table_of
-from blindfit.parties.vertical_rows import PartyRows, read_rows
+from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, means_of, table_of
+from blindfit.parties.training.rows import PartyRows, read_rows
 from tests.predict.parts import ACTIVE, part_of, standardiser
 
 TRAINING = "taylor-1a2b3c4d"

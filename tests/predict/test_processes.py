@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.parties import authority
+from blindfit.parties.identity import authority
 from tests.processes.conftest import Project, free_address
 from tests.processes.reading import error_line
 

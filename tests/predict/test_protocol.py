@@ -16,8 +16,8 @@ from scipy.stats import chi2
 from blindfit.algorithms.errors import MalformedMessage, PeerTimeout
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.protocols.predict import MaskedScores, MaskSeed
-from blindfit.parties import codec
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import first_failure, replaced
 
 ACTIVE = "bank"

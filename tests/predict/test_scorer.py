@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties import models
-from blindfit.parties.vertical_predict import Scored, table_of
+from blindfit.parties.files import written as models
+from blindfit.parties.predict.prediction import Scored, table_of
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
 PATH = Path(__file__).parents[2] / "docs" / "scorer.py"

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties import sinks
-from blindfit.parties.sinks import Sink, open_sink
+from blindfit.parties.data import sinks
+from blindfit.parties.data.sinks import Sink, open_sink
 
 KINDS = ["csv", "parquet", "sqlite", "postgresql"]
 NAMES = ["id", "score", "probability"]

@@ -8,7 +8,7 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.preflight.taylor_cost import Cost, Speed, measure
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import Case, Tap, case_of
 
 SPEED = Speed(product_s=4e-6, randomiser_s=4e-4, decryption_s=2.4e-3)

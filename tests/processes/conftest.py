@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.parties import authority
+from blindfit.parties.identity import authority
 
 N_ROWS = 1500
 N_FEATURES = 4

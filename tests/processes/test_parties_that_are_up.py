@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.parties import authority
+from blindfit.parties.identity import authority
 from tests.processes.reading import error_line
 
 

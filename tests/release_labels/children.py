@@ -18,7 +18,7 @@ from pathlib import Path
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.release_labels import Received
-from blindfit.parties.measurement_charging import LabelDataset
+from blindfit.parties.measurement.charging import LabelDataset
 from tests.measurement.house import House
 from tests.release_labels.house import NAMES, Counter, make_labels
 

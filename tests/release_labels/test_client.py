@@ -25,10 +25,10 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt
 from blindfit.algorithms.protocols.release_labels import FittedRelease, NoisyLabels
-from blindfit.parties.measurement_client import ReleasedLabels
-from blindfit.parties.measurement_codec import ServerSide
-from blindfit.parties.measurement_labels_codec import request_to_pb
-from blindfit.parties.release_labels import LabelsDesk
+from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.codec import ServerSide
+from blindfit.parties.measurement.labels_codec import request_to_pb
+from blindfit.parties.measurement.release_labels import LabelsDesk
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 from tests.certificates import demo_authority
@@ -170,7 +170,7 @@ async def test_a_client_of_another_make(counter: Counter, authority: Path) -> No
 async def test_a_client_that_falls_silent(
     counter: Counter, authority: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
-    monkeypatch.setattr("blindfit.parties.measurement.STEP_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("blindfit.parties.measurement.server.STEP_TIMEOUT_S", 0.3)
     async with serving(counter.house, authority) as world, await world.channel() as channel:
         call = measurement_pb2_grpc.MeasurementStub(channel).ReleaseLabels()
         if says != "nothing":

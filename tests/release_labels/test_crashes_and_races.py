@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.parties.release_labels import LabelReleases
+from blindfit.parties.measurement.release_labels import LabelReleases
 from tests.measurement.house import House
 from tests.measurement.test_crashes_and_races import await_answers, tell, told
 from tests.release_labels import children

@@ -12,8 +12,8 @@ import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from blindfit.parties.identity import load_identity
-from blindfit.parties.measurement_client import MeasurementClient, ReleasedLabels
+from blindfit.parties.identity.connections import load_identity
+from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels
 from tests.processes.conftest import Project, free_address, project
 from tests.processes.reading import error_line
 

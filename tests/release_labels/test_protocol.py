@@ -20,7 +20,7 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSet
 from blindfit.algorithms.protocols import release_labels as protocol
 from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpened, NoisyLabels, Support
 from blindfit.algorithms.randomness import keyed_uniform
-from blindfit.parties.measurement_labels_codec import MESSAGES, request_to_pb, settings_to_pb
+from blindfit.parties.measurement.labels_codec import MESSAGES, request_to_pb, settings_to_pb
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement.house import House
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels, places

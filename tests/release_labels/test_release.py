@@ -31,9 +31,9 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import release_labels
-from blindfit.parties import signing
-from blindfit.parties.measurement_charging import UNITS, ApprovedJob
-from blindfit.parties.measurement_rollbacks import acknowledge_rollbacks
+from blindfit.parties.files import signing
+from blindfit.parties.measurement.charging import UNITS, ApprovedJob
+from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PolicySettings
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels

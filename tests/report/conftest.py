@@ -16,7 +16,7 @@ from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.models import write_json
+from blindfit.parties.files.written import write_json
 
 SESSION = "walr-0badcafe"
 PARTIES = {
@@ -24,7 +24,7 @@ PARTIES = {
     "clinic": {"role": "measurement", "dataset": "visits"},
 }
 MODEL_TABLES = ("rows", "privacy", "fit", "timing")
-# As `blindfit.parties.active._report` makes it; test_content.py holds the two together.
+# As `blindfit.parties.walr.consumer._report` makes it; test_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "insurer",

@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.walr_defaults import Feasibility
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
 from blindfit.coordinator.report.walr.figures import figures_of
-from blindfit.parties import active
+from blindfit.parties.walr import consumer as active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 
 

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.sources import DatasetSettings, open_source
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import open_source
 from tests.postgres import PASSWORD
 from tests.sources.tables import read, refused, source_of, write, write_sqlite
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from blindfit.parties.sources import DatasetSettings
-from blindfit.parties.sources.urls import without_password
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.urls import without_password
 
 
 def test_unknown_field_is_refused():

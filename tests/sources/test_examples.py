@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.parties.label_index import open_or_build
+from blindfit.parties.measurement.label_index import open_or_build
 from tests.sources.tables import read, source_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

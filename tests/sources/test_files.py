@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.parties.sources.files import BLOCK_BYTES
+from blindfit.parties.data.files import BLOCK_BYTES
 from tests.sources.tables import read, refused, source_of, write, write_text
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.id_hash import CHUNK, MAX_TEXT_BYTES, HashKeys, hash_texts, hash_texts_64
+from blindfit.parties.data.id_hash import CHUNK, MAX_TEXT_BYTES, HashKeys, hash_texts, hash_texts_64
 
 KEYS = HashKeys.from_bytes(np.random.default_rng(1).bytes(len(HashKeys.random().to_bytes())))
 TEXTS = st.lists(st.text(max_size=MAX_TEXT_BYTES // 4), max_size=20)

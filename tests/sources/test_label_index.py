@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties import label_index, label_index_build
-from blindfit.parties.id_hash import HashKeys
-from blindfit.parties.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
-from blindfit.parties.label_index_build import IndexKeys
-from blindfit.parties.mapped import MappedArray
+from blindfit.parties.measurement import label_index
+from blindfit.parties.measurement import label_index_build
+from blindfit.parties.data.id_hash import HashKeys
+from blindfit.parties.measurement.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
+from blindfit.parties.measurement.label_index_build import IndexKeys
+from blindfit.parties.measurement.mapped import MappedArray
 from tests.sources.tables import source_of, write, write_sqlite
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,8 +21,8 @@ from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
-from blindfit.parties import codec
-from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.channel import LocalNetwork, Wire
 from blindfit.protos import payload_pb2 as pb
 from tests.paillier.tools import seeded
 

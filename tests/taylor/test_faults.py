@@ -29,7 +29,7 @@ from blindfit.algorithms.protocols.taylor import (
     TaylorKey,
     Verdict,
 )
-from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.paillier.tools import seeded
 from tests.taylor.seats import KEY_NODE, Case, case_of, forged, randomisers, replaced
 

@@ -27,7 +27,7 @@ from blindfit.algorithms.statistics.gradient_leaks import (
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
-from blindfit.parties.jobs import SplitSettings, TaylorSettings, UnsafeFlag
+from blindfit.parties.job.parameters import SplitSettings, TaylorSettings, UnsafeFlag
 
 JOB = TaylorSettings()
 HOLD_OUT = 0.15

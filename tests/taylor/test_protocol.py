@@ -15,7 +15,7 @@ from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
 MOMENTUM = OptimiserSettings(0.2, "inverse", decay=0.1, optimiser="momentum", momentum=0.7, l2=0.02)

@@ -21,7 +21,7 @@ from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.coordinator.job import load_job, shown
-from blindfit.parties.jobs import JobParameters
+from blindfit.parties.job.parameters import JobParameters
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
 from tests.vertical.project import ROLES, Project

@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import BlindfitError
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.launcher import identity_of
 from blindfit.coordinator.session import JobSession
-from blindfit.parties import authority
+from blindfit.parties.identity import authority
 from tests.vertical.project import ROLES, Project
 from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 

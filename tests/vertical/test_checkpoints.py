@@ -15,10 +15,10 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import OwnKey
 from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import ready
-from blindfit.parties.channel import LocalNetwork
-from blindfit.parties.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
-from blindfit.parties.jobs import JobParameters, TaylorSettings
-from blindfit.parties.vertical_align import restored_mask, stored_mask
+from blindfit.parties.wire.channel import LocalNetwork
+from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.job.parameters import JobParameters, TaylorSettings
+from blindfit.parties.vertical.alignment import restored_mask, stored_mask
 
 
 def job(**taylor: object) -> JobParameters:

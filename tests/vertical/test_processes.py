@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.parties.transcript import TABLE
+from blindfit.parties.sessions.transcript import TABLE
 from tests.vertical.project import ROLES, Project
 
 pytestmark = pytest.mark.timeout(400)  # several jobs of four processes each

@@ -70,8 +70,8 @@ class Points:
 
 def watch(points: Points) -> None:
     """Every channel and file of this process passes its points."""
-    from blindfit.parties import models
-    from blindfit.parties.exchange import ExchangeChannel
+    from blindfit.parties.files import written as models
+    from blindfit.parties.wire.exchange import ExchangeChannel
 
     init, send, receive = ExchangeChannel.__init__, ExchangeChannel.send, ExchangeChannel.receive
     replace = models.replace_file

@@ -13,7 +13,7 @@ from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings, Tally
 from blindfit.algorithms.randomness import UniformInt
-from blindfit.parties.channel import LocalNetwork, Wire
+from blindfit.parties.wire.channel import LocalNetwork, Wire
 
 FRAC_BITS = 16
 NORM_BOUND = 4 * 2**FRAC_BITS

@@ -16,7 +16,7 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
 from blindfit.algorithms.statistics.logistic import QuantisedRows, sigmoid
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.parties import codec
+from blindfit.parties.wire import codec
 from tests.walr.seats import FRAC_BITS, MemoryDesk, labels_of, request_for, rows_of, run_both, talk
 
 ROWS = rows_of()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import grpc
 
-from blindfit.parties import error_codes
-from blindfit.parties.authority import issue
-from blindfit.parties.identity import Identity
-from blindfit.parties.limits import Limits, channel_options
+from blindfit.parties.wire import error_codes
+from blindfit.parties.identity.authority import issue
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire.limits import Limits, channel_options
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings, validate
 from blindfit.protos import errors_pb2

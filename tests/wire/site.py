@@ -10,12 +10,12 @@ from pathlib import Path
 
 import grpc
 
-from blindfit.parties import identity as tls
-from blindfit.parties.exchange import ExchangeChannel, ExchangeServicer
-from blindfit.parties.guard import Guard, current_caller
-from blindfit.parties.identity import Identity
-from blindfit.parties.limits import Limits, server_options
-from blindfit.parties.link import Timeouts
+from blindfit.parties.identity import connections as tls
+from blindfit.parties.wire.exchange import ExchangeChannel, ExchangeServicer
+from blindfit.parties.wire.guard import Guard, current_caller
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.wire.link import Timeouts
 from blindfit.protos import exchange_pb2_grpc
 from tests.certificates import make_identity
 from tests.wire.proxy import Proxy

@@ -13,8 +13,8 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.messages import Integer, Octets
-from blindfit.parties.exchange import ExchangeChannel
-from blindfit.parties.link import Timeouts
+from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.link import Timeouts
 from tests.wire.site import proxied
 
 TIMEOUTS = Timeouts(step_s=6.0, reconnect_s=3.0)

@@ -18,8 +18,8 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.paillier.threshold import deal
-from blindfit.parties import codec
-from blindfit.parties.codec import decode, encode
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.codec import decode, encode
 from blindfit.protos import payload_pb2 as pb
 from tests.wire.kinds import MESSAGES, PLAIN, Encrypted, Everything, assert_same, encrypted, vector
 

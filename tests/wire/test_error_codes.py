@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms import errors as e
-from blindfit.parties import error_codes
-from blindfit.parties.label_index import DuplicateId, UnknownId
+from blindfit.parties.wire import error_codes
+from blindfit.parties.measurement.label_index import DuplicateId, UnknownId
 from blindfit.protos import errors_pb2 as pb
 
 # One of each class that can leave a party, and the class that its peer sees (None: the same).

@@ -26,11 +26,11 @@ from blindfit.algorithms.errors import (
     UnexpectedStep,
 )
 from blindfit.algorithms.messages import Integer, Octets
-from blindfit.parties import frames
-from blindfit.parties import identity as tls
-from blindfit.parties.exchange import ExchangeChannel
-from blindfit.parties.limits import Limits, server_options
-from blindfit.parties.link import Signal, Timeouts
+from blindfit.parties.wire import frames
+from blindfit.parties.identity import connections as tls
+from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.wire.link import Signal, Timeouts
 from blindfit.protos import exchange_pb2 as pb
 from blindfit.protos import exchange_pb2_grpc
 from tests.wire.site import QUICK, Site, introduce, sites

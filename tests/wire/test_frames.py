@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blindfit.algorithms.errors import BlindfitError, LimitExceeded, LocalProtocolError, MalformedMessage
-from blindfit.parties.frames import ENTRY_BYTES, Inbox, Outbox
-from blindfit.parties.limits import Limits
+from blindfit.parties.wire.frames import ENTRY_BYTES, Inbox, Outbox
+from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
 
 LIMITS = Limits(max_message_bytes=64, chunk_bytes=8, window_bytes=2000, max_typed_message_bytes=100)

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, Malform
 from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_digest
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire.channel import LocalNetwork
 from tests.wire.site import QUICK, sites
 
 PARAMETERS = {

@@ -11,9 +11,12 @@ import grpc
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
-from blindfit.parties import codec, error_codes, exchange, measurement
-from blindfit.parties.jobs import JobParameters, PrivacySettings
-from blindfit.parties.limits import Limits
+from blindfit.parties.wire import codec
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire import exchange
+from blindfit.parties.measurement import server as measurement
+from blindfit.parties.job.parameters import JobParameters, PrivacySettings
+from blindfit.parties.wire.limits import Limits
 from blindfit.parties.node import PartyNode
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity

@@ -27,13 +27,13 @@ MAY_CALL_MACHINE_CODE = {"algorithms/paillier/ifma.py"}  # of its own text, a co
 MAY_IMPORT_BY_NAME = {"blindfit/__init__.py"}  # its own table of names, so that importing blindfit stays quick
 # Where bytes become numbers: each of these checks length and range, or reads only what this party wrote.
 MAY_READ_BUFFERS = {
-    "parties/codec.py",  # messages: length against shape, width, range
-    "parties/measurement_codec.py",  # weight rows: length against the ids
+    "parties/wire/codec.py",  # messages: length against shape, width, range
+    "parties/measurement/codec.py",  # weight rows: length against the ids
     "algorithms/protocols/walr.py",  # which rows counted: length against the rows
     "algorithms/protocols/release_labels.py",  # which labels are withheld: length against the labels
-    "parties/id_hash.py",  # our own keys, and Arrow's own buffers
-    "parties/label_index_build.py",  # our own digests
-    "parties/mapped.py",  # our own files
+    "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
+    "parties/measurement/label_index_build.py",  # our own digests
+    "parties/measurement/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words
     "algorithms/privacy/noisy_iterations.py",  # our own random words

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import MalformedMessage, PeerTimeout, UnexpectedStep
-from blindfit.parties import codec
-from blindfit.parties.channel import LocalNetwork
+from blindfit.parties.wire import codec
+from blindfit.parties.wire.channel import LocalNetwork
 from tests import toy
 from tests.wire.site import sites
 

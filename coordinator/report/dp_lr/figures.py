@@ -10,8 +10,8 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.label_dp import LabelDP
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
-from blindfit.parties.dp_lr_rows import SCALES, STARTS
-from blindfit.parties.dp_lr_settings import DPLRSettings
+from blindfit.parties.dp_lr.rows import SCALES, STARTS
+from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.settings import validate
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.label_dp import LabelDP
 from blindfit.coordinator.report.reading import read
-from blindfit.parties.label_dp_settings import HAVE_A_BIAS
+from blindfit.parties.label_dp.settings import HAVE_A_BIAS
 
 
 @dataclass(frozen=True)

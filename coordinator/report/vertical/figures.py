@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.label_dp import LabelDP
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.jobs import JobParameters
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import validate
 
 

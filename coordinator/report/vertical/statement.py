@@ -11,7 +11,7 @@ from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.vertical.defences import defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
 from blindfit.coordinator.report.wording import counted, figure
-from blindfit.parties.vertical import label_noise_std
+from blindfit.parties.taylor.data_party import label_noise_std
 
 ON_ONE_MACHINE = (
     "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "

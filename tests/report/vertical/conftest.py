@@ -17,8 +17,8 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
-from blindfit.parties import vertical
-from blindfit.parties.models import write_json
+from blindfit.parties.taylor import data_party as vertical
+from blindfit.parties.files.written import write_json
 
 SESSION = "taylor-0badcafe"
 ROLES = {"bank": "active", "shop": "passive", "post": "passive", "notary": "key-node"}
@@ -34,7 +34,7 @@ EVALUATION: dict[str, Any] = {
     "calibration": [{"rows": 24, "probability": 0.1 * i - 0.05, "positives": 0.1 * i - 0.04} for i in range(1, 11)],
 }
 VALUES: dict[str, Any] = {"rows": 240, "mse": 3.25, "mae": 1.1312, "r2": 0.7153}
-# As `blindfit.parties.vertical._report` makes it; test_content.py holds the two together.
+# As `blindfit.parties.taylor.data_party._report` makes it; test_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "bank",

@@ -15,8 +15,8 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
-from blindfit.parties import vertical
-from blindfit.parties.training_budget import Charge
+from blindfit.parties.taylor import data_party as vertical
+from blindfit.parties.training.budget import Charge
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
 

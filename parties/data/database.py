@@ -1,0 +1,167 @@
+"""Tables of SQLite and PostgreSQL, read forward in one read-only statement."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.pool import NullPool
+from sqlalchemy.types import NullType
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.origin import Origin, near_names, refuse_duplicate_names
+from blindfit.parties.data.urls import without_password
+
+CONNECT_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table or view. Rows are numbered in the order in which the database returns them."""
+
+    engine: Engine
+    table: sa.Table
+    origin: Origin
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.table.columns)
+
+    def fingerprint(self) -> None:
+        """A table may change at any time, and nothing cheap tells."""
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        # Untyped, a column is handed over as the driver returns it: SQLite may keep text among numbers.
+        columns = [sa.type_coerce(self.table.c[name], NullType()).label(name) for name in names]
+        with connected(self.engine, self.origin) as connection, answering(self.origin):
+            streaming = connection.execution_options(yield_per=batch_rows)
+            for rows in streaming.execute(sa.select(*columns)).partitions():
+                yield pa.RecordBatch.from_arrays([_to_arrow(values) for values in zip(*rows, strict=True)], list(names))
+
+
+def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> SqlTable:
+    """A reader of a table that exists and that the database lets us see."""
+    schema, name, origin = named_table(url, dataset)
+    if url.get_backend_name() == "sqlite":
+        engine = _sqlite_engine(url, base_dir, origin, made_by)
+    else:
+        engine = postgresql_engine(url, origin).execution_options(postgresql_readonly=True)
+    with connected(engine, origin) as connection, answering(origin):
+        table = _reflect(connection, schema, name, origin)
+    refuse_duplicate_names([column.name for column in table.columns], origin)
+    return SqlTable(engine, table, origin)
+
+
+def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
+    """The schema, where one is named, the table, and how errors call it."""
+    shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
+    if not isinstance(named, str) or not named:
+        raise Origin(dataset, shown).error("the URL does not name one table", hint="end it with ?table=NAME")
+    first, dot, rest = named.partition(".")
+    schema, name = (first, rest) if dot else (None, named)
+    return schema, name, Origin(dataset, f"table {named} of {shown}")
+
+
+def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
+    path = base_dir / Path(url.database or "").expanduser()
+    if not path.is_file():  # SQLite itself would create it
+        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
+    read_only = path.resolve().as_uri() + "?mode=ro"
+    return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
+
+
+def postgresql_engine(url: URL, origin: Origin) -> Engine:
+    options = {key: value for key, value in url.query.items() if key != "table"}
+    options.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
+    try:
+        engine = sa.create_engine(url.set(drivername="postgresql+psycopg", query=options), poolclass=NullPool)
+    except ImportError as error:
+        raise origin.error("the PostgreSQL driver is not installed", hint="pip install blindfit[postgresql]") from error
+    sa.event.listen(engine, "connect", _prepare_session)
+    return engine
+
+
+def _prepare_session(connection: Any, _record: object) -> None:
+    """A scan may start in the middle of a large table by default: row numbers would differ between runs."""
+    connection.execute("SET synchronize_seqscans = off")
+    connection.commit()
+
+
+def _reflect(connection: Connection, schema: str | None, name: str, origin: Origin) -> sa.Table:
+    try:
+        return sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection, resolve_fks=False)
+    except exc.NoSuchTableError:
+        inspector = sa.inspect(connection)
+        present = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
+        raise origin.error("there is no such table", hint=near_names(name, present, "tables")) from None
+
+
+# --- errors of the database -------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(engine: Engine, origin: Origin) -> Iterator[Connection]:
+    try:
+        connection = engine.connect()
+    except exc.DBAPIError as error:
+        raise _unreachable(engine.url, origin, error) from None  # the cause's text may hold the password
+    with connection:
+        yield connection
+
+
+def _unreachable(url: URL, origin: Origin, error: exc.DBAPIError) -> DataError:
+    if url.get_backend_name() == "sqlite":
+        return origin.error("this file cannot be opened as an SQLite database")
+    reason = _reason(url, str(error.orig))
+    return origin.error(
+        f"no connection to the database at {_address(url)}: {reason}",
+        hint="is it running, and may this user connect? PGPASSWORD or ~/.pgpass may hold the password",
+    )
+
+
+def _address(url: URL) -> str:
+    host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "the local socket"
+    port = url.port or url.query.get("port") or os.environ.get("PGPORT") or 5432
+    return f"{host}, port {port}"
+
+
+def _reason(url: URL, text: str) -> str:
+    """The last clause of the driver's first line, such as `Connection refused`."""
+    reason = (text.strip().splitlines() or ["no reason given"])[0].rpartition("failed: ")[2]
+    for secret in (url.password, url.query.get("password")):
+        if secret:
+            reason = reason.replace(str(secret), "***")
+    return reason
+
+
+@contextmanager
+def answering(
+    origin: Origin, doing: str = "return the rows", grant: str = "let this user SELECT from it"
+) -> Iterator[None]:
+    """Errors of the database by their class only: its text may quote a value."""
+    try:
+        yield
+    except exc.DBAPIError as error:
+        kind = type(error.orig).__name__
+        hint = grant if kind == "InsufficientPrivilege" else "the database's own log says more"
+        raise origin.error(f"the database could not {doing} ({kind})", hint=hint) from None
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+def _to_arrow(values: Sequence[Any]) -> Any:
+    """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())

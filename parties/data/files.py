@@ -1,0 +1,213 @@
+"""csv and parquet files, read forward."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names
+from blindfit.parties.data.urls import FileFormat
+
+BLOCK_BYTES = 1 << 20
+USE_THREADS = False  # each keeps a reserve of memory, and they save little at this size of block
+SNIFFED_BYTES = 1 << 16
+
+
+def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None) -> Reader:
+    """A reader of a file that exists and whose header is sound."""
+    origin = Origin(dataset, str(path))
+    _refuse_absent(path, origin, made_by)
+    with _readable(origin):
+        return CsvFile.open(path, dataset) if kind == "csv" else ParquetFile.open(path, dataset)
+
+
+def file_fingerprint(path: Path) -> str:
+    """Size, time of change and inode: a file written anew differs in one of them."""
+    state = path.stat()
+    return json.dumps([str(path), state.st_size, state.st_mtime_ns, state.st_ino])
+
+
+def _refuse_absent(path: Path, origin: Origin, made_by: str | None) -> None:
+    if path.is_dir():
+        raise origin.error("this is a directory", hint="name one file in `url`")
+    if not path.exists():
+        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
+
+
+@contextmanager
+def _readable(origin: Origin) -> Iterator[None]:
+    """What the operating system refuses, as a DataError. Arrow's own errors are OSErrors without a number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise origin.error(f"the file cannot be read: {error.strerror}") from error
+
+
+# --- csv ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A csv file in UTF-8 with a header, read as text and converted later, where rows are known."""
+
+    path: Path
+    origin: Origin
+    names: tuple[str, ...]
+
+    @classmethod
+    def open(cls, path: Path, dataset: str) -> CsvFile:
+        origin = Origin(dataset, str(path), locate=lambda row: f"row {row} (line {_line_of_row(path, row)})")
+        _refuse_other_formats(path, origin)
+        names = _header(path, origin)
+        refuse_duplicate_names(names, origin)
+        return cls(path, origin, names)
+
+    def fingerprint(self) -> str:
+        return file_fingerprint(self.path)
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        del batch_rows  # Arrow reads blocks of bytes
+        with _readable(self.origin):
+            try:
+                yield from self._open_arrow(names)
+            except pa.ArrowInvalid as error:
+                raise self._diagnose() from error
+
+    def _open_arrow(self, names: Sequence[str]) -> Any:
+        return pa.csv.open_csv(
+            self.path,
+            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=USE_THREADS),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=list(names),
+                column_types=dict.fromkeys(self.names, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _diagnose(self) -> DataError:
+        """Arrow could not read the file: a slow second reading finds the exact line."""
+        if (line := _line_not_utf8(self.path)) is not None:
+            return self.origin.error(f"line {line} is not UTF-8", hint="save the file in UTF-8")
+        try:
+            for row, _, fields in _records(self.path):
+                if row > 0 and len(fields) != len(self.names):
+                    return self.origin.error(
+                        f"{len(fields)} fields, but the header has {len(self.names)}",
+                        row=row,
+                        hint="a field that holds a comma must stand in double quotes",
+                    )
+        except csv.Error:
+            pass  # fields beyond this reader's limit: the general message stands
+        return self.origin.error(
+            "the file cannot be read as csv", hint="is a double quote left open, or a row longer than 1 MiB?"
+        )
+
+
+def _refuse_other_formats(path: Path, origin: Origin) -> None:
+    with path.open("rb") as file:
+        head = file.read(SNIFFED_BYTES)
+    if not head.strip():
+        raise origin.error("the file is empty", hint="it needs a header and rows")
+    if head.startswith(b"PAR1"):
+        raise origin.error("this is a parquet file, not csv", hint="write `parquet:` before its path")
+    if b"\0" in head:
+        raise origin.error("this is not a csv file: it holds binary data, or UTF-16", hint="save it as csv in UTF-8")
+
+
+def _header(path: Path, origin: Origin) -> tuple[str, ...]:
+    try:
+        names = next(fields for _, _, fields in _records(path))
+    except UnicodeDecodeError:
+        raise origin.error(f"line {_line_not_utf8(path)} is not UTF-8", hint="save the file in UTF-8") from None
+    except (csv.Error, StopIteration):
+        raise origin.error("this is not a csv file: it has no readable header") from None
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise origin.error(
+            "the fields are not separated by commas", hint="save the file with commas between its fields"
+        )
+    return tuple(names)
+
+
+def _records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
+    """(row, physical line at its start, fields). The header is row 0; empty lines are none, as in Arrow."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        row, line = 0, 1
+        for fields in reader:
+            if fields:
+                yield row, line, fields
+                row += 1
+            line = reader.line_num + 1
+
+
+def _line_of_row(path: Path, row: int) -> int:
+    return next(line for number, line, _ in _records(path) if number == row)
+
+
+def _line_not_utf8(path: Path) -> int | None:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+# --- parquet --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A parquet file; pages are read as they are needed, so a large row group does not fill the memory."""
+
+    path: Path
+    origin: Origin
+    schema: Any
+
+    @classmethod
+    def open(cls, path: Path, dataset: str) -> ParquetFile:
+        origin = Origin(dataset, str(path))
+        if path.stat().st_size == 0:
+            raise origin.error("the file is empty", hint="it needs columns and rows")
+        with _sound_parquet(origin), pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+        refuse_duplicate_names(schema.names, origin)
+        return cls(path, origin, schema)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.schema.names)
+
+    def fingerprint(self) -> str:
+        return file_fingerprint(self.path)
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        with (
+            _sound_parquet(self.origin),
+            pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
+        ):
+            for batch in file.iter_batches(batch_size=batch_rows, columns=list(names), use_threads=USE_THREADS):
+                yield batch.select(list(names))
+
+
+@contextmanager
+def _sound_parquet(origin: Origin) -> Iterator[None]:
+    try:
+        with _readable(origin):
+            yield
+    except (pa.ArrowException, OSError) as error:
+        raise origin.error("this is not a parquet file, or it is damaged", hint="write the file again") from error

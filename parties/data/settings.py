@@ -1,0 +1,73 @@
+"""The [dataset] table of a party file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from blindfit.parties.data.urls import without_password
+
+ColumnName = Annotated[str, Field(min_length=1)]
+
+
+class DatasetSettings(BaseModel):
+    """Where a party's rows are, and what its columns mean.
+
+    Attributes:
+        url: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
+            `postgresql://user@host/database?table=schema.name`.
+        id: The column that names a row; it is read as text, so 00123 stays 00123.
+        person: The column that names whose row it is, where a person may have several.
+        label: The column to learn.
+        label_kind: `binary` labels are 0 or 1; `number` takes any finite number.
+        features: The columns to learn from, all of numbers, or "rest": every other column.
+        quasi_identifiers: For record linkage: what a field is called in the job, and the column that has it here. The
+            columns are read as text and are no features.
+        missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
+            row, or put the column's `mean` in its place (which reads the table twice).
+        made_by: The command that makes the file, shown when the file does not exist.
+        batch_rows: Rows held in memory at a time.
+    """
+
+    # A validation error would otherwise print its input, and a URL may hold a password.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: str = Field(min_length=1)
+    id: ColumnName
+    person: ColumnName | None = None
+    label: ColumnName | None = None
+    label_kind: Literal["binary", "number"] = "binary"
+    features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    quasi_identifiers: dict[str, ColumnName] = {}
+    missing: Literal["refuse", "drop", "mean"] = "refuse"
+    made_by: str | None = None
+    batch_rows: int = Field(default=16384, ge=1, le=1 << 20)
+
+    @model_validator(mode="after")
+    def _one_role_a_column(self) -> DatasetSettings:
+        named = () if self.features == "rest" else self.features
+        uses = Counter([*self.key_columns(), *named])
+        twice = [name for name, count in uses.items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"column {twice[0]} is named twice: a column is the id, the person, the label or one feature"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _records_keep_their_rows(self) -> DatasetSettings:
+        if self.quasi_identifiers and self.missing == "drop":
+            raise ValueError('missing = "drop" cannot go with quasi_identifiers: take "mean"')
+        return self
+
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
+        named = (self.id, self.person, self.label, *self.quasi_identifiers.values())
+        return tuple(name for name in named if name is not None)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for key, value in super().__repr_args__():
+            yield key, without_password(self.url) if key == "url" else value

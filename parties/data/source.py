@@ -1,0 +1,290 @@
+"""A dataset with its roles: batches of ids, persons, labels and features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.id_hash import HashKeys, hash_texts
+from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_texts
+from blindfit.parties.data.database import open_table
+from blindfit.parties.data.files import open_file
+from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RowBatch:
+    """Consecutive rows. It holds none only where `missing = "drop"` left none of a batch.
+
+    Attributes:
+        rows: int64 (n,), the 1-based data row of each.
+        ids: `pyarrow.StringArray` of n.
+        persons: `pyarrow.StringArray` of n.
+        labels: uint8 (n,) in {0, 1}, or float64 (n,).
+        features: float64 (n, k), C-contiguous.
+    """
+
+    rows: NDArray[np.int64]
+    ids: Any
+    persons: Any | None
+    labels: NDArray[Any] | None
+    features: NDArray[np.float64]
+
+    @property
+    def first_row(self) -> int:
+        return int(self.rows[0])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset that exists and has the columns that its settings name."""
+
+    name: str
+    settings: DatasetSettings
+    feature_names: tuple[str, ...]
+    _reader: Reader = field(repr=False)
+
+    @property
+    def origin(self) -> Origin:
+        return self._reader.origin
+
+    def fingerprint(self) -> str | None:
+        """Changes whenever the content may have; None for databases, which cannot tell."""
+        return self._reader.fingerprint()
+
+    def batches(
+        self,
+        *,
+        persons: bool = True,
+        labels: bool = True,
+        features: bool = True,
+        means: Mapping[str, float] | None = None,
+    ) -> Iterator[RowBatch]:
+        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked.
+
+        Args:
+            means: what `missing = "mean"` puts in place of a missing value; by default the column's own mean.
+        """
+        roles = _Roles(
+            id=self.settings.id,
+            person=self.settings.person if persons else None,
+            label=self.settings.label if labels else None,
+            features=self.feature_names if features else (),
+        )
+        filled = None
+        if self.settings.missing == "mean" and roles.features:
+            filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
+        kept = 0
+        for first_row, arrow in self._arrow_batches(roles.names()):
+            batch = self._convert(arrow, first_row, roles, filled)
+            kept += len(batch)
+            yield batch
+        if kept == 0:
+            raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+
+    def records(self, fields: Sequence[str]) -> dict[str, list[str]]:
+        """The quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is empty.
+
+        Raises:
+            DataError: the dataset offers no such field.
+        """
+        offered = self.settings.quasi_identifiers
+        if unknown := [field for field in fields if field not in offered]:
+            raise self.origin.error(
+                f"{unknown[0]} is not one of its quasi_identifiers ({', '.join(offered) or 'none'})",
+                hint=f'say which column has it: quasi_identifiers = {{{unknown[0]} = "column"}}',
+            )
+        records: dict[str, list[str]] = {which: [] for which in fields}
+        names = [offered[which] for which in fields]
+        for first_row, arrow in self._arrow_batches(names):
+            for which, name, column in zip(fields, names, arrow.columns, strict=True):
+                texts = to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False)
+                records[which] += texts.to_pylist()
+        return records
+
+    def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
+        first_row, size = 1, self.settings.batch_rows
+        for batch in _in_equal_batches(self._reader.arrow_batches(names, size), size):
+            yield first_row, batch
+            first_row += batch.num_rows
+        if first_row == 1:
+            raise self.origin.error("there are no rows", hint="a dataset needs at least one row")
+
+    def _convert(self, arrow: Any, first_row: int, roles: _Roles, means: NDArray[np.float64] | None) -> RowBatch:
+        origin, binary = self.origin, self.settings.label_kind == "binary"
+        columns = dict(zip(roles.names(), arrow.columns, strict=True))
+
+        def texts(name: str) -> Any:
+            return to_texts(columns[name], name=name, first_row=first_row, origin=origin)
+
+        batch = RowBatch(
+            rows=np.arange(first_row, first_row + arrow.num_rows),
+            ids=texts(roles.id),
+            persons=texts(roles.person) if roles.person else None,
+            labels=to_labels(columns[roles.label], name=roles.label, binary=binary, first_row=first_row, origin=origin)
+            if roles.label
+            else None,
+            features=self._features(arrow, first_row, roles.features),
+        )
+        return self._treat_missing(batch, roles.features, means)
+
+    def _features(self, arrow: Any, first_row: int, names: tuple[str, ...]) -> NDArray[np.float64]:
+        values = np.empty((arrow.num_rows, len(names)))
+        for j, name in enumerate(names):
+            values[:, j] = to_numbers(arrow.column(name), name=name, first_row=first_row, origin=self.origin)
+        return values
+
+    def _treat_missing(self, batch: RowBatch, names: tuple[str, ...], means: NDArray[np.float64] | None) -> RowBatch:
+        if self.settings.missing == "drop":
+            return _take(batch, np.flatnonzero(~np.isnan(batch.features).any(axis=1)))
+        if means is not None:
+            np.copyto(batch.features, means, where=np.isnan(batch.features))
+            return batch
+        hint = 'set missing = "drop" to leave such rows out, or "mean" to put the column\'s mean in their place'
+        for j, name in enumerate(names):
+            refuse_missing(batch.features[:, j], name=name, first_row=batch.first_row, origin=self.origin, hint=hint)
+        return batch
+
+    def _means(self, names: tuple[str, ...]) -> NDArray[np.float64]:
+        """Each feature's mean over the rows that have it: a pass of its own."""
+        total, count = np.zeros(len(names)), np.zeros(len(names))
+        for first_row, arrow in self._arrow_batches(list(names)):
+            values = self._features(arrow, first_row, names)
+            total += np.nansum(values, axis=0)
+            count += (~np.isnan(values)).sum(axis=0)
+        if not count.all():
+            empty = names[int(np.argmin(count))]
+            raise self.origin.error("no row has a value", column=empty, hint="leave it out of `features`")
+        return total / count
+
+
+def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
+    """Opens a dataset and checks that it has its columns; no row is checked yet.
+
+    Args:
+        settings: Where it is and what its columns mean.
+        base_dir: What a relative path starts from: the directory of the party file.
+        name: What errors call it.
+
+    Raises:
+        DataError: No such file or table, no such column, or it cannot be opened.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    wanted = () if settings.features == "rest" else settings.features
+    refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
+    return Source(name, settings, _rest(reader, settings) if settings.features == "rest" else wanted, reader)
+
+
+def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
+    if found := file_of(settings.url):
+        kind, path = found
+        return open_file(kind, (base_dir / path.expanduser()).resolve(), name, settings.made_by)
+    shown = without_password(settings.url)
+    url = database_of(settings.url)
+    if url is None:
+        raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
+    return open_table(url, base_dir, name, settings.made_by)
+
+
+def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
+    """Every other column. One that does not hold numbers is an error when it is read: leaving it out in silence would
+    let a single bad cell of a CSV file take its column out of the model."""
+    keys = settings.key_columns()
+    rest = tuple(name for name in reader.names if name not in keys)
+    if not rest:
+        raise reader.origin.error("there is no other column", hint="name the columns in `features`")
+    return rest
+
+
+class DuplicateSearch:
+    """Looks for ids that come twice, beside another pass over the rows. 24 bytes a row of memory."""
+
+    def __init__(self) -> None:
+        self._keys = HashKeys.random()
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = []
+
+    def add(self, batch: RowBatch) -> None:
+        self._parts.append((batch.rows, *hash_texts(batch.ids, self._keys)))
+
+    def first(self) -> tuple[int, int] | None:
+        """The first row whose id an earlier row has: (the earlier row, this row), or None."""
+        rows, high, low = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        in_order = np.sort(high)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return None
+        order = np.lexsort((rows, low, high))
+        high, low, rows = high[order], low[order], rows[order]
+        again = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
+        if not again.size:
+            return None
+        first = again[np.argmin(rows[again + 1])]
+        return int(rows[first]), int(rows[first + 1])
+
+    def refuse_duplicates(self, source: Source) -> None:
+        """Raises the DataError that names both rows of the first duplicate."""
+        if found := self.first():
+            raise duplicate_error(source, *found)
+
+
+def duplicate_error(source: Source, earlier: int, later: int) -> DataError:
+    return source.origin.error(
+        f"the id is that of {source.origin.locate(earlier)} again",
+        row=later,
+        column=source.settings.id,
+        hint="an id names one row: remove one of them",
+    )
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns to read in one pass."""
+
+    id: str
+    person: str | None
+    label: str | None
+    features: tuple[str, ...]
+
+    def names(self) -> list[str]:
+        return [name for name in (self.id, self.person, self.label) if name is not None] + list(self.features)
+
+
+def _take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
+    return RowBatch(
+        rows=batch.rows[kept],
+        ids=batch.ids.take(pa.array(kept)),
+        persons=None if batch.persons is None else batch.persons.take(pa.array(kept)),
+        labels=None if batch.labels is None else batch.labels[kept],
+        features=batch.features[kept],
+    )
+
+
+def _in_equal_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:
+    """The same rows, `size` at a time, so that every kind of source gives the same batches."""
+    held: list[Any] = []
+    n_held = 0
+    for batch in batches:
+        held.append(batch)
+        n_held += batch.num_rows
+        while n_held >= size:
+            table = pa.Table.from_batches(held)
+            yield _one_batch(table.slice(0, size))
+            held = table.slice(size).to_batches()
+            n_held -= size
+    if n_held:
+        yield _one_batch(pa.Table.from_batches(held))
+
+
+def _one_batch(table: Any) -> Any:
+    return table.combine_chunks().to_batches()[0]

@@ -1,0 +1,102 @@
+"""What the party of a dp-lr job writes into its report, and what of it the coordinator is told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.evaluation import evaluate_classes
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.parties.dp_lr.rows import PrivateRows, Start
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.training.budget import Charge
+
+THRESHOLD = 0.5  # of the confusion matrix
+TOLD = ("rows", "privacy", "fit", "timing")
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """Args:
+    is_new: charged by this job; False where the answer of an earlier one was given again.
+    evaluation: on held-out rows, without any noise; None where there are none of both classes.
+    """
+
+    session: Session
+    rows: PrivateRows
+    start: Start
+    model: DPLogisticModel
+    answer: dict[str, Any]
+    is_new: bool
+    charged: Charge
+    releases: int
+    evaluation: dict[str, Any] | None
+    laps: dict[str, float]
+
+
+def evaluation_of(labels: Floats, probabilities: Floats) -> dict[str, Any] | None:
+    if len(np.unique(labels)) < 2:
+        return None
+    return evaluate_classes(labels, probabilities, THRESHOLD)
+
+
+def report_of(outcome: Outcome) -> dict[str, Any]:
+    session = outcome.session
+    return {
+        "session": session.id,
+        "party": session.me.name,
+        "role": session.me.role,
+        "dataset": session.me.dataset,
+        "job": dict(session.parameters),
+        "rows": {
+            "trained": outcome.rows.n_trained,
+            "held_out": int(outcome.rows.test.sum()),
+            "public": 0 if outcome.start.public is None else len(outcome.start.public[1]),
+            "features": len(outcome.model.scale.kept),
+            "dropped_columns": list(outcome.model.scale.dropped),
+        },
+        "privacy": _privacy(outcome),
+        "fit": {
+            "start": outcome.start.kind,
+            "scale": outcome.start.scale,
+            "learning_rate": outcome.answer["learning_rate"],
+            "gradient_noise_std": gradient_noise_std(
+                session, outcome.answer["noise_multiplier"], outcome.rows.n_trained
+            ),
+        },
+        "evaluation": outcome.evaluation,
+        "losses": outcome.answer["losses"],
+        "timing": outcome.laps,
+    }
+
+
+def gradient_noise_std(session: Session, noise_multiplier: float, n_trained: int) -> float:
+    """On each coordinate of the mean gradient of one iteration."""
+    chosen, privacy = session.job.dp_lr, session.job.run_privacy
+    return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (n_trained * privacy.batch_fraction))
+
+
+def _privacy(outcome: Outcome) -> dict[str, Any]:
+    chosen = outcome.session.job.dp_lr
+    sampled = "" if chosen.batch_fraction == 1 else ", of Poisson samples of the rows"
+    return {
+        **asdict(outcome.charged),
+        "mechanism": f"{chosen.iterations} noisy sums of clipped gradients{sampled}; analytic Gaussian, drawn as "
+        "discrete Gaussian",
+        "noise_multiplier": outcome.answer["noise_multiplier"],
+        "releases": outcome.releases,
+        "charged_now": outcome.is_new,
+    }
+
+
+def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
+    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for."""
+    return {
+        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
+        for part in TOLD
+        for name, value in report[part].items()
+    }

@@ -1,0 +1,206 @@
+"""What a dp-lr job reads: the private rows, what is public about them, and where descent starts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.parties.walr.consumer import Report, read_public_model
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.source import open_source
+from blindfit.parties.training.rows import PartyRows, read_rows
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateRows:
+    """Args:
+    test: which rows are held out.
+    digest: of everything that was read: ids, features, labels, in their order.
+    """
+
+    ids: pa.StringArray
+    features: Floats
+    labels: Floats
+    test: NDArray[np.bool_]
+    digest: bytes
+
+    @property
+    def n_trained(self) -> int:
+        return int((~self.test).sum())
+
+
+@dataclass(frozen=True, repr=False)
+class Start:
+    """Where descent begins: all of it public.
+
+    Args:
+        model: its standardiser scales the private rows; all its weights are 0 where nothing is known.
+        identity: of the file or the public rows; not the fitted weights, whose last digits may differ elsewhere.
+        public: features and labels of the rows that it was fitted to, where the job names them.
+    """
+
+    model: Pretrained
+    kind: str  # of STARTS
+    scale: str  # of SCALES
+    identity: str
+    public: tuple[Floats, Floats] | None = None
+
+
+STARTS = {"zero": "zero weights", "file": "a pre-trained file", "public": "a fit to public rows"}
+SCALES = {"none": "as they were read", "bounds": "mapped by declared bounds", "public": "standardised by public rows"}
+
+
+# --- private rows ------------------------------------------------------------------------------------
+
+
+def private_source(settings: PartySettings, base_dir: Path, name: str) -> Source:
+    """Raises:
+    ConfigError: the dataset's settings would let one row show in others, or it has no label.
+    """
+    source = open_source(settings.datasets[name], base_dir, name)
+    _check_has_both(source)
+    if source.settings.person is not None:
+        raise ConfigError(f"datasets.{name}.person: a dp-lr job protects rows, and its budget would count persons")
+    if source.settings.missing != "refuse":
+        raise ConfigError(
+            f'datasets.{name}.missing = "{source.settings.missing}": one row would then change others, or their number',
+            hint="fill in missing values beforehand, by a rule that looks at no other row",
+        )
+    return source
+
+
+def _check_has_both(source: Source) -> None:
+    if not source.feature_names:
+        raise ConfigError(f"datasets.{source.name}: a dp-lr job needs features", hint='such as features = "rest"')
+    if source.settings.label is None or source.settings.label_kind != "binary":
+        raise ConfigError(f"datasets.{source.name}: a dp-lr job needs a label of 0 and 1")
+
+
+def read_private(source: Source, job: JobParameters, report: Report) -> PrivateRows:
+    """Which rows are held out depends on the seed and their places alone.
+
+    Raises:
+        DataError: names the file, the row and the column; or the training rows are of one class.
+    """
+    rows = read_rows(source, labels=True, report=report)
+    labels = _labels(rows)
+    test = public_generator(job.seed, "split").random(len(labels)) < job.split.test_fraction
+    trained = labels[~test]
+    if len(np.unique(trained)) < 2:
+        raise DataError(f"{source.name}: the {len(trained)} rows to train on are not of both classes")
+    return PrivateRows(rows.ids, rows.features, labels, test, _digest(rows, source.feature_names))
+
+
+def _labels(rows: PartyRows) -> Floats:
+    if rows.labels is None:
+        raise DataError("the rows were read without labels")
+    return rows.labels
+
+
+def _digest(rows: PartyRows, names: Sequence[str]) -> bytes:
+    found = hashlib.sha256()
+    for text in (*names, *rows.ids.to_pylist()):
+        found.update(len(text.encode()).to_bytes(8, "big") + text.encode())
+    found.update(np.ascontiguousarray(rows.features).tobytes())
+    found.update(_labels(rows).tobytes())
+    return found.digest()
+
+
+# --- what is public ----------------------------------------------------------------------------------
+
+
+def check_start(settings: PartySettings, base_dir: Path, job: JobParameters, private: Source) -> None:
+    """What can be refused of the start without fitting it.
+
+    Raises:
+        ConfigError: the public dataset is not public, or bounds do not go with the features.
+        DataError: the file or the public dataset is for other features.
+    """
+    job.dp_lr.bounds_of(private.feature_names)
+    if job.dp_lr.init is not None:
+        read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private)
+    elif job.dp_lr.public_dataset is not None:
+        public_source(settings, base_dir, job.dp_lr.public_dataset, private)
+
+
+def find_start(settings: PartySettings, base_dir: Path, job: JobParameters, private: Source, report: Report) -> Start:
+    """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
+    # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
+    from blindfit.algorithms.estimators.initial_model import unscaled
+
+    names, kind, identity, public = private.feature_names, "zero", "", None
+    model = Pretrained(unscaled(names), (0.0,) * len(names), 0.0)
+    if job.dp_lr.init is not None:
+        model, kind = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names), "file"
+        identity = model.to_json()
+    elif job.dp_lr.public_dataset is not None:
+        public = _read_public(public_source(settings, base_dir, job.dp_lr.public_dataset, private), names, report)
+        model, kind = pretrain(*public, columns=names), "public"
+        identity = hashlib.sha256(b"".join(part.tobytes() for part in public)).hexdigest()
+    bounds = job.dp_lr.bounds_of(names)
+    if bounds is not None:
+        return Start(_scaled(model, _scale_of(names, bounds)), kind, "bounds", identity, public)
+    return Start(model, kind, "none" if kind == "zero" else "public", identity, public)
+
+
+def _scale_of(names: tuple[str, ...], bounds: Sequence[tuple[float, float]]) -> Standardiser:
+    """Maps every feature's bounds to -1 and 1."""
+    middle, half = (tuple((high + sign * low) / 2 for low, high in bounds) for sign in (1, -1))
+    return Standardiser(names, tuple(range(len(names))), middle, half)
+
+
+def _scaled(model: Pretrained, scale: Standardiser) -> Pretrained:
+    """The same model, for features of this scale."""
+    *weights, intercept = map(float, model.weights_for(scale))
+    return Pretrained(scale, tuple(weights), intercept)
+
+
+def public_source(settings: PartySettings, base_dir: Path, name: str, private: Source | None = None) -> Source:
+    """A dataset of the party whose rows have no privacy.
+
+    Raises:
+        ConfigError: there is none of this name, it has a budget, or a dataset with a budget has the same rows.
+        DataError: its features are not those of the private rows.
+    """
+    if name not in settings.datasets:
+        raise ConfigError(f"{settings.name} has no dataset named {name}")
+    chosen = settings.datasets[name]
+    protected = {d.url: other for other, d in settings.datasets.items() if d.population is not None}
+    if chosen.population is not None or chosen.url in protected:
+        raise ConfigError(
+            f"datasets.{name}: the rows of {protected.get(chosen.url, name)} have a privacy budget, so they are not "
+            "public",
+            hint="pre-training looks at its rows without any noise",
+        )
+    source = open_source(chosen, base_dir, name)
+    _check_has_both(source)
+    if private is not None and set(source.feature_names) != set(private.feature_names):
+        strangers = sorted(set(source.feature_names) ^ set(private.feature_names))
+        raise DataError(f"datasets.{name} and {private.name} do not both have the feature {strangers[0]}")
+    return source
+
+
+def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[Floats, Floats]:
+    """Features in the order of `names`."""
+    rows = read_rows(source, labels=True, report=report)
+    return rows.features[:, [source.feature_names.index(name) for name in names]], _labels(rows)
+
+
+def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | None) -> Pretrained:
+    """The model of `blindfit pretrain`."""
+    source = public_source(settings, base_dir, name)
+    features, labels = _read_public(source, source.feature_names, lambda *_: None)
+    return pretrain(features, labels, columns=source.feature_names, l2=l2)

@@ -1,0 +1,169 @@
+"""The active party alone, in a dp-lr job: it fits its own rows under differential privacy, charges, keeps the model."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blindfit.algorithms.errors import TooFewRows
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.parties.files import written as models
+from blindfit.parties.work.clock import Clock
+from blindfit.parties.dp_lr.budget import Request, TrainingLedger, request_of
+from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
+from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_start, find_start, private_source, read_private
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.data.source import Source
+from blindfit.parties.store.store import Store
+from blindfit.parties.training.budget import population_of
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+
+
+class DPLogisticRole:
+    def __init__(self, settings: PartySettings, base_dir: Path, store: Store) -> None:
+        self._settings, self._base_dir, self._store = settings, base_dir, store
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """What can be refused before a session starts: datasets, options, the public model."""
+        population_of(self._settings.datasets[me.dataset], me.dataset)
+        check_start(self._settings, self._base_dir, job, self._source(me))
+
+    def _source(self, me: Member) -> Source:
+        return private_source(self._settings, self._base_dir, me.dataset)
+
+    async def run(self, session: Session) -> dict[str, ParameterValue]:
+        return await asyncio.to_thread(self._run, session)
+
+    def _run(self, session: Session) -> dict[str, ParameterValue]:
+        job, clock, source = session.job, Clock(), self._source(session.me)
+        ledger = TrainingLedger(session, self._settings, self._store)
+        start = find_start(self._settings, self._base_dir, job, source, session.report)
+        rows = read_private(source, job, session.report)
+        check_rows(rows, self._settings)
+        clock.lap("prepare_s")
+        answer, is_new = self._answer(session, ledger, self._request(session, source, start, rows), start, rows)
+        clock.lap("fit_s")
+        session.report("evaluate")
+        model = DPLogisticModel.from_dict(answer["model"])
+        probabilities = model.probabilities(rows.features[rows.test])
+        charged, releases = ledger.described()
+        evaluation = evaluation_of(rows.labels[rows.test], probabilities)
+        report = report_of(
+            Outcome(session, rows, start, model, answer, is_new, charged, releases, evaluation, clock.laps)
+        )
+        self._write(session, rows, model, probabilities, report)
+        return summary_of(report)
+
+    def _request(self, session: Session, source: Source, start: Start, rows: PrivateRows) -> Request:
+        public = {"columns": list(source.feature_names), "start": start.identity}
+        return request_of(
+            session, self._base_dir / self._settings.data_dir, public, rows.digest, source.fingerprint() or ""
+        )
+
+    def _answer(
+        self, session: Session, ledger: TrainingLedger, request: Request, start: Start, rows: PrivateRows
+    ) -> tuple[dict[str, Any], bool]:
+        """The answer, and whether it is new: then it was charged, before anything of it is told or written."""
+        stored = ledger.answer(request)
+        if stored is not None:
+            return stored, False
+        ledger.check()
+        session.report("fit", 0, session.job.dp_lr.iterations, "iterations")
+        fitted = fit_rows(rows, start, session.job, request.id)
+        session.report("charge")
+        return ledger.charge(request, fitted.answer()), True
+
+    def _write(
+        self, session: Session, rows: PrivateRows, model: DPLogisticModel, probabilities: Floats, report: dict[str, Any]
+    ) -> None:
+        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
+        directory = self._base_dir / directory
+        models.write_json(directory / "model.json", {**model.to_dict(), "privacy": report["privacy"]})
+        models.write_json(directory / "report.json", report)
+        if rows.test.any():
+            ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
+            models.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
+
+
+def check_rows(rows: PrivateRows, settings: PartySettings) -> None:
+    """Raises:
+    TooFewRows: fewer to train on than the policy asks for.
+    """
+    if rows.n_trained < settings.policy.least_rows:
+        raise TooFewRows(rows=rows.n_trained, least=settings.policy.least_rows)
+
+
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """Nothing that was not released: the noisy model, and what is public.
+
+    Args:
+        noise_multiplier: of each iteration's gradient.
+        losses: noisy, of the training rows, where the budget paid for them; else of public rows, where there are any.
+    """
+
+    model: DPLogisticModel
+    noise_multiplier: float
+    learning_rate: float
+    losses: tuple[float, ...]
+
+    def answer(self) -> dict[str, Any]:
+        return {
+            "model": self.model.to_dict(),
+            "noise_multiplier": self.noise_multiplier,
+            "learning_rate": self.learning_rate,
+            "losses": list(self.losses),
+        }
+
+
+def fit_rows(rows: PrivateRows, start: Start, job: JobParameters, release: str) -> Fitted:
+    """The release.
+
+    Args:
+        release: another name draws noise of its own.
+    """
+    # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
+    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+
+    chosen, privacy = job.dp_lr, job.required_privacy
+    estimator = DPLogisticRegression(
+        privacy.epsilon,
+        privacy.delta,
+        clip_norm=chosen.clip_norm,
+        n_iterations=chosen.iterations,
+        learning_rate=chosen.learning_rate,
+        batch_fraction=chosen.batch_fraction,
+        neighbours=chosen.neighbours,
+        budget=chosen.budget,
+        init=start.model,
+        shrinkage=chosen.shrinkage,
+        loss_share=chosen.loss_share,
+        release=release,
+    )
+    x_public, y_public = start.public or (None, None)
+    estimator.fit(rows.features[~rows.test], rows.labels[~rows.test], x_public, y_public)
+    return Fitted(
+        _model_of(estimator, start),
+        estimator.noise_multiplier_,
+        estimator.learning_rate_,
+        tuple(estimator.loss_curve_ or ()),
+    )
+
+
+def _model_of(estimator: DPLogisticRegression, start: Start) -> DPLogisticModel:
+    """For scaled features, of which weights can be compared."""
+    from blindfit.algorithms.estimators.initial_model import unscaled
+
+    scale = start.model.standardiser
+    raw = Pretrained(unscaled(scale.columns), tuple(estimator.coef_[0].tolist()), float(estimator.intercept_[0]))
+    *weights, intercept = map(float, raw.weights_for(scale))
+    return DPLogisticModel(scale, tuple(weights), intercept)

@@ -1,0 +1,128 @@
+"""Files that a party writes: readable JSON, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.statistics import dp_logistic_model, label_regression_model, vertical_model
+from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.files.private_files import replace_file
+from blindfit.parties.files.signing import SigningKey, verify
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_file(path, json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+
+
+def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
+    """With the party's signature of the rest, in its canonical form, under `signature`."""
+    signature = {"public_key": key.public_bytes.hex(), "ed25519": key.sign(canonical_json(content)).hex()}
+    write_json(path, {**content, "signature": signature})
+
+
+def canonical_json(content: Mapping[str, Any]) -> bytes:
+    """One byte string for one content: sorted names, no spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def write_table(path: Path, columns: Mapping[str, Any]) -> None:
+    """As CSV."""
+    write_file(path, csv_of(pa.table(dict(columns))))
+
+
+def csv_of(table: Any, *, header: bool = True) -> bytes:
+    """Numbers with as many digits as it takes to read them back exactly."""
+    encoded = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(table, encoded, pyarrow.csv.WriteOptions(include_header=header))
+    return bytes(encoded.getvalue().to_pybytes())
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one; the owner alone may read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content, mode=0o600)
+
+
+def read_json(path: Path) -> Any:
+    """Raises DataError: names the file and what is wrong with it."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is not JSON") from None
+
+
+def read_signed_json(path: Path, key: SigningKey) -> dict[str, Any]:
+    """What `write_signed_json` wrote with this key, without the signature.
+
+    Raises:
+        DataError: it was changed since, or another key signed it.
+    """
+    content = read_json(path)
+    signature = content.pop("signature", None) if isinstance(content, dict) else None
+    if not _is_signed(content, signature, key):
+        raise DataError(
+            f"{path} does not have this party's signature: it was changed, or is another party's",
+            hint="put the file that was written after the training back in its place, or train again",
+        )
+    return dict(content)
+
+
+def _is_signed(content: Any, signature: Any, key: SigningKey) -> bool:
+    try:
+        return verify(key.public_bytes, canonical_json(content), bytes.fromhex(signature["ed25519"]))
+    except (KeyError, TypeError, ValueError):  # no signature, or a number that JSON does not have
+        return False
+
+
+def load_model(path: str | Path) -> WALRModel | VerticalModelPart | LabelRegressionModel | DPLogisticModel:
+    """A model.json: of a WALR or a dp-lr job, a regression on released labels, or one party's part of a vertical model.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    content = read_json(Path(path))
+    kind = content.get("format") if isinstance(content, dict) else None
+    if kind == vertical_model.FORMAT:
+        return vertical_part(content, Path(path))
+    try:
+        if kind == label_regression_model.FORMAT:
+            return LabelRegressionModel.from_dict(content)
+        if kind == dp_logistic_model.FORMAT:
+            return DPLogisticModel.from_dict(content)
+        return WALRModel.from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def load_pretrained(path: str | Path) -> Pretrained:
+    """The model of a pretrained.json, fitted to public rows.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    content = read_json(Path(path))
+    try:
+        return Pretrained.from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def vertical_part(content: Mapping[str, Any], path: Path) -> VerticalModelPart:
+    """Raises DataError: names the file and the field."""
+    try:
+        return VerticalModelPart.from_dict(content)
+    except (DataError, RangeError) as error:
+        raise DataError(f"{path}: {error}") from None

@@ -1,0 +1,273 @@
+"""The active party's part of a label-dp job: it gets a noisy label for each of its rows, fits, evaluates, keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.statistics.evaluation import evaluate_values
+from blindfit.algorithms.statistics.label_regression import (
+    LabelRegressionFit,
+    evaluate_released,
+    fit_regression,
+    mean_noise_variance,
+)
+from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.parties.files import written as models
+from blindfit.parties.training import sent_rows
+from blindfit.parties.walr.consumer import Report, RowPart, read_split
+from blindfit.parties.work.clock import Clock
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
+from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
+from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.source import open_source
+from blindfit.parties.store.store import Store
+from blindfit.protos import measurement_pb2
+
+FIRST_RELEASE = "first"
+
+
+class LabelRegressionRole:
+    def __init__(
+        self, settings: PartySettings, base_dir: Path, identity: Identity, store: Store, limits: Limits
+    ) -> None:
+        self._settings, self._base_dir, self._identity = settings, base_dir, identity
+        self._store, self._limits = store, limits
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """What can be refused before a session starts."""
+        features_of(self._settings, self._base_dir, me.dataset)
+        if job.label_dp.evaluate_on:
+            self._study(job, me)
+
+    async def run(self, session: Session) -> dict[str, ParameterValue]:
+        job, clock = session.job, Clock()
+        source = features_of(self._settings, self._base_dir, session.me.dataset)
+        rows = await asyncio.to_thread(read_rows, source, job, session.report)
+        clock.lap("prepare_s")
+        server = session.with_role("measurement")
+        client = MeasurementClient(
+            self._identity,
+            server.name,
+            session.channel.peers[server.name],
+            limits=self._limits,
+            step_timeout_s=job.timeouts.step_s,
+            reconnect_s=job.timeouts.reconnect_s,
+        )
+        description = await client.describe(server.dataset)
+        check_description(description, server=server.name)
+        released = await self._released(client, rows, description, session)
+        clock.lap("release_s")
+        fitted = await asyncio.to_thread(fit_rows, rows, released, job, session.report)
+        true = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
+        clock.lap("fit_s")
+        budget = await client.budget(server.dataset)
+        outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
+        report = report_of(outcome)
+        await asyncio.to_thread(self._write, session, rows, released, fitted, report)
+        return summary_of(report)
+
+    async def _released(
+        self,
+        client: MeasurementClient,
+        rows: Rows,
+        description: measurement_pb2.DatasetDescription,
+        session: Session,
+    ) -> ReleasedLabels:
+        server = session.with_role("measurement")
+        released = await client.release_labels(
+            server.dataset,
+            rows.ids,
+            mechanism_settings(session.job, description, server=server.name),
+            release=session.job.required_privacy.release or FIRST_RELEASE,
+            max_rows_per_person=rows_per_person(session.job, description.max_rows_per_person),
+            receipt=self._store.reader().receipt_held(server.name, description.population),
+            session=session.id,
+            on_rows=sent_rows.reporter(session, server.name, "send ids", len(rows.ids)),
+        )
+        hold_receipt(self._store, server.name, description, *released.receipt)
+        return released
+
+    # --- true labels
+
+    def _study(self, job: JobParameters, me: Member) -> Source:
+        """The dataset of this party that has true labels."""
+        name = job.label_dp.evaluate_on
+        if name not in self._settings.datasets:
+            raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
+        source = open_source(self._settings.datasets[name], self._base_dir, name)
+        if source.settings.label is None or source.settings.label_kind != "number":
+            raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
+        wanted = features_of(self._settings, self._base_dir, me.dataset).feature_names
+        if source.feature_names != wanted:
+            raise ConfigError(f"datasets.{name}: its features are not those of {me.dataset}, in their order")
+        return source
+
+    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session) -> dict[str, Any]:
+        """On the rows of `evaluate_on` that were not trained on."""
+        if not session.job.label_dp.evaluate_on:
+            return {}
+        source = self._study(session.job, session.me)
+        trained = set(rows.ids[: rows.n_trained])
+        labels, predictions = [], []
+        for batch in source.batches(persons=False):
+            fresh = np.array([name not in trained for name in batch.ids.to_pylist()])
+            if fresh.any() and batch.labels is not None:
+                labels.append(batch.labels[fresh])
+                predictions.append(model.predict(batch.features[fresh]))
+        if not labels:
+            raise DataError(f"{source.name}: every row was trained on, so none is left to evaluate on")
+        return evaluate_values(np.concatenate(labels), np.concatenate(predictions))
+
+    # --- what is kept
+
+    def _write(
+        self, session: Session, rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
+    ) -> None:
+        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
+        directory = self._base_dir / directory
+        models.write_json(directory / "model.json", {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
+        models.write_json(directory / "report.json", report)
+        kept = np.flatnonzero(released.kept)
+        ids = np.array(rows.ids, dtype=object)
+        models.write_table(
+            directory / "released_labels.csv", {"id": ids[kept].tolist(), "label": released.labels[kept]}
+        )
+        if len(rows.test_features):
+            predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
+            models.write_table(directory / "held_out_predictions.csv", predictions)
+
+
+def features_of(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
+    source = open_source(settings.datasets[dataset], base_dir, dataset)
+    if not source.feature_names:
+        raise ConfigError(
+            f"datasets.{dataset}: an active party's dataset needs features", hint='such as features = "rest"'
+        )
+    return source
+
+
+# --- the request -----------------------------------------------------------------------------------
+
+
+def rows_per_person(job: JobParameters, most: int) -> int:
+    """What the job says, else as many as the dataset allows; 0 where the unit is a row."""
+    return job.required_privacy.max_rows_per_person or most
+
+
+def mechanism_settings(
+    job: JobParameters, description: measurement_pb2.DatasetDescription, *, server: str
+) -> MechanismSettings:
+    """Raises:
+    ConfigError: the dataset has no numbers as labels.
+    """
+    if description.label_kind != "number":
+        raise ConfigError(
+            f"the dataset {description.dataset} of {server} has no labels that are numbers",
+            hint='binary labels are released as an aggregate: take protocol = "walr"',
+        )
+    try:
+        grid = LabelGrid(description.label_lo, description.label_hi)
+    except ConfigError as error:
+        raise MalformedMessage(culprit=server, field="label range", reason=str(error)) from None
+    return settings_on(grid, job, rows_per_person(job, description.max_rows_per_person))
+
+
+def settings_on(grid: LabelGrid, job: JobParameters, max_rows_per_person: int) -> MechanismSettings:
+    """Epsilon is that of one row: all rows of a person together cost what the job asks for."""
+    privacy, chosen = job.required_privacy, job.label_dp
+    delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
+    epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
+    options = {name: getattr(chosen, name) for name in MECHANISM_OPTIONS}
+    return MechanismSettings(name=chosen.mechanism, grid=grid, epsilon=epsilon, delta=delta, **options)
+
+
+# --- rows and fit ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """The training rows first; labels are asked for of all of them."""
+
+    ids: list[str]
+    train_features: Floats
+    test_features: Floats
+    columns: tuple[str, ...]
+
+    @property
+    def n_trained(self) -> int:
+        return len(self.train_features)
+
+
+def read_rows(source: Source, job: JobParameters, report: Report) -> Rows:
+    train, test = read_split(source, job, report)
+    ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
+    return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names)
+
+
+def _matrix(part: RowPart, source: Source) -> Floats:
+    return np.concatenate(part.features) if part.features else np.zeros((0, len(source.feature_names)))
+
+
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """Args:
+    labels: of all rows, as they were trained on; NaN where withheld.
+    evaluation: on held-out rows, as far as released labels can tell; empty where none was held out.
+    noise_std: of one label, the mean over the released ones where it can be told, else over the range.
+    """
+
+    fit: LabelRegressionFit
+    profile: NoiseProfile
+    labels: Floats
+    test_predictions: Floats
+    evaluation: dict[str, float | int]
+    noise_std: float
+
+
+def fit_rows(rows: Rows, released: ReleasedLabels, job: JobParameters, report: Report) -> Fitted:
+    chosen = job.label_dp
+    kept = released.kept
+    labels = np.full(len(rows.ids), np.nan)
+    labels[kept] = released.mechanism.debias(released.labels[kept]) if chosen.debias else released.labels[kept]
+    n, trained = rows.n_trained, kept[: rows.n_trained]
+    if not trained.any():
+        raise DataError("the labels of all training rows are withheld: each person has released others already")
+    report("fit", 0, 0, "")
+    fit = fit_regression(
+        rows.train_features[trained],
+        labels[:n][trained],
+        columns=rows.columns,
+        regressor=chosen.regressor,
+        options=chosen.options,
+        seed=job.seed % 2**32,  # the most that scikit-learn takes
+        debiased=chosen.debias,
+        constant_columns=chosen.constant_columns,
+    )
+    report("evaluate", 0, 0, "")
+    profile = NoiseProfile.of(released.mechanism, debias=chosen.debias)
+    noise = mean_noise_variance(profile.means, profile.variances, labels[kept]) if chosen.debias else None
+    predictions = fit.model.predict(rows.test_features) if len(rows.test_features) else np.zeros(0)
+    held_out = kept[n:]
+    constant = float(labels[:n][trained].mean())
+    evaluation = (
+        evaluate_released(labels[n:][held_out], predictions[held_out], noise, constant) if held_out.any() else {}
+    )
+    noise_std = noise.mean**0.5 if noise else profile.typical_std
+    return Fitted(fit, profile, labels, predictions, evaluation, noise_std)

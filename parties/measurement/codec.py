@@ -1,0 +1,313 @@
+"""WALR's messages <-> protos/measurement.proto, and the two channels that carry a protocol over one call."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+import numpy as np
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
+from blindfit.parties.wire import error_codes
+from blindfit.protos import measurement_pb2 as pb
+
+M = TypeVar("M")
+
+STATUS_POLLS, STATUS_POLL_S = 100, 0.02
+
+_BODIES: dict[type, str] = {
+    AggregateOpen: "open",
+    WeightRows: "rows",
+    RowsEnd: "end",
+    Opened: "opened",
+    NoisySum: "answer",
+    RowsKept: "kept",
+}
+_OPEN_FIELDS = (
+    "protocol_version",
+    "request_id",
+    "dataset",
+    "dataset_version",
+    "n_rows",
+    "n_columns",
+    "frac_bits",
+    "norm_bound",
+    "max_rows_per_person",
+    "epsilon",
+    "delta",
+    "mechanism",
+    "content_sha256",
+    "session",
+)
+_ANSWER_FIELDS = ("noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled")
+
+
+# --- messages --------------------------------------------------------------------------------------
+
+
+def request_to_pb(message: object) -> pb.AggregateRequest:
+    if isinstance(message, WeightRows):
+        weights = np.ascontiguousarray(message.weights, "<i4").tobytes()
+        return pb.AggregateRequest(rows=pb.WeightRows(ids=message.ids, weights=weights))
+    if isinstance(message, AggregateOpen):
+        fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
+        receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
+        return pb.AggregateRequest(open=pb.AggregateOpen(**fields, receipt=receipt))
+    if isinstance(message, RowsEnd):
+        return pb.AggregateRequest(end=pb.RowsEnd())
+    raise LocalProtocolError(f"{type(message).__name__} does not go to a measurement server")
+
+
+def response_to_pb(message: object) -> pb.AggregateResponse:
+    if isinstance(message, Opened):
+        return pb.AggregateResponse(opened=pb.Opened(send_rows=bool(message.send_rows)))
+    if isinstance(message, NoisySum):
+        return pb.AggregateResponse(answer=answer_to_pb(message))
+    if isinstance(message, RowsKept):
+        return pb.AggregateResponse(kept=pb.RowsKept(bits=message.bits))
+    raise LocalProtocolError(f"{type(message).__name__} does not come from a measurement server")
+
+
+def answer_to_pb(message: NoisySum) -> pb.NoisySum:
+    fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
+    receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
+    return pb.NoisySum(sums=[int(s) for s in message.sums], **fields, receipt=receipt)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Those of one call.
+
+    Args:
+        bodies: the field of the envelope that holds a message of this class.
+        decoders: (protobuf message, culprit) -> message of this class.
+        answer: the class after which the server has answered, whatever becomes of the call.
+    """
+
+    bodies: Mapping[type, str]
+    decoders: Mapping[type, Callable[[Any, str], Any]]
+    request_to_pb: Callable[[object], Any]
+    response_to_pb: Callable[[object], Any]
+    answer: type
+
+    def from_pb(self, envelope: Any, kind: type[M], *, culprit: str) -> M:
+        """Raises:
+        UnexpectedStep: the envelope holds another message.
+        MalformedMessage: a number is not finite, or bytes have a wrong length.
+        """
+        body = envelope.WhichOneof("body")
+        if body != self.bodies[kind]:
+            got = next((other.__name__ for other, name in self.bodies.items() if name == body), "nothing")
+            raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, step=kind.__name__)
+        message: Any = self.decoders[kind](getattr(envelope, body), culprit)
+        return message  # type: ignore[no-any-return]
+
+
+def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
+    return AGGREGATE.from_pb(envelope, kind, culprit=culprit)
+
+
+def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
+    require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
+    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
+    return AggregateOpen(**fields, receipt=message.receipt.statement, receipt_signature=message.receipt.signature)
+
+
+def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
+    n = len(message.ids)
+    if n == 0 or len(message.weights) % (4 * n):
+        raise MalformedMessage(
+            culprit=culprit,
+            field="weights",
+            reason="are not n_columns integers for each id",
+            step="WeightRows",
+        )
+    weights = np.frombuffer(message.weights, "<i4").astype(np.int32, copy=False).reshape(n, -1)
+    return WeightRows(tuple(message.ids), weights)
+
+
+def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
+    require_finite(message, ("noise_std", "sensitivity"), "NoisySum", culprit)
+    fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
+    return NoisySum(
+        sums=np.array(message.sums, np.int64),
+        **fields,
+        receipt=message.receipt.statement,
+        receipt_signature=message.receipt.signature,
+    )
+
+
+def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str) -> None:
+    for name in names:
+        if not math.isfinite(getattr(message, name)):
+            raise MalformedMessage(culprit=culprit, field=name, reason="is not finite", step=step)
+
+
+_DECODERS: dict[type, Any] = {
+    AggregateOpen: _open_from_pb,
+    WeightRows: _rows_from_pb,
+    RowsEnd: lambda _message, _culprit: RowsEnd(),
+    Opened: lambda message, _culprit: Opened(int(message.send_rows)),
+    NoisySum: answer_from_pb,
+    RowsKept: lambda message, _culprit: RowsKept(message.bits),
+}
+AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum)
+
+
+# --- channels --------------------------------------------------------------------------------------
+
+
+class ServerSide:
+    """The measurement server's channel to the one consumer of a call."""
+
+    def __init__(
+        self,
+        consumer: str,
+        requests: AsyncIterator[Any],
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+        step_timeout_s: float,
+        messages: Messages = AGGREGATE,
+    ) -> None:
+        self._consumer, self._requests, self._context = consumer, aiter(requests), context
+        self._step_timeout_s, self._messages = step_timeout_s, messages
+        self.answered = False
+
+    async def send(self, to: str, message: object) -> None:
+        _require_peer(to, self._consumer)
+        step = type(message).__name__
+        try:
+            async with asyncio.timeout(self._step_timeout_s):
+                await self._context.write(self._messages.response_to_pb(message))
+        except TimeoutError:
+            raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
+        self.answered = self.answered or isinstance(message, self._messages.answer)
+
+    async def receive(self, sender: str, kind: type[M]) -> M:
+        _require_peer(sender, self._consumer)
+        try:
+            async with asyncio.timeout(self._step_timeout_s):
+                request = await anext(self._requests)
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step=kind.__name__, timeout_s=self._step_timeout_s) from None
+        except StopAsyncIteration:
+            raise UnexpectedStep(
+                culprit=sender, expected=kind.__name__, got="the end of the stream", step=kind.__name__
+            ) from None
+        return self._messages.from_pb(request, kind, culprit=sender)
+
+
+class ClientSide:
+    """The consumer's channel to the measurement server, over one open call.
+
+    A read is always under way: without one, gRPC does not notice why a server ended a call that is being written to.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        address: str,
+        call: Any,
+        step_timeout_s: float,
+        max_message_bytes: int,
+        messages: Messages = AGGREGATE,
+    ) -> None:
+        self._messages = messages
+        self._server, self._address, self._call = server, address, call
+        self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
+        self._read: asyncio.Future[Any] | None = None
+        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata] | None = None
+        call.add_done_callback(self._note_status)
+        self.bytes_sent = 0
+
+    async def send(self, to: str, message: object) -> None:
+        _require_peer(to, self._server)
+        request = self._messages.request_to_pb(message)
+        size = request.ByteSize()
+        if size > self._max_message_bytes:
+            raise RangeError(f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}")
+        self.bytes_sent += size
+        step = type(message).__name__
+        self._reading()
+        try:
+            async with asyncio.timeout(self._step_timeout_s):
+                await self._call.write(request)
+        except TimeoutError:
+            raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            await self._raise_status(step)
+
+    async def receive(self, sender: str, kind: type[M]) -> M:
+        _require_peer(sender, self._server)
+        step = kind.__name__
+        try:
+            async with asyncio.timeout(self._step_timeout_s):
+                response = await asyncio.shield(self._reading())
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step=step, timeout_s=self._step_timeout_s) from None
+        except grpc.aio.AioRpcError:
+            response = grpc.aio.EOF
+        self._read = None
+        if response is grpc.aio.EOF:
+            await self._raise_status(step)
+        return self._messages.from_pb(response, kind, culprit=sender)
+
+    async def finish(self) -> None:
+        """Lets the server end the call, so that it knows that everything arrived."""
+        with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            async with asyncio.timeout(self._step_timeout_s):
+                await self._call.done_writing()
+                await asyncio.shield(self._reading())
+
+    def close(self) -> None:
+        self._call.cancel()
+        if self._read is not None:
+            self._read.cancel()
+
+    def _reading(self) -> asyncio.Future[Any]:
+        if self._read is None:
+            self._read = asyncio.ensure_future(self._call.read())
+            self._read.add_done_callback(
+                lambda read: read.cancelled() or read.exception()
+            )  # else gRPC's would be logged
+        return self._read
+
+    def _note_status(self, call: Any) -> None:
+        """Called by gRPC the moment that the call ends, and so before a failing write puts its own status there."""
+        self._status = (_value_now(call.code()), _value_now(call.trailing_metadata()))
+
+    async def _raise_status(self, step: str) -> NoReturn:
+        """The call has ended: its status says why.
+
+        A write to an ended call fails with a status of its own, INTERNAL without any detail, just before or after the
+        true one comes.
+        """
+        code, metadata = self._status or (grpc.StatusCode.INTERNAL, None)
+        for _ in range(STATUS_POLLS):
+            if code is not grpc.StatusCode.INTERNAL or metadata:
+                break
+            await asyncio.sleep(STATUS_POLL_S)
+            code, metadata = await self._call.code(), await self._call.trailing_metadata()
+        if code is grpc.StatusCode.OK:
+            raise UnexpectedStep(culprit=self._server, expected=step, got="the end of the stream", step=step)
+        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), "")
+        raise error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
+
+
+def _value_now(value: Coroutine[Any, Any, M]) -> M:
+    """Of a coroutine that has nothing to wait for."""
+    try:
+        value.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise LocalProtocolError("gRPC tells of the end of a call whose status is not known")
+
+
+def _require_peer(name: str, expected: str) -> None:
+    if name != expected:
+        raise LocalProtocolError(f"{name} is not at the other end of this call, {expected} is")

@@ -1,0 +1,83 @@
+"""Remembered labels: a label index as it was at a release, with the noisy labels in the place of the true ones.
+
+An index may be built anew at any time, under other keys and so in another order; what was released must be found again
+for ever. So a release keeps the hashes and their keys beside its labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import LedgerUnavailable
+from blindfit.parties.measurement.label_index import HEADER, Header, LabelIndex, write_private
+from blindfit.parties.measurement.label_index_build import FILES
+
+LABEL = "<i8"
+_READ_BYTES = 2**20
+
+
+def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64]]) -> str:
+    """Writes everything into an empty directory, on the disk when it returns.
+
+    Args:
+        blocks: the noisy labels in the index's order.
+
+    Returns:
+        SHA-256 of the noisy labels, as 64-bit little-endian integers.
+    """
+    for name in ("high", "low"):
+        _write(directory / name, index.in_order(name), FILES[name])
+    write_private(directory / HEADER, index.frozen(LABEL).to_json())
+    sha256 = _write(directory / "label", blocks, LABEL)
+    for path in (directory, directory.parent):
+        _sync_directory(path)
+    return sha256
+
+
+def open_frozen(directory: Path, sha256: str) -> LabelIndex:
+    """Raises:
+    LedgerUnavailable: the files are not those that were remembered; other noise must never take their place.
+    """
+    try:
+        digest = hashlib.sha256()
+        with (directory / "label").open("rb") as file:
+            while octets := file.read(_READ_BYTES):
+                digest.update(octets)
+        header = Header.from_json((directory / HEADER).read_text())
+        if digest.hexdigest() == sha256:
+            return LabelIndex(directory, header)
+        reason = "are damaged"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = f"cannot be read: {error}"
+    raise LedgerUnavailable(
+        f"the labels that were released are remembered in {directory}, but {reason}: nothing is released",
+        hint="restore this directory from a backup; another name of the release asks for new noise and is charged",
+    )
+
+
+def _write(path: Path, blocks: Iterable[NDArray[Any]], dtype: str) -> str:
+    """SHA-256 of what was written; mode 0600."""
+    digest = hashlib.sha256()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        for block in blocks:
+            octets = np.ascontiguousarray(block, dtype).tobytes()
+            digest.update(octets)
+            file.write(octets)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,173 @@
+"""The messages of algorithms/protocols/release_labels.py <-> protos/measurement.proto."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
+from blindfit.algorithms.protocols.release_labels import (
+    FittedRelease,
+    LabelIds,
+    LabelIdsEnd,
+    LabelsOpen,
+    LabelsOpened,
+    NoisyLabels,
+)
+from blindfit.parties.measurement.codec import Messages, require_finite
+from blindfit.protos import measurement_pb2 as pb
+
+_OPEN_FIELDS = (
+    "protocol_version",
+    "request_id",
+    "dataset",
+    "dataset_version",
+    "n_rows",
+    "max_rows_per_person",
+    "release",
+    "content_sha256",
+    "session",
+)
+_OPTIONS = (
+    "epsilon_prior",
+    "prior_mechanism",
+    "cell_width",
+    "optimal_for",
+    "rounding",
+    "output_cells",
+    "output_reach",
+)
+_RELEASE_FIELDS = ("parameters", "epsilon", "delta", "epsilon_prior", "prior_mechanism", "event", "unit", "neighbours")
+_TEXT_CHOICES = {
+    "prior_mechanism": ("laplace", "staircase", "histogram"),
+    "optimal_for": ("squared", "absolute"),
+}
+
+
+# --- to the server ---------------------------------------------------------------------------------
+
+
+def request_to_pb(message: object) -> pb.ReleaseLabelsRequest:
+    if isinstance(message, LabelIds):
+        return pb.ReleaseLabelsRequest(ids=pb.LabelIds(ids=message.ids))
+    if isinstance(message, LabelsOpen):
+        return pb.ReleaseLabelsRequest(open=_open_to_pb(message))
+    if isinstance(message, LabelIdsEnd):
+        return pb.ReleaseLabelsRequest(end=pb.LabelIdsEnd())
+    raise LocalProtocolError(f"{type(message).__name__} does not go to a measurement server")
+
+
+def _open_to_pb(message: LabelsOpen) -> pb.LabelsOpen:
+    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
+    receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
+    return pb.LabelsOpen(**fields, mechanism=settings_to_pb(message.settings), receipt=receipt)
+
+
+def settings_to_pb(settings: MechanismSettings) -> pb.LabelMechanismSettings:
+    grid, prior, half_width = settings.grid, settings.prior, settings.half_width
+    options = {name: getattr(settings, name) for name in _OPTIONS}
+    message = pb.LabelMechanismSettings(
+        name=settings.name,
+        lo=grid.lo,
+        hi=grid.hi,
+        cells=grid.cells,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    if prior is not None:
+        message.prior.CopyFrom(pb.LabelPrior(edges=prior.edges.tolist(), masses=prior.masses.tolist()))
+    if half_width == "auto":
+        message.half_width_auto = True
+    elif half_width is not None:
+        message.half_width = half_width
+    return message
+
+
+def _open_from_pb(message: pb.LabelsOpen, culprit: str) -> LabelsOpen:
+    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
+    return LabelsOpen(
+        **fields,
+        settings=_settings_from_pb(message.mechanism, culprit),
+        receipt=message.receipt.statement,
+        receipt_signature=message.receipt.signature,
+    )
+
+
+def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> MechanismSettings:
+    options = {name: getattr(message, name) for name in _OPTIONS if message.HasField(name)}
+    if (choice := message.WhichOneof("half_width_choice")) is not None:
+        options["half_width"] = "auto" if choice == "half_width_auto" else message.half_width
+    for name, value in options.items():
+        if name in _TEXT_CHOICES and value not in _TEXT_CHOICES[name]:
+            raise _malformed(culprit, name, "is unknown")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _malformed(culprit, name, "is not finite")
+    require_finite(message, ("lo", "hi", "epsilon", "delta"), "LabelsOpen", culprit)
+    prior = message.prior
+    try:
+        return MechanismSettings(
+            name=message.name,
+            grid=LabelGrid(message.lo, message.hi, message.cells),
+            epsilon=message.epsilon,
+            delta=message.delta,
+            prior=Prior(np.array(prior.edges), np.array(prior.masses)) if message.HasField("prior") else None,
+            **options,
+        )
+    except BlindfitError as error:  # about the consumer's own settings, and so for it to read
+        raise _malformed(culprit, "mechanism", str(error)) from None
+
+
+def _malformed(culprit: str, field: str, reason: str) -> MalformedMessage:
+    return MalformedMessage(culprit=culprit, field=field, reason=reason, step="LabelsOpen")
+
+
+# --- from the server -------------------------------------------------------------------------------
+
+
+def response_to_pb(message: object) -> pb.ReleaseLabelsResponse:
+    if isinstance(message, NoisyLabels):
+        return pb.ReleaseLabelsResponse(labels=pb.NoisyLabels(steps=message.steps.tolist(), withheld=message.withheld))
+    if isinstance(message, FittedRelease):
+        return pb.ReleaseLabelsResponse(release=release_to_pb(message))
+    if isinstance(message, LabelsOpened):
+        return pb.ReleaseLabelsResponse(opened=pb.LabelsOpened(made_before=bool(message.made_before)))
+    raise LocalProtocolError(f"{type(message).__name__} does not come from a measurement server")
+
+
+def release_to_pb(message: FittedRelease) -> pb.FittedRelease:
+    fields = {name: getattr(message, name) for name in _RELEASE_FIELDS}
+    receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
+    return pb.FittedRelease(**fields, share_outside=message.share_outside, receipt=receipt)
+
+
+def release_from_pb(message: pb.FittedRelease, culprit: str) -> FittedRelease:
+    require_finite(message, ("epsilon", "delta", "epsilon_prior", "share_outside"), "FittedRelease", culprit)
+    return FittedRelease(
+        **{name: getattr(message, name) for name in _RELEASE_FIELDS},
+        share_outside=message.share_outside if message.HasField("share_outside") else None,
+        receipt=message.receipt.statement,
+        receipt_signature=message.receipt.signature,
+    )
+
+
+_DECODERS: dict[type, Any] = {
+    LabelsOpen: _open_from_pb,
+    LabelIds: lambda message, _culprit: LabelIds(tuple(message.ids)),
+    LabelIdsEnd: lambda _message, _culprit: LabelIdsEnd(),
+    LabelsOpened: lambda message, _culprit: LabelsOpened(int(message.made_before)),
+    FittedRelease: release_from_pb,
+    NoisyLabels: lambda message, _culprit: NoisyLabels(np.array(message.steps, np.int64), message.withheld),
+}
+_BODIES: dict[type, str] = {
+    LabelsOpen: "open",
+    LabelIds: "ids",
+    LabelIdsEnd: "end",
+    LabelsOpened: "opened",
+    FittedRelease: "release",
+    NoisyLabels: "labels",
+}
+MESSAGES = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, FittedRelease)

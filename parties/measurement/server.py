@@ -1,0 +1,216 @@
+"""The measurement server: what its role adds to a party. It holds labels and releases only noisy aggregates."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import itertools
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
+from blindfit.algorithms.protocols import release_labels, walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement import labels_codec as measurement_labels_codec
+from blindfit.parties.measurement.background import Background
+from blindfit.parties.measurement.label_index import JoinState
+from blindfit.parties.measurement.charging import UNITS, ApprovedJob, Asked, ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
+from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
+from blindfit.parties.store.store import StoredAnswer
+from blindfit.protos import measurement_pb2 as pb
+from blindfit.protos import measurement_pb2_grpc
+
+__all__ = [
+    "UNITS",
+    "AggregateDesk",
+    "ApprovedJob",
+    "LabelDataset",
+    "MeasurementService",
+    "MeasurementServicer",
+    "acknowledge_rollbacks",
+]
+
+SPOOL_BYTES = 2**20
+STEP_TIMEOUT_S = 120.0
+
+
+class MeasurementService(ChargingService):
+    """Aggregates, and what the server says of its datasets."""
+
+    def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
+        """Policy, receipt, budget; the stored answer when the same request was answered before."""
+        if dataset.settings.label_kind != "binary":
+            self.refuse("dataset", "its labels are numbers: ask for a release of labels")
+        self.check_receipt(request, dataset)
+        with self.store.snapshot() as snapshot:  # the same request may be answered at this moment
+            stored = snapshot.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            cost = _cost(request, dataset)
+            self.check_policy(request, dataset, cost)
+            self.check_chargeable(snapshot, request, dataset, consumer, cost)
+        return None
+
+    def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
+        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
+
+        Args:
+            kept: the packed bits of the rows that counted, in pieces; stored where not every row did.
+        """
+        request, cost = tally.request, _cost(tally.request, dataset)
+        with self.store.transaction() as transaction:
+            stored = transaction.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            self.check_kept(tally.rows_kept)
+            self.check_chargeable(transaction, request, dataset, consumer, cost)
+            draft = walr.step_5_draft(tally, self.uniform, neighbours=dataset.neighbours)
+            sha256 = hashlib.sha256(np.ascontiguousarray(draft.sums, "<i8").tobytes()).hexdigest()
+            entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
+            answer = walr.answer_of(draft, unit=dataset.unit, receipt=receipt)
+            encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
+            stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session)
+            transaction.add_answer(consumer, request.request_id, stored)
+            if answer.rows_kept < request.n_rows:
+                for piece, bits in enumerate(kept):
+                    transaction.add_kept_piece(consumer, request.request_id, piece, bits)
+            return answer
+
+    def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
+        lo, hi = dataset.settings.label_range or (0.0, 1.0)
+        return pb.DatasetDescription(
+            dataset=dataset.name,
+            version=dataset.index.version,
+            population=dataset.population,
+            unit=dataset.kind,
+            max_rows_per_person=dataset.max_rows_per_person,
+            unknown_rows=dataset.settings.unknown_rows,
+            least_rows=self.policy.least_rows,
+            most_epsilon=self.policy.most_epsilon,
+            receipt_key=self.key.public_bytes,
+            mechanisms=sorted(NOISE_MULTIPLIERS) if dataset.settings.label_range is None else allowed_mechanisms(self),
+            label_kind=dataset.settings.label_kind,
+            label_lo=lo,
+            label_hi=hi,
+        )
+
+
+def _cost(request: AggregateOpen, dataset: LabelDataset) -> Cost:
+    event = walr.mechanism_of(request).event(dataset.neighbours)
+    return Cost(event, request.epsilon, request.delta)
+
+
+def _stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
+    check_same(stored, walr.request_digest(request))
+    return measurement_codec.answer_from_pb(pb.NoisySum.FromString(stored.answer), "the store")
+
+
+# --- one request --------------------------------------------------------------------------------------
+
+
+class AggregateDesk(Background):
+    """walr.Desk for one call."""
+
+    def __init__(self, service: MeasurementService, consumer: str) -> None:
+        super().__init__()
+        self._service, self._consumer = service, consumer
+        self._join: JoinState | None = None
+        self.request: AggregateOpen
+        self._dataset: LabelDataset
+        self._kept = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed in close()
+
+    def admit(self, request: AggregateOpen) -> NoisySum | None:
+        self._dataset = self._service.dataset(request.dataset, self._consumer)
+        self.request = request
+        return self._service.admit(request, self._dataset, self._consumer)
+
+    def _joined(self) -> JoinState:
+        if self._join is None:
+            # The request's bound, at most the dataset's: the noise is for this one.
+            self._join = self._dataset.index.new_request(
+                self.request.max_rows_per_person or None, self._dataset.settings.unknown_rows
+            )
+        return self._join
+
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        batch = self._joined().join(list(ids))
+        return batch.labels, batch.kept
+
+    def keep_bits(self, bits: bytes) -> None:
+        self._kept.write(bits)
+
+    def kept_pieces(self) -> Iterator[bytes]:
+        reader = self._service.store.reader()
+        numbered = (reader.kept_piece(self._consumer, self.request.request_id, n) for n in itertools.count())
+        return itertools.takewhile(bool, numbered)
+
+    def release(self, tally: Tally) -> NoisySum:
+        self._kept.seek(0)
+        pieces = iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
+        return self._service.release(tally, self._dataset, self._consumer, pieces)
+
+    def close_files(self) -> None:
+        self._kept.close()
+        if self._join is not None:
+            self._join.close()
+
+
+class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
+    """Args:
+    on_answered: told the consumer and the request of every answer that left.
+    """
+
+    def __init__(
+        self,
+        service: MeasurementService,
+        caller_of: Callable[[], str],
+        on_answered: Callable[[str, Asked], None] = lambda _consumer, _request: None,
+    ) -> None:
+        self._service, self._caller_of, self._on_answered = service, caller_of, on_answered
+        self._labels = LabelReleases(service)
+
+    async def Describe(self, request: pb.DescribeDatasetRequest, context: Any) -> pb.DatasetDescription:  # noqa: N802, ARG002
+        return self._service.describe(self._service.dataset(request.dataset, self._caller_of()))
+
+    async def Budget(self, request: pb.BudgetRequest, context: Any) -> pb.BudgetDescription:  # noqa: N802, ARG002
+        population = self._service.dataset(request.dataset, self._caller_of()).population
+        return await asyncio.to_thread(self._service.describe_budget, population)
+
+    async def Aggregate(  # noqa: N802
+        self,
+        request_iterator: AsyncIterator[pb.AggregateRequest],
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> None:
+        consumer = self._caller_of()
+        desk = AggregateDesk(self._service, consumer)
+        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S)
+        try:
+            await walr.run_measurement_server(consumer, channel, desk)
+        finally:
+            desk.close()
+            if channel.answered:  # even if the consumer hung up after it
+                self._on_answered(consumer, desk.request)
+
+    async def ReleaseLabels(  # noqa: N802
+        self,
+        request_iterator: AsyncIterator[pb.ReleaseLabelsRequest],
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> None:
+        consumer = self._caller_of()
+        desk = LabelsDesk(self._service, self._labels, consumer)
+        messages = measurement_labels_codec.MESSAGES
+        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, messages)
+        try:
+            await release_labels.run_measurement_server(consumer, channel, desk)
+        finally:
+            desk.close()
+            if channel.answered:
+                self._on_answered(consumer, desk.request)

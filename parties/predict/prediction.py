@@ -1,0 +1,157 @@
+"""Joint prediction at a data party: new rows are aligned, all parties score their columns, the active one learns sums.
+
+The model part is the one that the party kept of the training, whoever proposes the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties.files import written as models
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings, validate
+from blindfit.parties.data.sinks import Sink, open_sink
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.source import open_source
+from blindfit.parties.vertical.alignment import align_by_id
+from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.seats import Seats
+
+
+@dataclass(frozen=True, repr=False)
+class Scored:
+    """The rows that every party has, in the order of this party's dataset."""
+
+    ids: Any  # pyarrow StringArray
+    scores: NDArray[np.int64]
+
+
+class JointPrediction:
+    def __init__(self, settings: PartySettings, base_dir: Path) -> None:
+        self._settings, self._base_dir = settings, base_dir
+        self._models = ModelStore(base_dir / settings.data_dir)
+        url, if_exists = settings.scores.url, settings.scores.if_exists
+        self._own_sink = None if url is None else open_sink(url, if_exists, base_dir)
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
+        part = self._part(job, me)
+        self._source(me, part)
+        if self._own_sink is not None:
+            self._own_sink.check(_columns(part))
+
+    def _part(self, job: JobParameters, me: Member) -> VerticalModelPart:
+        if not self._models.has(job.predict.session):
+            self._refuse("predict.session", "it has no model of that session")
+        part = self._models.read(job.predict.session)
+        if (part.party, part.role) != (me.name, me.role):
+            self._refuse("parties", f"in that training it was {part.party}, {part.role}")
+        return part
+
+    def _source(self, me: Member, part: VerticalModelPart) -> Source:
+        settings = _without_labels(self._settings.datasets[me.dataset], part, f"datasets.{me.dataset}")
+        return open_source(settings, self._base_dir, me.dataset)
+
+    def _refuse(self, field: str, reason: str) -> None:
+        raise PolicyRefused(party=self._settings.name, field=field, reason=reason)
+
+    async def run(self, session: Session) -> dict[str, ParameterValue]:
+        seats, part = Seats.of(session), self._part(session.job, session.me)
+        if seats.chain != part.data_parties:
+            self._refuse("parties", "they are not those of the training, in the same roles")
+        source = self._source(session.me, part)
+        rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report, means=means_of(part))
+        positions = (await align_by_id(session, seats, rows)).positions
+        session.report("score", 0, len(positions), "rows")
+        own = await asyncio.to_thread(part.score_parts, rows.features[positions])
+        report = self._report(session, source, rows, positions)
+        if part.role == "passive":
+            await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
+        else:
+            scores = await predict.run_active(own, seats.passives, session.channel)
+            sink = self._sink(session)
+            await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
+            report["scores"] = {"where": sink.origin.where, "columns": _columns(part)}
+        models.write_json(self._directory(session) / "report.json", report)
+        return {"rows.common": len(positions)}
+
+    def _sink(self, session: Session) -> Sink:
+        if self._own_sink is not None:
+            return self._own_sink
+        return open_sink(f"csv:{self._directory(session) / 'scores.csv'}", "replace", self._base_dir)
+
+    def _directory(self, session: Session) -> Path:
+        default = self._settings.data_dir / "predictions" / session.id
+        return self._base_dir / (self._settings.output_dir or default)
+
+    def _report(
+        self, session: Session, source: Source, rows: PartyRows, positions: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        return {
+            "session": session.id,
+            "party": session.me.name,
+            "role": session.me.role,
+            "job": dict(session.parameters),
+            "rows": {"read": len(rows.features), "common": len(positions)},
+            "dataset": source.name,
+        }
+
+
+# --- what is read --------------------------------------------------------------------------------------
+
+
+def _without_labels(dataset: PartyDatasetSettings, part: VerticalModelPart, name: str) -> DatasetSettings:
+    """The dataset as the model wants it: its id and the model's columns, by name; no label, which new rows have not.
+
+    Raises:
+        ConfigError: the party's file does not offer a column of the model.
+    """
+    columns = part.standardiser.columns
+    if dataset.features != "rest" and (missing := [c for c in columns if c not in dataset.features]):
+        raise ConfigError(
+            f"{name}.features does not have {missing[0]}, a column of the model", hint='such as features = "rest"'
+        )
+    kept = dataset.model_dump(include={"url", "id", "missing", "made_by", "batch_rows"})
+    return validate({**kept, "features": columns}, DatasetSettings, source=name)
+
+
+def means_of(part: VerticalModelPart) -> dict[str, float]:
+    """What a missing value becomes: the mean in training, so that a row's score does not depend on other new rows.
+
+    A column that was constant has no weight: any number does.
+    """
+    known = dict(zip(part.standardiser.kept_columns, part.standardiser.mean, strict=True))
+    return {name: known.get(name, 0.0) for name in part.standardiser.columns}
+
+
+# --- what is written -----------------------------------------------------------------------------------
+
+
+def _in_own_order(rows: PartyRows, positions: NDArray[np.int64], scores: NDArray[np.int64]) -> Scored:
+    """Alignment's order is random."""
+    order = np.argsort(positions)
+    return Scored(rows.ids.take(pa.array(positions[order])), scores[order])
+
+
+def table_of(part: VerticalModelPart, scored: Scored) -> Any:
+    """id, score, and the probability or the value."""
+    columns = [scored.ids, real_scores(scored.scores), part.predictions(scored.scores)]
+    return pa.table(dict(zip(_columns(part), columns, strict=True)))
+
+
+def _columns(part: VerticalModelPart) -> list[str]:
+    return ["id", "score", "value" if part.model == "linear" else "probability"]

@@ -1,0 +1,331 @@
+"""Sessions at one party: proposed, perhaps held, accepted, running, ended.
+
+state      event      next       who
+-          propose    HELD       policy.approve = "ask"
+-          propose    ACCEPTED   policy.approve = "auto"
+HELD       approve    ACCEPTED   the operator, `blindfit approve`
+HELD       refuse     REFUSED    the operator, or time
+ACCEPTED   start      RUNNING    coordinator
+RUNNING    finish     DONE
+RUNNING    fail       FAILED
+any but an end: cancel -> ENDED  coordinator
+at start:  HELD, ACCEPTED, RUNNING -> FAILED: what was in memory is gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+import structlog
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    LimitExceeded,
+    LocalProtocolError,
+    PeerAborted,
+    PolicyRefused,
+    SessionUnknown,
+)
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import handshake
+from blindfit.parties.wire import codec
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.guard import where
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.link import OpenPeer, Timeouts
+from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.store.store import SessionRow, Store
+from blindfit.protos import control_pb2 as pb
+from blindfit.protos import errors_pb2
+
+log = structlog.get_logger(__name__)
+
+State = str
+ENDS = frozenset({"DONE", "FAILED", "REFUSED", "ENDED"})
+TRANSITIONS: dict[tuple[State, str], State] = {
+    ("", "propose-held"): "HELD",
+    ("", "propose"): "ACCEPTED",
+    ("HELD", "approve"): "ACCEPTED",
+    ("HELD", "refuse"): "REFUSED",
+    ("ACCEPTED", "start"): "RUNNING",
+    ("RUNNING", "finish"): "DONE",
+    ("RUNNING", "fail"): "FAILED",
+    ("HELD", "cancel"): "ENDED",
+    ("ACCEPTED", "cancel"): "ENDED",
+    ("RUNNING", "cancel"): "ENDED",
+}
+APPROVAL_POLL_S = 0.3
+KEPT_ENDED_SESSIONS = 256
+PROGRESS_EVERY_S = 0.1
+
+
+def next_state(state: State, event: str, session: str) -> State:
+    """Raises LocalProtocolError: the table has no such line."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise LocalProtocolError(f"a session that is {state or 'new'} cannot {event}", session=session) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    name: str
+    role: str
+    address: str
+    dataset: str
+
+
+@dataclass(repr=False)
+class Session:
+    """One job at this party. `job`, `members` and `channel` are what its role works with."""
+
+    id: str
+    proposed_by: str
+    members: Mapping[str, Member]
+    parameters: Mapping[str, ParameterValue]
+    job: JobParameters
+    channel: ExchangeChannel
+    me: Member
+    state: State = ""
+    error: BaseException | None = None
+    summary: dict[str, ParameterValue] = field(default_factory=dict)
+    progress: pb.Progress | None = None
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    task: asyncio.Task[None] | None = None
+    aggregate_answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def with_role(self, role: str) -> Member:
+        return next(member for member in self.members.values() if member.role == role)
+
+    def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
+        """What the coordinator shows; the newest counts."""
+        self.progress = pb.Progress(
+            step=step, unit=unit, done=max(done, 0), total=max(total, 0), waiting_for=waiting_for
+        )
+
+
+Run = Callable[[Session], Awaitable[dict[str, ParameterValue]]]
+
+
+class Sessions:
+    """Args:
+    runs: what this party does in its role, by protocol.
+    """
+
+    def __init__(
+        self,
+        settings: PartySettings,
+        store: Store,
+        limits: Limits,
+        open_peer: OpenPeer,
+        runs: Mapping[str, Run],
+        check: Callable[[JobParameters, Member], None],
+    ) -> None:
+        self._settings, self._store, self._limits = settings, store, limits
+        self._open_peer, self._runs, self._check_role = open_peer, runs, check
+        self._sessions: dict[str, Session] = {}
+        with store.transaction() as transaction:
+            for row in transaction.sessions():
+                if row.state not in ENDS:
+                    transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
+
+    def get(self, session: str) -> Session:
+        found = self._sessions.get(session)
+        if found is None:
+            raise SessionUnknown("no such session", session=session[:64])
+        return found
+
+    def channel_of(self, session: str) -> ExchangeChannel | None:
+        found = self._sessions.get(session)
+        return found.channel if found and found.state in ("ACCEPTED", "RUNNING") else None
+
+    # --- propose
+
+    async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session:
+        """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
+        if proposal.session in self._sessions:
+            raise PolicyRefused(party=self._settings.name, field="session", reason="there is one of this name")
+        if sum(s.state not in ENDS for s in self._sessions.values()) >= self._limits.sessions:
+            raise LimitExceeded(peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once")
+        session = self._session(proposal, proposed_by)
+        self._check_policy(session, proposal.protocol)
+        self._check_role(session.job, session.me)
+        held = self._settings.policy.approve == "ask"
+        self._forget_oldest()
+        self._sessions[session.id] = session
+        self._enter(session, "propose-held" if held else "propose")
+        if held:
+            session.task = asyncio.create_task(self._wait_for_approval(session))
+        return session
+
+    def _forget_oldest(self) -> None:
+        ended = [s.id for s in self._sessions.values() if s.state in ENDS]
+        for session in ended[:-KEPT_ENDED_SESSIONS]:
+            del self._sessions[session]
+
+    def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session:
+        if len(proposal.session) > 64 or not re.fullmatch(SESSION, proposal.session):
+            self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
+        parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
+        members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
+        me = members.get(self._settings.name)
+        if me is None or len(members) != len(proposal.members):
+            self._refuse("parties", f"{self._settings.name} is not among them, or a name comes twice")
+        assert me is not None  # noqa: S101 - for the type checker: _refuse raised
+        job = JobParameters.from_parameters(parameters)
+        peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
+        timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
+        channel = ExchangeChannel(proposal.session, me.name, peers, self._open_peer, self._limits, timeouts)
+        return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
+
+    def _address_of(self, member: Member) -> str:
+        peer = self._settings.peers.get(member.name)
+        if peer is None or peer.role != member.role:
+            self._refuse("peers", f"{member.name} is not a peer with the role {member.role} here")
+        return (peer.address if peer else None) or member.address
+
+    def _check_policy(self, session: Session, protocol: str) -> None:
+        policy, job = self._settings.policy, session.job
+        if protocol != job.protocol or protocol not in policy.protocols or protocol not in self._runs:
+            self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
+        if session.me.role != self._settings.role:
+            self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
+        if session.me.role != "key-node" and session.me.dataset not in self._settings.datasets:
+            self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
+        if job.epsilon > policy.most_epsilon:
+            self._refuse(
+                "privacy.epsilon",
+                f"{job.epsilon:g} is more than its most_epsilon = {policy.most_epsilon:g}",
+            )
+
+    def _refuse(self, field_name: str, reason: str) -> None:
+        raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
+
+    async def _wait_for_approval(self, session: Session) -> None:
+        """The operator's `blindfit approve` is another process: the database is where they meet."""
+        try:
+            async with asyncio.timeout(session.job.timeouts.approval_s):
+                while (row := self._store.reader().session(session.id)) and row.state == "HELD":
+                    await asyncio.sleep(APPROVAL_POLL_S)
+            approved = row is not None and row.state == "ACCEPTED"
+        except TimeoutError:
+            approved = False
+        await self._change(session, "approve" if approved else "refuse")
+
+    # --- run
+
+    async def start(self, session_id: str) -> Session:
+        session = self.get(session_id)
+        self._enter(session, "start")
+        session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
+        return session
+
+    async def _run(self, session: Session) -> None:
+        log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
+        session.channel.on_waiting = lambda peer, step: session.report(step, waiting_for=peer)
+        try:
+            await self._handshake(session)
+            session.summary = await self._runs[session.job.protocol](session)
+            await session.channel.close()
+            await self._change(session, "finish")
+            log.info("session is done", session=session.id)
+        except asyncio.CancelledError:
+            with contextlib.suppress(BlindfitError):
+                await session.channel.close(PeerAborted(culprit=session.proposed_by, code="CANCELLED"))
+            raise
+        except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
+            await self._fail(session, error)
+
+    async def _handshake(self, session: Session) -> None:
+        mine = handshake.step_1_hello(session.job.protocol, session.me.role, session.parameters)
+        peers = [(m.name, m.role) for m in session.members.values() if m is not session.me]
+        await handshake.run_party(mine, peers, session.channel)
+
+    async def _fail(self, session: Session, error: Exception) -> None:
+        if isinstance(error, BlindfitError):
+            log.error("session failed", session=session.id, error=type(error).__name__, reason=str(error))
+        else:
+            log.error("session failed", session=session.id, error=type(error).__name__, where=where(error))
+        session.error = error
+        await self._change(session, "fail")
+        with contextlib.suppress(BlindfitError):  # the peers that can be told are told
+            await session.channel.close(error)
+
+    async def cancel(self, session_id: str) -> Session:
+        session = self.get(session_id)
+        if session.state not in ENDS:
+            if session.task is not None:
+                session.task.cancel()
+            await self._change(session, "cancel")
+        return session
+
+    async def close(self) -> None:
+        for session in list(self._sessions.values()):
+            await self.cancel(session.id)
+            if session.task is not None:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait_for(session.task, 3)
+
+    # --- states
+
+    async def _change(self, session: Session, event: str) -> None:
+        self._enter(session, event)
+        async with session.changed:
+            session.changed.notify_all()
+
+    def _enter(self, session: Session, event: str) -> None:
+        session.state = next_state(session.state, event, session.id)
+        description = _describe(session)
+        with self._store.transaction() as transaction:
+            transaction.put_session(
+                SessionRow(session.id, session.job.protocol, session.proposed_by, description, session.state, _now())
+            )
+
+    async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
+        """Events until the session ends: every change of state, and the newest progress now and then."""
+        session = self.get(session_id)
+        shown: tuple[State, pb.Progress | None] = ("", None)
+        while True:
+            state, progress = session.state, session.progress
+            if state in ENDS:
+                yield _last_event(session)
+                return
+            if (state, progress) != shown:
+                yield pb.Event(state=state_to_pb(state), progress=progress)
+                shown = (state, progress)
+            async with session.changed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(session.changed.wait(), PROGRESS_EVERY_S)
+
+
+def state_to_pb(state: State) -> pb.SessionState:
+    return cast(pb.SessionState, pb.SessionState.Value(state))
+
+
+def _last_event(session: Session) -> pb.Event:
+    state = state_to_pb(session.state)
+    if session.state == "DONE":
+        return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary))
+    if session.error is not None:
+        return pb.Event(state=state, error=error_codes.detail_of(session.error))
+    code = errors_pb2.POLICY_REFUSED if session.state == "REFUSED" else errors_pb2.CANCELLED
+    return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code))
+
+
+def _describe(session: Session) -> str:
+    privacy = session.job.privacy
+    epsilon = f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "no differential privacy"
+    members = ", ".join(f"{m.name} ({m.role})" for m in session.members.values())
+    return f"{session.job.protocol} with {members}; dataset {session.me.dataset or '(none)'}; {epsilon}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,41 @@
+"""The engine of a vertical job's ciphertexts at one party: that it is there, and the key as it computes under it."""
+
+from __future__ import annotations
+
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.engines import engine_of
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.vertical.seats import Seats
+
+
+def check_engine(job: JobParameters, party: str) -> None:
+    """Before a session starts.
+
+    Raises:
+        PolicyRefused: the job's engine is not installed here; whoever proposed the job is told how it would be.
+    """
+    try:
+        engine_of(job.paillier.engine)
+    except ConfigError as missing:
+        raise PolicyRefused(party=party, field="paillier.engine", reason=f"{missing}: {missing.hint}") from None
+
+
+async def receive_key(session: Session, seats: Seats) -> PublicKey:
+    """The key node's public key, checked for what the job's engine does with it."""
+    job = session.job
+    engine = engine_of(job.paillier.engine)
+    key = await taylor.run_key_exchange(
+        seats.key_node, job.taylor.key_bits, session.channel, maker_trusted=engine.maker_trusted
+    )
+    return engine.adopt_public(key)
+
+
+def randomisers_of(job: JobParameters, public_key: PublicKey, rows: int, workers: Workers) -> Randomisers:
+    """For batches of so many rows: from other processes where there are enough of them."""
+    engine = engine_of(job.paillier.engine)
+    return engine.randomisers(public_key, workers=workers if rows >= engine.worker_randomisers else THIS_PROCESS)

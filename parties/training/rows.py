@@ -1,0 +1,63 @@
+"""A data party's rows in a vertical job: read whole, put into the common order, scaled on its own training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.source import DuplicateSearch
+from blindfit.parties.data.source import Source
+
+Floats = NDArray[np.float64]
+Report = Callable[[str, int, int, str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class PartyRows:
+    """Rows as they were read; `labels` at the active party alone."""
+
+    ids: Any  # pyarrow StringArray
+    features: Floats
+    labels: Floats | None
+    there: NDArray[np.bool_]  # False where a slot of linkage has no row of this party
+
+    def take(self, positions: NDArray[np.int64]) -> PartyRows:
+        """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
+        there = positions >= 0
+        safe = np.where(there, positions, 0)
+        features = self.features[safe] * there[:, None]
+        labels = None if self.labels is None else self.labels[safe] * there
+        ids = pa.compute.if_else(pa.array(there), self.ids.take(pa.array(safe)), pa.scalar(""))
+        return PartyRows(ids, features, labels, there)
+
+
+def read_rows(source: Source, *, labels: bool, report: Report, means: Mapping[str, float] | None = None) -> PartyRows:
+    """Every row of a dataset.
+
+    Args:
+        means: what a missing value becomes where the dataset says `missing = "mean"`; by default its column's mean.
+
+    Raises:
+        DataError: names the file, the row and the column; or there are no rows, or ids repeat.
+    """
+    ids, features, label_parts, seen = [], [], [], DuplicateSearch()
+    n_read = 0
+    for batch in source.batches(persons=False, labels=labels, means=means):
+        seen.add(batch)
+        ids.append(batch.ids)
+        features.append(batch.features)
+        if labels:
+            label_parts.append(np.asarray(batch.labels, dtype=np.float64))
+        n_read += len(batch)
+        report("read rows", n_read, 0, "rows")
+    seen.refuse_duplicates(source)
+    if not n_read:
+        raise DataError(f"{source.name}: the dataset has no rows")
+    all_labels = np.concatenate(label_parts) if labels else None
+    return PartyRows(pa.concat_arrays(ids), np.concatenate(features), all_labels, np.ones(n_read, np.bool_))

@@ -1,0 +1,97 @@
+"""How a data party's rows come into the common order: by ids (psi) or by likeness (linkage)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.errors import DataError, MalformedMessage
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.protocols import align, link
+from blindfit.algorithms.protocols.link import LinkageSettings
+from blindfit.parties.job.parameters import AlignSettings
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.data.source import Source
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
+
+
+@dataclass(frozen=True, repr=False)
+class Aligned:
+    """Own rows in the common order (-1: none), and after linkage the mask, which nobody but the key node can read."""
+
+    positions: NDArray[np.int64]
+    mask_enc: EncryptedVector[Ciphertext] | None = None
+
+
+async def align_rows(session: Session, seats: Seats, source: Source, rows: PartyRows, public_key: PublicKey) -> Aligned:
+    """Raises DataError: too few rows in common."""
+    if session.job.align.method == "linkage":
+        return await _link(session, seats, source, public_key)
+    return await align_by_id(session, seats, rows)
+
+
+async def align_by_id(session: Session, seats: Seats, rows: PartyRows) -> Aligned:
+    """Raises DataError: too few rows in common."""
+    alignment = await align.run_data_party(
+        rows.ids.to_pylist(),
+        seats.me,
+        seats.chain,
+        seats.key_node,
+        session.channel,
+        least_common=session.job.align.least_common,
+        workers=psi.Threads(os.cpu_count() or 1),
+        report=lambda step, done, total: session.report(step, done, total, "ids"),
+        in_thread=asyncio.to_thread,
+    )
+    return Aligned(alignment.positions)
+
+
+async def _link(session: Session, seats: Seats, source: Source, public_key: PublicKey) -> Aligned:
+    settings = linkage_settings(session.job.align)
+    records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
+    (other,) = (name for name in seats.chain if name != seats.me)
+    session.report("link")
+    linked = await link.run_data_party(
+        records,
+        settings,
+        public_key,
+        seats.me,
+        other,
+        seats.key_node,
+        session.channel,
+        first=seats.me == seats.chain[0],
+        in_thread=asyncio.to_thread,
+    )
+    return Aligned(linked.positions, linked.mask_enc)
+
+
+def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
+    """For a checkpoint: the ciphertexts in hexadecimal, one after the other; None after an alignment by ids."""
+    if mask_enc is None:
+        return None
+    key = mask_enc.public_key
+    integers = key.kernel.integers(mask_enc.residues)
+    return b"".join(int(integer).to_bytes(key.ciphertext_bytes, "big") for integer in integers).hex()
+
+
+def restored_mask(stored: str | None, public_key: PublicKey, slots: int, me: str) -> EncryptedVector[Ciphertext] | None:
+    """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""
+    if stored is None:
+        return None
+    try:
+        received = ReceivedCiphertext(public_key.ciphertext_bytes, bytes.fromhex(stored))
+        return EncryptedVector.receive(received, public_key, length=slots, frac_bits=0, bound=1, culprit=me)
+    except (ValueError, MalformedMessage):
+        raise DataError("a checkpoint of the training is damaged", hint="run the job without taylor.resume") from None
+
+
+def linkage_settings(job: AlignSettings) -> LinkageSettings:
+    return LinkageSettings(job.encoding(), job.threshold, job.least_common)

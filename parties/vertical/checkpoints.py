@@ -1,0 +1,108 @@
+"""What a party keeps of a training that may have to go on: files of its own, which only their owner may read.
+
+base.json       what holds for the whole training: the order of the rows, secrets from which randomness is drawn
+                again, at a key node the private key
+epoch-N.json    after epoch N; the newest few, as parties may have stopped an epoch apart
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.errors import DataError, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue, parameters_digest
+from blindfit.parties.files import written as models
+from blindfit.parties.job.parameters import JobParameters
+
+KEPT_EPOCHS = 3
+
+
+class Checkpoints:
+    """Of one training, named by the session that began it."""
+
+    def __init__(self, data_dir: Path, session: str) -> None:
+        self.session, self._directory = session, data_dir / "checkpoints" / session
+
+    def begin(self, job: JobParameters, base: Mapping[str, Any]) -> None:
+        models.write_json(self._directory / "base.json", {**base, "job": digest_of(job)})
+
+    @property
+    def exists(self) -> bool:
+        return (self._directory / "base.json").exists()
+
+    def base(self, job: JobParameters) -> dict[str, Any]:
+        """What `begin` was given.
+
+        Raises:
+            DataError: there is no such training here, or it was of another job.
+        """
+        base = self._read("base.json")
+        if base.get("job") != digest_of(job):
+            raise DataError(
+                f"the training {self.session} was of another job",
+                hint="a job is resumed with the options that it began with",
+            )
+        return base
+
+    def keep(self, epoch: int, go_on: bool, state: Mapping[str, Any]) -> None:
+        models.write_json(self._directory / f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
+        for old in sorted(self.epochs())[:-KEPT_EPOCHS]:
+            (self._directory / f"epoch-{old}.json").unlink(missing_ok=True)
+
+    def epochs(self) -> tuple[int, ...]:
+        """The epochs that training can go on after."""
+        names = [path.stem.removeprefix("epoch-") for path in self._directory.glob("epoch-*.json")]
+        return tuple(sorted(int(name) for name in names if name.isdigit()))
+
+    def at(self, epoch: int) -> dict[str, Any]:
+        return dict(self._read(f"epoch-{epoch}.json")["state"])
+
+    def first_epoch(self, resumed: int, epochs: int) -> int:
+        """Where to go on after the epoch `resumed` (0: none); at the end, where training had stopped there."""
+        return resumed if not resumed or self._read(f"epoch-{resumed}.json")["go_on"] else epochs
+
+    def remove(self) -> None:
+        """The training is done: nothing secret of it stays."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self._directory / name
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except OSError:
+            raise DataError(
+                f"there is no checkpoint of the training {self.session} at this party",
+                hint="run the job without taylor.resume",
+            ) from None
+        except ValueError:
+            raise DataError(f"{path} is not JSON") from None
+        if not isinstance(content, dict):
+            raise DataError(f"{path} is not a table")
+        return content
+
+
+def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
+    """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
+    if job.taylor.resume and not Checkpoints(data_dir, job.taylor.resume).exists:
+        reason = f"there is no checkpoint of {job.taylor.resume}: it had not begun, or every party has stored its model"
+        raise PolicyRefused(party=party, field="taylor.resume", reason=reason)
+
+
+def digest_of(job: JobParameters) -> str:
+    """Of all that a resumed training must have in common with what it goes on from."""
+    parameters: dict[str, ParameterValue] = {k: v for k, v in job.to_parameters().items() if k != "taylor.resume"}
+    return parameters_digest(parameters).hex()
+
+
+def common_epoch(told: Mapping[str, str]) -> int:
+    """The last epoch that every party has kept; 0 where there is none.
+
+    Args:
+        told: each party's epochs, written one after the other with commas.
+    """
+    sets = [{int(text) for text in epochs.split(",") if text.isdigit()} for epochs in told.values()]
+    return max(set.intersection(*sets), default=0)

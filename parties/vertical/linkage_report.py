@@ -1,0 +1,50 @@
+"""What the key node's operator may know of a linkage, and no data party: how many match, how alike, how many errors.
+
+Written beside the key node's transcript, for its owner alone.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.protocols.link import LinkageSummary
+from blindfit.parties.files.private_files import replace_file
+
+FILE = "linkage.json"
+EFFECT = (
+    "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
+    "Missed matches cost rows, and bias a model only where those missed differ from the others."
+)
+TOO_LOW = "The ends of wrong_share lie far apart: the threshold is too low for so few matches; raise align.threshold."
+FAR = 0.05
+
+
+def write_linkage_report(directory: Path, summary: LinkageSummary) -> None:
+    """Replaces an older one; mode 0600, as a data party that reads it learns more than it should."""
+    directory.mkdir(parents=True, exist_ok=True)
+    replace_file(directory / FILE, (json.dumps(content_of(summary), indent=2) + "\n").encode(), mode=0o600)
+
+
+def content_of(summary: LinkageSummary) -> dict[str, Any]:
+    errors, bars = summary.errors, summary.histogram
+    least, most = errors.wrong_share
+    return {
+        "for": "the key node's operator alone",
+        "records": list(summary.sizes),
+        "matches": summary.n_matches,
+        "threshold": summary.threshold,
+        "expected_errors": {
+            "wrong_share": [round(least, 4), round(most, 4)],
+            "missed_share": round(errors.missed_share, 4),
+        },
+        "similarities": [
+            {"from": round(low, 4), "to": round(high, 4), "matches": matched, "best_non_matches": other}
+            for (low, high), matched, other in zip(
+                pairwise(bars.edges), bars.matches, bars.best_non_matches, strict=True
+            )
+        ],
+        "what_errors_do": EFFECT if most - least < FAR else f"{EFFECT} {TOO_LOW}",
+    }

@@ -1,0 +1,411 @@
+"""The active party: what its role adds to a party. It holds features, asks for an aggregate, fits, keeps the model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.files import written as models
+from blindfit.parties.training import sent_rows
+from blindfit.parties.work.clock import Clock
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.job.parameters import JobParameters, WalrSettings
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.data.source import DuplicateSearch
+from blindfit.parties.data.source import RowBatch
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.source import open_source
+from blindfit.parties.store.store import Store
+from blindfit.protos import measurement_pb2
+
+Floats = NDArray[np.float64]
+Report = Callable[[str, int, int, str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedRows:
+    """Training rows as they are sent and trained on; held-out rows as they were read."""
+
+    train: ConsumerRows
+    standardiser: Standardiser
+    norm_bound: int  # grid steps
+    rows_clipped: int
+    test_ids: Any  # pyarrow StringArray
+    test_features: Floats
+
+
+@dataclass(frozen=True, repr=False)
+class FittedModel:
+    model: WALRModel
+    fit: WalrFit
+    noise_std: float  # of each coordinate of mu
+
+
+class ActiveParty:
+    def __init__(
+        self, settings: PartySettings, base_dir: Path, identity: Identity, store: Store, limits: Limits
+    ) -> None:
+        self._settings, self._base_dir, self._identity = settings, base_dir, identity
+        self._store, self._limits = store, limits
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """What can be refused before a session starts: the dataset must open and have features."""
+        source = self._source(me)
+        read_pretrained(job, self._base_dir, source)
+        if job.walr.norm_bound != "auto":
+            fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
+
+    def _source(self, me: Member) -> Source:
+        source = open_source(self._settings.datasets[me.dataset], self._base_dir, me.dataset)
+        if not source.feature_names:
+            raise ConfigError(
+                f"datasets.{me.dataset}: an active party's dataset needs features",
+                hint='such as features = "rest"',
+            )
+        return source
+
+    # --- WALR
+
+    async def run_walr(self, session: Session) -> dict[str, ParameterValue]:
+        job, server = session.job, session.with_role("measurement")
+        clock = Clock()
+        source = self._source(session.me)
+        session.report("read rows", unit="rows")
+        init = read_pretrained(job, self._base_dir, source)
+        prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
+        clock.lap("prepare_s")
+        client = MeasurementClient(
+            self._identity,
+            server.name,
+            session.channel.peers[server.name],
+            limits=self._limits,
+            step_timeout_s=job.timeouts.step_s,
+            reconnect_s=job.timeouts.reconnect_s,
+        )
+        description = await client.describe(server.dataset)
+        check_description(description, server=server.name)
+        session.report("hash rows")
+        request = await asyncio.to_thread(self._request, prepared, session, server, description)
+        aggregate = await self._aggregate(client, prepared, request, session, description)
+        clock.lap("aggregate_s")
+        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, session.report, init)
+        clock.lap("fit_s")
+        budget = await client.budget(server.dataset)
+        report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
+        self._write(session, prepared, fit, report)
+        return _summary(report)
+
+    def _request(
+        self,
+        prepared: PreparedRows,
+        session: Session,
+        server: Member,
+        description: measurement_pb2.DatasetDescription,
+    ) -> AggregateOpen:
+        job = session.job
+        settings = ReleaseSettings(
+            dataset=server.dataset,
+            dataset_version=description.version,
+            epsilon=job.required_privacy.epsilon,
+            delta=job.required_privacy.delta,
+            mechanism=job.required_privacy.mechanism,
+            frac_bits=job.walr.frac_bits,
+            max_rows_per_person=job.required_privacy.max_rows_per_person or description.max_rows_per_person,
+            release=job.required_privacy.release,
+        )
+        receipt = self._store.reader().receipt_held(server.name, description.population)
+        return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
+
+    async def _aggregate(
+        self,
+        client: MeasurementClient,
+        prepared: PreparedRows,
+        request: AggregateOpen,
+        session: Session,
+        description: measurement_pb2.DatasetDescription,
+    ) -> Aggregate:
+        server = session.with_role("measurement").name
+        on_rows = sent_rows.reporter(session, server, "send rows", request.n_rows)
+        aggregate = await client.aggregate(prepared.train, request, on_rows)
+        held = aggregate.answer.receipt, aggregate.answer.receipt_signature
+        hold_receipt(self._store, server, description, *held)
+        if aggregate.answer.rows_scaled:
+            reason = "says that rows within the bound were too long"
+            raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
+        return aggregate
+
+    def _write(self, session: Session, prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]) -> None:
+        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
+        directory = self._base_dir / directory
+        models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
+        models.write_json(directory / "report.json", report)
+        if len(prepared.test_ids):
+            probabilities = fit.model.probabilities(prepared.test_features)
+            models.write_table(
+                directory / "held_out_scores.csv", {"id": prepared.test_ids, "probability": probabilities}
+            )
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def prepare_rows(source: Source, job: JobParameters, report: Report) -> PreparedRows:
+    """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
+    train, test = read_split(source, job, report)
+    report("prepare rows", 0, sum(map(len, train.features)), "rows")
+    standardiser = Standardiser.fit(train.features, source.feature_names, constant_columns=job.walr.constant_columns)
+    columns = _Columns(standardiser, job.walr.intercept)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
+        norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
+    bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
+    weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
+    return PreparedRows(
+        train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
+        standardiser=standardiser,
+        norm_bound=bound,
+        rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
+        test_ids=test.all_ids(),
+        test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class RowPart:
+    """The training or the held-out rows, as the batches that they came in."""
+
+    ids: list[Any] = field(default_factory=list)
+    features: list[Floats] = field(default_factory=list)
+
+    def add(self, batch: RowBatch, chosen: NDArray[np.bool_]) -> None:
+        if chosen.any():
+            self.ids.append(batch.ids.filter(pa.array(chosen)))
+            self.features.append(batch.features[chosen])
+
+    def all_ids(self) -> Any:
+        return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
+
+
+def read_split(source: Source, job: JobParameters, report: Report) -> tuple[RowPart, RowPart]:
+    """One pass: every row goes to one part, by a public draw that depends on the seed and its place alone."""
+    train, test, seen = RowPart(), RowPart(), DuplicateSearch()
+    generator = public_generator(job.seed, "split")
+    n_read = 0
+    for batch in source.batches(persons=False, labels=False):
+        seen.add(batch)
+        held_out = generator.random(len(batch)) < job.split.test_fraction
+        train.add(batch, ~held_out)
+        test.add(batch, held_out)
+        n_read += len(batch)
+        report("read rows", n_read, 0, "rows")
+    seen.refuse_duplicates(source)
+    if not train.ids:
+        raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")
+    return train, test
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Raw features -> what is trained on. Made twice for each batch, so that memory never holds two copies of all."""
+
+    standardiser: Standardiser
+    intercept: bool
+
+    def of(self, features: Floats) -> Floats:
+        standardised = self.standardiser.transform(features)
+        return append_constant(standardised) if self.intercept else standardised
+
+
+def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
+    if settings.norm_bound == "auto":
+        return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
+    return settings.norm_bound
+
+
+def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: int) -> IntegerRows:
+    """Each raw batch is let go as soon as its integers are made."""
+    width = len(columns.standardiser.kept) + columns.intercept
+    rows = np.empty((sum(map(len, blocks)), width), np.int32)
+    starts = np.cumsum([0, *map(len, blocks)])
+
+    def quantise(i: int) -> None:
+        rows[starts[i] : starts[i + 1]] = fixed_point.quantise_rows(columns.of(blocks[i]), bound, frac_bits)
+        blocks[i] = blocks[i][:0]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(quantise, range(len(blocks))))
+    return rows
+
+
+# --- fit ---------------------------------------------------------------------------------------------
+
+
+def read_pretrained(job: JobParameters, base_dir: Path, source: Source) -> Pretrained | None:
+    """The public model that the job names, if any."""
+    if job.walr.init is None:
+        return None
+    return read_public_model("walr.init", job.walr.init, base_dir, source)
+
+
+def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
+    """A model fitted to public rows, from this party's own directory.
+
+    Raises:
+        ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
+        DataError: names the file and what is wrong with it.
+    """
+    path = Path(given)
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
+    init = models.load_pretrained(base_dir / path)
+    try:
+        init.check_columns(source.feature_names)
+    except DataError as error:
+        raise DataError(f"{base_dir / path}: {error}", hint=error.hint) from None
+    return init
+
+
+def fit_walr(
+    prepared: PreparedRows,
+    aggregate: Aggregate,
+    request: AggregateOpen,
+    job: JobParameters,
+    report: Report,
+    init: Pretrained | None = None,
+) -> FittedModel:
+    """On exactly the integer rows that counted."""
+    settings = job.walr
+    values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
+    mu, noise_std = walr.step_6_mean(aggregate.answer, request)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    report("check feasibility", 0, 0, "")
+    fit = fit_released(
+        QuantisedRows(values, request.frac_bits),
+        mu,
+        noise_std=noise_std,
+        norm_bound=norm_bound,
+        epsilon=request.epsilon,
+        settings=settings.solver_settings(0.0),
+        l2=settings.l2,
+        treatment=settings.mu,
+        init=init.weights_for(prepared.standardiser, intercept=settings.intercept) if init else None,
+        generator=public_generator(job.seed, "batches"),
+        on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
+    )
+    return FittedModel(
+        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
+    )
+
+
+# --- what is told ---------------------------------------------------------------------------------------
+
+
+def _report(
+    session: Session,
+    prepared: PreparedRows,
+    request: AggregateOpen,
+    aggregate: Aggregate,
+    description: measurement_pb2.DatasetDescription,
+    budget: measurement_pb2.BudgetDescription,
+    fitted: FittedModel,
+    laps: dict[str, float],
+) -> dict[str, Any]:
+    answer = aggregate.answer
+    scale = 2.0**-request.frac_bits
+    return {
+        "session": session.id,
+        "party": session.me.name,
+        "role": session.me.role,
+        "job": dict(session.parameters),
+        "rows": {
+            "trained": int(answer.rows_kept),
+            "held_out": len(prepared.test_ids),
+            "clipped": prepared.rows_clipped,
+            "not_counted": int(request.n_rows - answer.rows_kept),
+            "features": len(prepared.standardiser.kept_columns),
+            "dropped_columns": list(prepared.standardiser.dropped),
+        },
+        "privacy": {
+            "unit": answer.unit,
+            "neighbours": answer.neighbours,
+            "max_rows_per_person": request.max_rows_per_person,
+            "epsilon": request.epsilon,
+            "delta": request.delta,
+            "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian, grid 2^-{request.frac_bits}",
+            "sensitivity": answer.sensitivity * scale,
+            "noise_std_of_sum": answer.noise_std * scale,
+            "noise_std_of_mean": fitted.noise_std,
+            "norm_bound": request.norm_bound * scale,
+            "population": budget.population,
+            "budget_epsilon": budget.epsilon,
+            "budget_delta": budget.delta,
+            "spent_epsilon": budget.spent_epsilon,
+            "releases": int(budget.releases),
+            "dataset_version": description.version,
+            "request_id": request.request_id,
+            "receipt": answer.receipt.decode("ascii", "replace"),
+        },
+        "fit": {
+            "solver": fitted.fit.result.solver,
+            "iterations": fitted.fit.result.iterations,
+            "converged": bool(fitted.fit.result.converged),
+            "reason": fitted.fit.result.reason,
+            "gradient_norm": fitted.fit.result.gradient_norm,
+            "objective_history": list(fitted.fit.result.objective_history),
+            "l2": fitted.fit.l2,
+            "mu": session.job.walr.mu,
+            "feasible": fitted.fit.feasibility.feasible,
+            "feasibility": fitted.fit.feasibility.reason,
+            "mean_prediction": _mean_prediction(prepared, fitted),
+        },
+        "bytes_sent": aggregate.bytes_sent,
+        "timing": laps,
+    }
+
+
+def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | None:
+    """On the held-out rows, beside the base rate that the model was calibrated to."""
+    if not len(prepared.test_ids):
+        return None
+    return float(fitted.model.probabilities(prepared.test_features).mean())
+
+
+# A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.
+KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility")
+
+
+def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
+    """What the coordinator may see: no weight, no score, no sum."""
+    parts = ("rows", "privacy", "fit", "timing")
+    summary: dict[str, ParameterValue] = {
+        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
+        for part in parts
+        for name, value in report[part].items()
+        if name not in KEPT_HERE and value is not None
+    }
+    return {**summary, "bytes_sent": report["bytes_sent"]}

@@ -1,0 +1,275 @@
+"""Errors <-> codes on the wire and gRPC status: one table, used at the edge alone.
+
+Only the fields named here cross the wire. An error that the table does not list leaves as INTERNAL, without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from blindfit.algorithms import errors as e
+from blindfit.parties.measurement.label_index import DuplicateId, UnknownId
+from blindfit.protos import errors_pb2 as pb
+
+ERROR_METADATA_KEY = "blindfit-error-bin"
+MAX_FIELD_CHARS = 256
+
+Status = grpc.StatusCode
+FieldValue = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    code: pb.ErrorCode
+    status: grpc.StatusCode
+    fields: tuple[str, ...]
+    rebuild: Callable[[str, dict[str, FieldValue]], e.BlindfitError]
+
+
+def _malformed(peer: str, f: dict[str, FieldValue]) -> e.BlindfitError:
+    # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
+    return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=str(f["step"]))
+
+
+def _data(peer: str, what: str) -> e.BlindfitError:
+    return e.DataError(f"{peer}: {what}", hint=f"the log of {peer} has the row")
+
+
+_TABLE: dict[type[BaseException], _Row] = {
+    e.MalformedMessage: _Row(pb.MALFORMED_MESSAGE, Status.INVALID_ARGUMENT, ("field", "reason", "step"), _malformed),
+    e.UnexpectedStep: _Row(
+        pb.UNEXPECTED_STEP,
+        Status.FAILED_PRECONDITION,
+        ("expected", "got"),
+        lambda peer, f: e.PeerAborted(culprit=peer, code=f"expected {f['expected']}, got {f['got']}"),
+    ),
+    e.HandshakeMismatch: _Row(
+        pb.HANDSHAKE_MISMATCH,
+        Status.FAILED_PRECONDITION,
+        ("field", "ours", "theirs"),
+        lambda peer, f: e.HandshakeMismatch(
+            culprit=peer, field=str(f["field"]), ours=str(f["theirs"]), theirs=str(f["ours"])
+        ),
+    ),
+    e.PeerAborted: _Row(
+        pb.PEER_ABORTED,
+        Status.ABORTED,
+        ("culprit", "code", "step"),
+        lambda _, f: e.PeerAborted(culprit=str(f["culprit"]), code=str(f["code"]), step=str(f["step"])),
+    ),
+    e.BudgetExhausted: _Row(
+        pb.BUDGET_EXHAUSTED,
+        Status.RESOURCE_EXHAUSTED,
+        ("population", "spent", "budget", "requested"),
+        lambda _, f: e.BudgetExhausted(
+            population=str(f["population"]),
+            spent=float(f["spent"]),
+            budget=float(f["budget"]),
+            requested=float(f["requested"]),
+        ),
+    ),
+    e.UnsupportedEvent: _Row(
+        pb.UNSUPPORTED_EVENT,
+        Status.INVALID_ARGUMENT,
+        (),
+        lambda peer, _: e.UnsupportedEvent(f"the accountant of {peer} cannot bound this release"),
+    ),
+    e.RequestConflict: _Row(
+        pb.REQUEST_CONFLICT,
+        Status.ALREADY_EXISTS,
+        (),
+        lambda peer, _: e.RequestConflict(
+            f"{peer} has answered this request id for other content", hint="take another request id"
+        ),
+    ),
+    e.LedgerBehind: _Row(
+        pb.LEDGER_BEHIND,
+        Status.FAILED_PRECONDITION,
+        ("population", "ledger_position", "receipt_position"),
+        lambda _, f: e.LedgerBehind(
+            population=str(f["population"]),
+            ledger_position=int(f["ledger_position"]),
+            receipt_position=int(f["receipt_position"]),
+        ),
+    ),
+    e.LedgerUnavailable: _Row(
+        pb.LEDGER_UNAVAILABLE,
+        Status.UNAVAILABLE,
+        (),
+        lambda peer, _: e.LedgerUnavailable(
+            f"the ledger of {peer} could not be written: nothing was released and nothing was charged",
+            hint=f"its operator must look at the disk of {peer}",
+        ),
+    ),
+    e.TooFewRows: _Row(
+        pb.TOO_FEW_ROWS,
+        Status.FAILED_PRECONDITION,
+        ("rows", "least"),
+        lambda _, f: e.TooFewRows(rows=int(f["rows"]), least=int(f["least"])),
+    ),
+    e.PolicyRefused: _Row(
+        pb.POLICY_REFUSED,
+        Status.PERMISSION_DENIED,
+        ("party", "field", "reason"),
+        lambda _, f: e.PolicyRefused(party=str(f["party"]), field=str(f["field"]), reason=str(f["reason"])),
+    ),
+    e.PeerTimeout: _Row(
+        pb.PEER_TIMEOUT,
+        Status.DEADLINE_EXCEEDED,
+        ("peer", "step", "timeout_s"),
+        lambda _, f: e.PeerTimeout(peer=str(f["peer"]), step=str(f["step"]), timeout_s=float(f["timeout_s"])),
+    ),
+    e.PeerUnreachable: _Row(
+        pb.PEER_UNREACHABLE,
+        Status.UNAVAILABLE,
+        ("peer", "address", "step"),
+        lambda peer, f: e.PeerUnreachable(
+            peer=str(f["peer"]), address=str(f["address"]), step=str(f["step"]), reason=f"says {peer}"
+        ),
+    ),
+    e.PeerUnauthenticated: _Row(
+        pb.PEER_UNAUTHENTICATED,
+        Status.UNAUTHENTICATED,
+        ("reason",),
+        lambda peer, f: e.PeerUnauthenticated(peer=peer, reason=f"{peer} says: {f['reason']}"),
+    ),
+    e.CallNotAllowed: _Row(
+        pb.CALL_NOT_ALLOWED,
+        Status.PERMISSION_DENIED,
+        ("method",),
+        lambda peer, f: e.CallNotAllowed(peer=peer, method=str(f["method"])),
+    ),
+    e.LimitExceeded: _Row(
+        pb.LIMIT_EXCEEDED,
+        Status.RESOURCE_EXHAUSTED,
+        ("step", "limit"),
+        lambda peer, f: e.LimitExceeded(peer=peer, step=str(f["step"]), limit=str(f["limit"])),
+    ),
+    DuplicateId: _Row(
+        pb.DUPLICATE_ID,
+        Status.INVALID_ARGUMENT,
+        ("position",),
+        lambda peer, f: e.DataError(
+            f"{peer} refuses the request: row {f['position']} has an id that came before",
+            hint="every id may stand once; remove the duplicate",
+        ),
+    ),
+    UnknownId: _Row(
+        pb.UNKNOWN_ID,
+        Status.INVALID_ARGUMENT,
+        ("position", "count"),
+        lambda peer, f: e.DataError(
+            f"{peer} does not know the id of row {f['position']} ({f['count']} such rows in its batch)",
+            hint="send only ids that its dataset holds",
+        ),
+    ),
+    e.DataError: _Row(pb.DATA, Status.FAILED_PRECONDITION, (), lambda peer, _: _data(peer, "its data are wrong")),
+    e.ConfigError: _Row(
+        pb.CONFIG,
+        Status.FAILED_PRECONDITION,
+        (),
+        lambda peer, _: e.ConfigError(f"{peer} is not set up for this job", hint=f"the log of {peer} has the reason"),
+    ),
+    e.RangeError: _Row(
+        pb.RANGE,
+        Status.OUT_OF_RANGE,
+        (),
+        lambda peer, _: e.RangeError(f"{peer}: a number is out of range", hint=f"the log of {peer} has the reason"),
+    ),
+    e.SessionUnknown: _Row(pb.SESSION_UNKNOWN, Status.NOT_FOUND, (), lambda peer, _: _aborted(peer, "SESSION_UNKNOWN")),
+    e.ProtocolError: _Row(
+        pb.PROTOCOL,
+        Status.FAILED_PRECONDITION,
+        ("step",),
+        lambda peer, f: _aborted(peer, "PROTOCOL", str(f["step"])),
+    ),
+}
+_BY_CODE = {row.code: row for row in _TABLE.values()}
+
+
+def _aborted(peer: str, code: str, step: str = "") -> e.BlindfitError:
+    return e.PeerAborted(culprit=peer, code=code, step=step)
+
+
+def _row_of(error: BaseException) -> _Row | None:
+    return next((_TABLE[cls] for cls in type(error).__mro__ if cls in _TABLE), None)
+
+
+def status_of(error: BaseException) -> grpc.StatusCode:
+    row = _row_of(error)
+    return row.status if row else Status.INTERNAL
+
+
+def detail_of(error: BaseException) -> pb.ErrorDetail:
+    """The class and public fields of an error; nothing else of it."""
+    row = _row_of(error)
+    if row is None:
+        return pb.ErrorDetail(code=pb.INTERNAL)
+    return pb.ErrorDetail(code=row.code, fields=[_field(name, getattr(error, name)) for name in row.fields])
+
+
+def _field(name: str, value: FieldValue) -> pb.ErrorField:
+    if isinstance(value, float):
+        return pb.ErrorField(name=name, real=value)
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return pb.ErrorField(name=name, integer=value)
+    return pb.ErrorField(name=name, text=_plain(str(value)))
+
+
+def _plain(text: str) -> str:
+    """A text as it may stand in an error or a log: no control characters, not long."""
+    return "".join(c for c in text[:MAX_FIELD_CHARS] if c.isprintable())
+
+
+def name_of(code: int) -> str:
+    return str(pb.ErrorCode.Name(code)) if code in pb.ErrorCode.values() else "UNKNOWN"
+
+
+def error_of(detail: pb.ErrorDetail, *, peer: str) -> e.BlindfitError:
+    """The typed error that a peer reported; a report that does not fit the table is just its code."""
+    name = name_of(detail.code)
+    row = _BY_CODE.get(detail.code)
+    if row is None:
+        return _aborted(peer, name)
+    fields = {f.name: _value(f) for f in detail.fields if f.name in row.fields}
+    try:
+        return row.rebuild(peer, fields)
+    except (KeyError, ValueError, OverflowError):  # a field is missing, or of another type
+        return _aborted(peer, name)
+
+
+def _value(field: pb.ErrorField) -> FieldValue:
+    which = field.WhichOneof("value")
+    if which == "real":
+        return field.real
+    if which == "integer":
+        return field.integer
+    return _plain(field.text)
+
+
+def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
+    """The typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
+    for key, value in call_error.trailing_metadata() or ():
+        if key == ERROR_METADATA_KEY and isinstance(value, bytes):
+            detail = pb.ErrorDetail()
+            try:
+                detail.ParseFromString(value)
+            except DecodeError:
+                break
+            return error_of(detail, peer=peer)
+    code = call_error.code()
+    if code is Status.DEADLINE_EXCEEDED:
+        return e.TransportError(f"the deadline passed at {peer}, step {step}", peer=peer, step=step)
+    if code is Status.RESOURCE_EXHAUSTED:
+        return e.LimitExceeded(peer=peer, step=step, limit="a gRPC limit")
+    if code is Status.UNIMPLEMENTED:
+        return e.CallNotAllowed(peer=peer, method=step)
+    # Our servers say what is wrong. Without their word the others are gRPC's own for a call that was cut off; the
+    # first also for a write to a call that the server has ended, so that only another call learns why.
+    if code in (Status.INTERNAL, Status.UNKNOWN, Status.CANCELLED, Status.UNAVAILABLE):
+        return e.PeerUnreachable(peer=peer, address=address, step=step, reason="the connection was lost")
+    return e.TransportError(f"the call to {peer} failed at step {step} with {code.name}", peer=peer, step=step)

@@ -1,0 +1,333 @@
+"""The gRPC channel between the parties of a session: ordered, exactly once, resumable; frames.py has the rules.
+
+For each session and ordered pair there is one stream, opened by the sender. Back-pressure is HTTP/2's: a receiver whose
+inbox is full stops reading, and a sender whose outbox is full waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    LocalProtocolError,
+    MalformedMessage,
+    PeerAborted,
+    PeerTimeout,
+    PeerUnreachable,
+    SessionUnknown,
+    TransportError,
+    UnexpectedStep,
+)
+from blindfit.parties.wire import codec
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.channel import aborted_by
+from blindfit.parties.wire.frames import Arrived, Inbox, Outbox
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.link import Link, OpenPeer, Signal, Timeouts
+from blindfit.protos import errors_pb2, exchange_pb2_grpc
+from blindfit.protos import exchange_pb2 as pb
+
+log = structlog.get_logger(__name__)
+
+M = TypeVar("M")
+
+ABORT_S = 2.0  # how long a failed session tries to tell its peers
+LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED"})  # why a peer ends a session
+HELLO_S = 10.0  # how long a new stream may take for its Hello
+
+
+@dataclass(repr=False)
+class _Arrivals:
+    inbox: Inbox
+    changed: Signal = field(default_factory=Signal)
+    failure: BlindfitError | None = None
+    stream: asyncio.Future[None] | None = None  # the newest; done when another one takes its place
+    clock: asyncio.TimerHandle | None = None  # runs while there is no stream
+    step: str = "exchange"  # what is waited for
+
+    def fail(self, error: BlindfitError) -> None:
+        """The first failure counts. What arrived before it can still be received."""
+        self.failure = self.failure or error
+        self.changed.notify()
+
+    def begin(self) -> asyncio.Future[None]:
+        """A new stream; the older one, which may hang on a dead connection, ends."""
+        if self.stream is not None:
+            self.stream.set_result(None)
+        self.stream = asyncio.get_running_loop().create_future()
+        self.stop_clock()
+        self.changed.notify()
+        return self.stream
+
+    def stop_clock(self) -> None:
+        if self.clock is not None:
+            self.clock.cancel()
+            self.clock = None
+
+
+class ExchangeChannel:
+    """A session's channel: what a protocol sees.
+
+    Args:
+        peers: name and address of every other party of the session.
+        on_waiting: told for whom and what this party waits; an empty name when it goes on.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        name: str,
+        peers: Mapping[str, str],
+        open_peer: OpenPeer,
+        limits: Limits,
+        timeouts: Timeouts,
+        on_waiting: Callable[[str, str], None] = lambda _peer, _step: None,
+    ) -> None:
+        self.session, self.name, self.peers = session, name, dict(peers)
+        self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
+        self._links: dict[str, Link] = {}
+        self._arrivals = {peer: _Arrivals(Inbox(session, peer, limits)) for peer in peers}
+        self._is_closed = False
+        self.on_waiting = on_waiting
+        self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
+        self.bytes_sent = 0  # of messages, without what frames and TLS add
+
+    async def send(self, to: str, message: object) -> None:
+        """Returns when the message is on its way; a failure to bring it is raised by a later call.
+
+        Raises:
+            TransportError, ProtocolError: the link has failed.
+        """
+        data = codec.encode(message)
+        await self._link(to).send(type(message).__name__, data)
+        self.bytes_sent += len(data)
+
+    async def receive(self, sender: str, kind: type[M]) -> M:
+        """Raises:
+        PeerAborted, PeerTimeout, PeerUnreachable: nothing more comes, or not in time.
+        MalformedMessage, UnexpectedStep, LimitExceeded: something else came.
+        """
+        arrivals = self._arrivals_of(sender)
+        step = arrivals.step = kind.__name__
+        self.on_waiting(sender, step)
+        try:
+            async with asyncio.timeout(self._timeouts.step_s):
+                await arrivals.changed.until(lambda: not arrivals.inbox.is_empty or arrivals.failure is not None)
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step=step, timeout_s=self._timeouts.step_s) from None
+        finally:
+            self.on_waiting("", step)
+        arrived = arrivals.inbox.pop()
+        arrivals.changed.notify()  # a reader that waits for room may go on
+        if arrived is None or arrived.abort_code is not None:
+            raise self._end_of(arrivals)
+        if arrived.step != step:
+            raise UnexpectedStep(culprit=sender, expected=step, got=arrived.step, session=self.session, step=step)
+        message = codec.decode(arrived.data, kind, culprit=sender, session=self.session)
+        self.on_received(sender, step, arrived.data)
+        return message
+
+    async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
+        """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
+        arrivals = self._arrivals_of(peer)
+        arrivals.step = step
+        task = asyncio.ensure_future(done)
+        task.add_done_callback(lambda _: arrivals.changed.notify())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await arrivals.changed.until(lambda: task.done() or _has_ended(arrivals))
+        except TimeoutError:
+            raise PeerTimeout(peer=peer, step=step, timeout_s=timeout_s) from None
+        finally:
+            was_done = task.done()
+            task.cancel()
+        if not was_done:
+            raise self._end_of(arrivals)
+        task.result()
+
+    def _end_of(self, arrivals: _Arrivals) -> BlindfitError:
+        """Why nothing more comes: said again to whoever asks again."""
+        abort: Arrived | None = arrivals.inbox.abort
+        if abort is not None and abort.abort_code is not None:
+            said = aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session)
+            arrivals.fail(self._lost_behind(said) or said)
+        return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
+
+    def _lost_behind(self, said: PeerAborted) -> BlindfitError | None:
+        """Who ends a session because it lost a peer does not say which: the one whose stream is cut here too."""
+        if said.code in LOST_ANOTHER:
+            for peer, arrivals in self._arrivals.items():
+                if arrivals.inbox.abort is not None:
+                    continue  # it said farewell
+                if isinstance(arrivals.failure, TransportError):
+                    return arrivals.failure
+                if arrivals.clock is not None:
+                    return self._cut(peer)
+        return None
+
+    async def close(self, error: BaseException | None = None) -> None:
+        """Brings what is still on its way; or tells every peer that the session has failed.
+
+        When it raises or is cancelled before that, `close(error)` must follow.
+
+        Raises:
+            TransportError, ProtocolError: a peer did not receive everything, so the session has failed after all.
+        """
+        if self._is_closed:
+            return
+        if error is None:
+            await self._flush(self._timeouts.step_s)
+        self._is_closed = True
+        try:
+            if error is not None:
+                self._abort(error)
+                with contextlib.suppress(BlindfitError):
+                    await self._flush(ABORT_S)
+        finally:
+            await self._let_go()
+
+    async def _flush(self, timeout_s: float) -> None:
+        flushes = [link.flush(timeout_s) for link in self._links.values()]
+        results = await asyncio.gather(*flushes, return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
+
+    async def _let_go(self) -> None:
+        for arrivals in self._arrivals.values():
+            arrivals.stop_clock()
+            arrivals.inbox.clear()
+            arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
+        if self._links:
+            await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
+
+    def _abort(self, error: BaseException) -> None:
+        step = getattr(error, "step", "")[:64]
+        for peer in self.peers:
+            self._open_link(peer).abort(_abort_code(error), step)
+
+    def _link(self, to: str) -> Link:
+        self._require_open(to)
+        return self._open_link(to)
+
+    def _open_link(self, to: str) -> Link:
+        if to not in self._links:
+            outbox = Outbox(self.session, self.name, to, self._limits)
+            fail = self._arrivals[to].fail  # who cannot be told anything will not answer either
+            self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail)
+        return self._links[to]
+
+    def _arrivals_of(self, sender: str) -> _Arrivals:
+        self._require_open(sender)
+        return self._arrivals[sender]
+
+    def _require_open(self, peer: str) -> None:
+        if peer not in self.peers:
+            raise LocalProtocolError(f"{peer} is not in this session", session=self.session)
+        if self._is_closed:
+            raise LocalProtocolError("the session is closed", session=self.session)
+
+    # what the servicer calls
+
+    async def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
+        """One stream of a sender. It takes the place of an older one."""
+        arrivals = self._arrivals[sender]
+        mine = arrivals.begin()
+        try:
+            self._accept_frame(arrivals, hello)
+            yield pb.Ack(received=arrivals.inbox.received)
+            async for frame in _until(frames, mine):
+                self._accept_frame(arrivals, frame)
+                yield pb.Ack(received=arrivals.inbox.received)
+                await arrivals.changed.until(lambda: mine.done() or not arrivals.inbox.is_full)
+        except BlindfitError as error:
+            arrivals.fail(error)
+            raise
+        finally:
+            if arrivals.stream is mine:
+                arrivals.stream = None
+                self._start_clock(arrivals)
+
+    def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
+        arrivals.inbox.accept(frame)
+        if self._is_closed:
+            if frame.WhichOneof("body") == "chunk":
+                raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
+            arrivals.inbox.clear()
+        arrivals.changed.notify()
+
+    def _start_clock(self, arrivals: _Arrivals) -> None:
+        if not self._is_closed:
+            loop = asyncio.get_running_loop()
+            arrivals.clock = loop.call_later(self._timeouts.reconnect_s, self._give_up, arrivals)
+
+    def _give_up(self, arrivals: _Arrivals) -> None:
+        """The sender's stream was cut and no newer one came: whoever waits need not wait for the deadline."""
+        if arrivals.inbox.abort is None:
+            arrivals.fail(self._cut(arrivals.inbox.sender))
+
+    def _cut(self, peer: str) -> PeerUnreachable:
+        step = self._arrivals[peer].step
+        return PeerUnreachable(peer=peer, address=self.peers[peer], step=step, reason="its stream was cut")
+
+
+async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:
+    """The frames up to the end. (A handler that is cancelled instead would leave its caller without an answer.)"""
+    while True:
+        following: asyncio.Future[pb.Frame | None] = asyncio.ensure_future(anext(frames, None))
+        either: set[asyncio.Future[Any]] = {following, end}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            following.cancel()
+        if end.done() or (frame := following.result()) is None:
+            return
+        yield frame
+
+
+def _has_ended(arrivals: _Arrivals) -> bool:
+    return arrivals.inbox.abort is not None or arrivals.failure is not None
+
+
+def _abort_code(error: BaseException) -> int:
+    if isinstance(error, PeerAborted) and error.code == "CANCELLED":
+        return errors_pb2.CANCELLED
+    return error_codes.detail_of(error).code
+
+
+class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):
+    """Routes each stream to its session; the guard around it has already named the caller."""
+
+    def __init__(self, session_of: Callable[[str], ExchangeChannel | None], caller_of: Callable[[], str]) -> None:
+        self._session_of, self._caller_of = session_of, caller_of
+
+    async def Open(  # noqa: N802
+        self,
+        request_iterator: AsyncIterator[pb.Frame],
+        context: Any,  # noqa: ARG002
+    ) -> AsyncIterator[pb.Ack]:
+        sender = self._caller_of()
+        frames = aiter(request_iterator)
+        try:
+            async with asyncio.timeout(HELLO_S):
+                first = await anext(frames)
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step="Hello", timeout_s=HELLO_S) from None
+        except StopAsyncIteration:
+            raise MalformedMessage(culprit=sender, field="body", reason="no Hello came") from None
+        if first.WhichOneof("body") != "hello":
+            raise MalformedMessage(culprit=sender, field="body", reason="the first frame is not a Hello")
+        channel = self._session_of(first.session)
+        if channel is None or sender not in channel.peers:
+            # One answer for both: who is not in a session does not learn that it exists.
+            raise SessionUnknown("no such session")
+        async with contextlib.aclosing(channel.accept(sender, frames, first)) as acks:
+            async for ack in acks:
+                yield ack

@@ -1,0 +1,225 @@
+"""Frames of the exchange stream, without I/O: ordered, exactly once, chunked, resumable.
+
+    sender                                   receiver
+    Hello (session, sender, outbox)  ->
+                                     <-      Ack(received = n)
+    frames n+1, n+2 ...              ->      accepted if the next one, ignored if seen, refused after a gap
+                                     <-      Ack(received = n+1) ...
+
+After a cut the sender says Hello again. It keeps every frame until it is acknowledged.
+
+Neither side can lose its state unnoticed. A receiver that did acknowledges less than before; a sender that did says
+Hello with the name of another outbox. (Received only once, a Hello would let the new sender's first frames pass for
+the old one's, and be ignored.)
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from dataclasses import dataclass, field
+
+from blindfit.algorithms.errors import LimitExceeded, LocalProtocolError, MalformedMessage
+from blindfit.parties.wire.limits import Limits
+from blindfit.protos import exchange_pb2 as pb
+
+MAX_STEP_CHARS = 64
+ENTRY_BYTES = 256  # what an object costs beside its data: without it, empty messages would fill the memory
+
+
+@dataclass(repr=False)
+class Outbox:
+    """What one session still has to bring to one receiver."""
+
+    session: str
+    sender: str
+    receiver: str
+    limits: Limits
+    name: str = field(default_factory=lambda: secrets.token_hex(8))
+    _sequence: int = 0
+    _kept: deque[pb.Frame] = field(default_factory=deque)
+    _kept_bytes: int = 0
+    _has_ended: bool = False
+
+    def put(self, step: str, data: bytes) -> None:
+        """Raises LimitExceeded, LocalProtocolError: nothing was put."""
+        if self._has_ended:
+            raise LocalProtocolError("nothing can be sent after an abort", session=self.session, step=step)
+        if len(data) > self.limits.max_typed_message_bytes:
+            raise LimitExceeded(peer=self.receiver, step=step, limit=f"a message of {len(data)} bytes")
+        size = self.limits.chunk_bytes
+        for start in range(0, max(len(data), 1), size):
+            chunk = pb.Chunk(data=data[start : start + size], last=start + size >= len(data))
+            self._append(self._frame(step, chunk=chunk))
+
+    def abort(self, code: int, step: str) -> None:
+        """The last frame; a second abort says nothing new."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._append(self._frame(step, abort=pb.Abort(code=code, step=step)))  # type: ignore[arg-type]
+
+    def hello(self) -> pb.Frame:
+        return pb.Frame(session=self.session, sender=self.sender, hello=pb.Hello(outbox=self.name))
+
+    def acknowledge(self, received: int) -> None:
+        """Raises MalformedMessage: an acknowledgement of what was never sent, or that goes back."""
+        if received < self._first_kept - 1:
+            self._refuse("goes back: the receiver has lost what it had received")
+        if received > self._sequence:
+            self._refuse("acknowledges what was never sent")
+        while self._kept and self._kept[0].sequence <= received:
+            self._kept_bytes -= _size(self._kept.popleft())
+
+    def frame_after(self, sequence: int) -> pb.Frame | None:
+        """The next frame to send, for a stream that has sent everything up to `sequence`."""
+        index = max(sequence + 1 - self._first_kept, 0)
+        return self._kept[index] if index < len(self._kept) else None
+
+    @property
+    def acknowledged(self) -> int:
+        return self._first_kept - 1
+
+    @property
+    def is_full(self) -> bool:
+        return self._kept_bytes > self.limits.window_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._kept
+
+    @property
+    def _first_kept(self) -> int:
+        return self._kept[0].sequence if self._kept else self._sequence + 1
+
+    def _frame(self, step: str, **body: pb.Chunk | pb.Abort) -> pb.Frame:
+        self._sequence += 1
+        return pb.Frame(
+            session=self.session,
+            sender=self.sender,
+            sequence=self._sequence,
+            step=step,
+            **body,  # type: ignore[arg-type]
+        )
+
+    def _append(self, frame: pb.Frame) -> None:
+        self._kept.append(frame)
+        self._kept_bytes += _size(frame)
+
+    def _refuse(self, reason: str) -> None:
+        raise MalformedMessage(culprit=self.receiver, field="received", reason=reason, session=self.session)
+
+
+def _size(frame: pb.Frame) -> int:
+    return len(frame.chunk.data) + ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Arrived:
+    """A whole message, or the sender's word that it has ended the session."""
+
+    step: str
+    data: bytes = b""
+    abort_code: int | None = None
+    abort_step: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + ENTRY_BYTES
+
+
+@dataclass(repr=False)
+class Inbox:
+    """What one session has received from one sender."""
+
+    session: str
+    sender: str
+    limits: Limits
+    received: int = 0
+    abort: Arrived | None = None  # known at once, whatever still waits before it
+    _outbox: str = ""  # the sender's
+    _step: str = ""
+    _part: bytearray = field(default_factory=bytearray)
+    _arrived: deque[Arrived] = field(default_factory=deque)
+    _buffered_bytes: int = 0
+
+    def accept(self, frame: pb.Frame) -> None:
+        """Raises:
+        MalformedMessage: a gap, another session, sender or outbox, an empty frame, a step that is none or changes
+            within a message.
+        LimitExceeded: a chunk or a message larger than the limit.
+        """
+        self._require(frame.session == self.session, "session", "is another session's")
+        self._require(frame.sender == self.sender, "sender", "is not the certificate's name")
+        body = frame.WhichOneof("body")
+        if body == "hello":
+            self._accept_hello(frame.hello.outbox)
+            return
+        self._require(body is not None, "body", "is missing")
+        self._require(self._outbox != "", "body", "comes before a Hello")
+        if 1 <= frame.sequence <= self.received:
+            return  # sent again after a cut
+        self._require(frame.sequence == self.received + 1, "sequence", "leaves a gap")
+        self._require(self.abort is None, "body", "comes after an abort")
+        if body == "abort":
+            self.abort = Arrived("", abort_code=frame.abort.code, abort_step=_plain(frame.abort.step))
+            self._add(self.abort)
+        else:
+            self._add_chunk(frame.step, frame.chunk)
+        self.received = frame.sequence
+
+    def _accept_hello(self, outbox: str) -> None:
+        self._require(0 < len(outbox) <= MAX_STEP_CHARS, "outbox", "has a wrong length")
+        self._require(self._outbox in ("", outbox), "outbox", "is another one: the sender has lost what it sent before")
+        self._outbox = outbox
+
+    def _add_chunk(self, step: str, chunk: pb.Chunk) -> None:
+        self._require(_is_name(step), "step", "is not a message's name")
+        self._require(not self._part or step == self._step, "step", "changes within a message")
+        self._require(chunk.last or len(chunk.data) > 0, "chunk", "is empty")
+        if len(chunk.data) > self.limits.chunk_bytes:
+            raise LimitExceeded(peer=self.sender, step=step, limit="size of a chunk")
+        if len(self._part) + len(chunk.data) > self.limits.max_typed_message_bytes:
+            raise LimitExceeded(peer=self.sender, step=step, limit="size of a message")
+        self._step = step
+        self._part += chunk.data
+        if chunk.last:
+            self._add(Arrived(step, bytes(self._part)))
+            self._part = bytearray()
+
+    def _add(self, arrived: Arrived) -> None:
+        self._arrived.append(arrived)
+        self._buffered_bytes += arrived.size
+
+    def pop(self) -> Arrived | None:
+        if not self._arrived:
+            return None
+        arrived = self._arrived.popleft()
+        self._buffered_bytes -= arrived.size
+        return arrived
+
+    def clear(self) -> None:
+        """Lets go of everything that nobody will read any more."""
+        self._arrived.clear()
+        self._part = bytearray()
+        self._buffered_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._arrived
+
+    @property
+    def is_full(self) -> bool:
+        return self._buffered_bytes > self.limits.window_bytes
+
+    def _require(self, condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=self.sender, field=name, reason=reason, session=self.session)
+
+
+def _is_name(step: str) -> bool:
+    return len(step) <= MAX_STEP_CHARS and step.isascii() and step.isidentifier()
+
+
+def _plain(text: str) -> str:
+    """A peer's text as it may stand in an error: no control characters, not long."""
+    return "".join(c for c in text[:MAX_STEP_CHARS] if c.isprintable())

@@ -1,0 +1,179 @@
+"""The edge: who calls, whether they may, and what they are told when something goes wrong.
+
+Every call of every service passes here. It is the one place with a broad `except`: by default grpc.aio sends the text
+of an exception to the peer. It parses requests itself for the same reason, and only after the caller was let in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError
+
+from blindfit.algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage
+from blindfit.parties.wire import error_codes
+
+log = structlog.get_logger(__name__)
+
+DATA_ROLES = frozenset({"active", "passive", "measurement", "key-node"})
+ALL_ROLES = DATA_ROLES | {"coordinator"}
+
+# Who may call what. A method that is not here may be called by nobody.
+ALLOWED: dict[str, frozenset[str]] = {
+    "/blindfit.v1.Control/Describe": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Propose": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Start": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Watch": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Cancel": frozenset({"coordinator"}),
+    "/blindfit.v1.Exchange/Open": DATA_ROLES,
+    "/blindfit.v1.Measurement/Describe": frozenset({"active"}),
+    "/blindfit.v1.Measurement/Aggregate": frozenset({"active"}),
+    "/blindfit.v1.Measurement/ReleaseLabels": frozenset({"active"}),
+    "/blindfit.v1.Measurement/Budget": frozenset({"active"}),
+    "/grpc.health.v1.Health/Check": ALL_ROLES,
+    "/grpc.health.v1.Health/Watch": ALL_ROLES,
+    "/grpc.health.v1.Health/List": ALL_ROLES,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": ALL_ROLES,
+}
+
+CALLS_PER_CALLER = 64  # at once; one party must not take every call that the process can serve
+
+_caller: ContextVar[str] = ContextVar("caller")
+
+
+def current_caller() -> str:
+    """The authenticated name of whoever makes the call that is being served."""
+    return _caller.get()
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Args:
+    caller_of: a call's context -> the name in the caller's certificate; raises PeerUnauthenticated.
+    roles: the peers that this party knows, and the role of each.
+    """
+
+    def __init__(self, party: str, caller_of: Callable[[Any], str], roles: Mapping[str, str]) -> None:
+        self._party, self._caller_of, self._roles = party, caller_of, roles
+        self._calls: Counter[str] = Counter()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler: Any = await continuation(details)
+        if handler is None:
+            return handler
+        method = str(details.method)
+        if handler.response_streaming:
+            make = (
+                grpc.stream_stream_rpc_method_handler
+                if handler.request_streaming
+                else grpc.unary_stream_rpc_method_handler
+            )
+            guarded: Any = self._guard_stream(method, handler)
+        else:
+            make = (
+                grpc.stream_unary_rpc_method_handler
+                if handler.request_streaming
+                else grpc.unary_unary_rpc_method_handler
+            )
+            guarded = self._guard_unary(method, handler)
+        return make(guarded, None, handler.response_serializer)
+
+    def _guard_unary(self, method: str, handler: Any) -> Any:
+        behaviour = handler.unary_unary or handler.stream_unary
+
+        async def guarded(raw: Any, context: Any) -> Any:
+            try:
+                with self._admitted(method, context):
+                    result = behaviour(_parsed(raw, handler), context)
+                    return await result if inspect.isawaitable(result) else result
+            except Exception as error:  # noqa: BLE001 - the edge
+                await self._abort(method, context, error)
+
+        return guarded
+
+    def _guard_stream(self, method: str, handler: Any) -> Any:
+        behaviour = handler.unary_stream or handler.stream_stream
+
+        async def guarded(raw: Any, context: Any) -> AsyncIterator[Any]:
+            try:
+                with self._admitted(method, context):
+                    responses = behaviour(_parsed(raw, handler), context)
+                    if inspect.isawaitable(responses):  # it writes them itself
+                        await responses
+                        return
+                    async with contextlib.aclosing(responses):
+                        async for response in responses:
+                            yield response
+            except Exception as error:  # noqa: BLE001 - the edge
+                await self._abort(method, context, error)
+
+        return guarded
+
+    @contextlib.contextmanager
+    def _admitted(self, method: str, context: Any) -> Iterator[None]:
+        """Raises PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
+        caller = self._caller_of(context)
+        _caller.set(caller)
+        if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):
+            raise CallNotAllowed(peer=self._party, method=method)
+        if self._calls[caller] >= CALLS_PER_CALLER:
+            raise LimitExceeded(peer=self._party, step=method, limit=f"{CALLS_PER_CALLER} calls at once")
+        self._calls[caller] += 1
+        try:
+            yield
+        finally:
+            self._calls[caller] -= 1
+
+    async def _abort(self, method: str, context: Any, error: Exception) -> None:
+        if isinstance(error, grpc.aio.AbortError):
+            raise error
+        self._log(method, error)
+        detail = error_codes.detail_of(error)
+        metadata = ((error_codes.ERROR_METADATA_KEY, detail.SerializeToString()),)
+        await context.abort(error_codes.status_of(error), error_codes.name_of(detail.code), trailing_metadata=metadata)
+
+    def _log(self, method: str, error: Exception) -> None:
+        caller = _caller.get("?")
+        if isinstance(error, BlindfitError):
+            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=str(error))
+        else:
+            # Where, but not what: the text of a foreign exception may hold data.
+            log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))
+
+
+def _parsed(raw: Any, handler: Any) -> Any:
+    """A request, or the requests of a stream, from bytes."""
+    return _parse_all(raw, handler) if handler.request_streaming else _parse(raw, handler)
+
+
+async def _parse_all(raw: AsyncIterator[bytes], handler: Any) -> AsyncIterator[Any]:
+    async for data in raw:
+        yield _parse(data, handler)
+
+
+def _parse(data: bytes, handler: Any) -> Any:
+    try:
+        return handler.request_deserializer(data)
+    except DecodeError:
+        raise MalformedMessage(
+            culprit=_caller.get(), field="request", reason="is not the method's protobuf message"
+        ) from None
+
+
+def where(error: BaseException) -> str:
+    """File and line of an exception, innermost last."""
+    trace, places = error.__traceback__, []
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " > ".join(places[-4:])

@@ -1,0 +1,248 @@
+"""The sending half of the exchange: one stream for each session and receiver, opened again after a cut."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+import structlog
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    LocalProtocolError,
+    MalformedMessage,
+    PeerAborted,
+    PeerTimeout,
+    PeerUnauthenticated,
+    PeerUnreachable,
+    TransportError,
+)
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.frames import Outbox
+from blindfit.parties.wire.guard import where
+from blindfit.protos import exchange_pb2_grpc
+
+log = structlog.get_logger(__name__)
+M = TypeVar("M")
+OpenPeer = Callable[[str, str], Awaitable[grpc.aio.Channel]]  # (peer, address) -> an authenticated channel
+
+FIRST_WAIT_S = 0.05  # before the second attempt to connect; it doubles
+LONGEST_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Deadlines of a session, in seconds."""
+
+    step_s: float = 120.0  # the longest a peer may take for one step
+    reconnect_s: float = 30.0  # how long a cut may last
+
+
+class Signal:
+    """Wakes everyone who waits for a change, and loses none.
+
+    (An asyncio.Event would: one waiter's clear() can come between another's set() and the waiter that it is for.)
+    """
+
+    def __init__(self) -> None:
+        self._next: asyncio.Future[None] | None = None
+
+    def notify(self) -> None:
+        if self._next is not None:
+            self._next.set_result(None)
+            self._next = None
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            await asyncio.wait({self._next})  # unlike a bare await, it leaves the future to the others
+
+
+class Link:
+    """Brings one outbox to its receiver; opens the stream again after a cut.
+
+    Args:
+        on_failure: told when nothing more can be brought.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        address: str,
+        open_peer: OpenPeer,
+        timeouts: Timeouts,
+        on_failure: Callable[[BlindfitError], None],
+    ) -> None:
+        self._outbox, self._address = outbox, address
+        self._open_peer, self._timeouts, self._on_failure = open_peer, timeouts, on_failure
+        self._changed = Signal()
+        self._failure: BlindfitError | None = None
+        self._step = "connect"
+        self._sent = 0  # on the stream that is open: every frame up to this one
+        self._is_open = self._was_open = False
+        self._task = asyncio.create_task(self._keep_open(), name=f"link to {outbox.receiver}")
+        self._task.add_done_callback(self._on_end)
+
+    async def send(self, step: str, data: bytes) -> None:
+        self._step = step
+        await self._until(lambda: not self._outbox.is_full, self._timeouts.step_s)
+        if self._failure is not None:
+            raise self._failure
+        self._outbox.put(step, data)
+        self._changed.notify()
+
+    async def flush(self, timeout_s: float) -> None:
+        """Until the receiver has everything."""
+        await self._until(lambda: self._outbox.is_empty, timeout_s)
+        if self._failure is not None and not self._outbox.is_empty:
+            raise self._failure
+
+    def abort(self, code: int, step: str) -> None:
+        self._outbox.abort(code, step)
+        self._changed.notify()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        step = self._step
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed.until(lambda: self._failure is not None or ready())
+        except TimeoutError:
+            raise PeerTimeout(peer=self._outbox.receiver, step=step, timeout_s=timeout_s) from None
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, BlindfitError):
+            self._failure = error
+        elif error is not None:
+            log.error("link broke", error=type(error).__name__, where=where(error))
+            self._failure = TransportError(
+                f"the link to {self._outbox.receiver} broke", peer=self._outbox.receiver, step=self._step
+            )
+        else:
+            self._failure = LocalProtocolError("the session is closed", session=self._outbox.session)
+        self._changed.notify()
+        if error is not None:
+            self._on_failure(self._failure)
+
+    async def _keep_open(self) -> None:
+        """Stream after stream, until one fails for good or a cut lasts too long."""
+        now = asyncio.get_running_loop().time
+        give_up, wait_s = now() + self._timeouts.reconnect_s, FIRST_WAIT_S
+        while True:
+            before = self._outbox.acknowledged
+            error = await self._stream_until_cut(give_up)
+            if self._is_open:
+                give_up = now() + self._timeouts.reconnect_s
+            if self._outbox.acknowledged > before:
+                wait_s = FIRST_WAIT_S
+            if now() + wait_s >= give_up:
+                raise error
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    async def _stream_until_cut(self, give_up: float) -> BlindfitError:
+        """Returns:
+            Why the stream ended, if another one may go on from there.
+
+        Raises:
+            BlindfitError: another one would not help.
+        """
+        error: BlindfitError
+        self._is_open = False
+        try:
+            async with asyncio.timeout_at(give_up) as opening:
+                await self._stream(opening)
+            error = self._unreachable("it closed the stream")
+        except grpc.aio.AioRpcError as call_error:
+            error = error_codes.error_of_call(
+                call_error, peer=self._outbox.receiver, address=self._address, step=self._step
+            )
+            if not _may_mend(error):
+                raise error from None
+        except PeerUnreachable as unreachable:
+            error = unreachable
+        except PeerUnauthenticated as refused:
+            if not self._was_open:
+                raise
+            error = refused  # it accepted us before: a handshake that is cut off looks like a refusal
+        except (TimeoutError, asyncio.InvalidStateError):
+            error = self._unreachable("no answer" if not self._is_open else "the stream was cut")
+        return error
+
+    async def _stream(self, opening: asyncio.Timeout) -> None:
+        """One stream, from Hello until the receiver closes it."""
+        channel = await self._open_peer(self._outbox.receiver, self._address)
+        try:
+            call: Any = exchange_pb2_grpc.ExchangeStub(channel).Open()  # type: ignore[no-untyped-call]
+            try:
+                await call.write(self._outbox.hello())
+                if await self._read_ack(call):
+                    opening.reschedule(None)
+                    self._is_open = self._was_open = True
+                    await _together(self._read_acks(call), self._write_frames(call))
+            finally:
+                call.cancel()
+        finally:
+            await channel.close()
+
+    async def _write_frames(self, call: Any) -> None:
+        # A write to a call that has ended fails with a status of grpc.aio's own; who reads the call knows why it ended.
+        with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            while True:
+                frame = self._outbox.frame_after(self._sent)
+                if frame is None:
+                    await self._changed.until(lambda: self._outbox.frame_after(self._sent) is not None)
+                else:
+                    await call.write(frame)
+                    self._sent = frame.sequence
+
+    async def _read_acks(self, call: Any) -> None:
+        while await self._read_ack(call):
+            pass
+        raise self._unreachable("it closed the stream")
+
+    async def _read_ack(self, call: Any) -> bool:
+        """Whether the stream goes on."""
+        ack = await call.read()
+        if ack is grpc.aio.EOF:
+            return False
+        if ack is None:  # what grpc.aio makes of bytes that do not parse
+            raise MalformedMessage(culprit=self._outbox.receiver, field="ack", reason="is not a protobuf message")
+        self._outbox.acknowledge(ack.received)
+        if not self._is_open:
+            self._sent = ack.received  # the first: where this stream begins
+        self._changed.notify()
+        return True
+
+    def _unreachable(self, reason: str) -> PeerUnreachable:
+        return PeerUnreachable(peer=self._outbox.receiver, address=self._address, step=self._step, reason=reason)
+
+
+def _may_mend(error: BlindfitError) -> bool:
+    """Whether a new stream may get further: a cut, or a peer that has not heard of the session yet."""
+    if isinstance(error, PeerAborted):
+        return error.code == "SESSION_UNKNOWN"
+    return isinstance(error, PeerUnreachable)
+
+
+async def _together(*works: Coroutine[Any, Any, None]) -> None:
+    """Runs all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    if failures:
+        raise failures[0]

@@ -240,3 +240,25 @@ class LimitExceeded(TransportError):
     def __init__(self, *, peer: str, step: str, limit: str) -> None:
         super().__init__(f"a limit was passed with {peer} at step {step}: {limit}", peer=peer, step=step)
         self.limit = limit
+
+
+class DuplicateId(DataError):
+    """A request names an id twice; `position` is the later row of the request, counted from 1."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"row {position} of the request has an id that the request has used before",
+            hint="each id may be used once in a request: remove duplicate ids",
+        )
+        self.position = position
+
+
+class UnknownId(DataError):
+    """A request names ids that the table does not have: `count` in its batch, the first at row `position`."""
+
+    def __init__(self, position: int, count: int) -> None:
+        super().__init__(
+            f"row {position} of the request has an id that the table of labels has not ({count} in its batch)",
+            hint='align the ids first; or, with unknown_rows = "zero", the dataset takes it as label 0',
+        )
+        self.position, self.count = position, count

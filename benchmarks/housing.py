@@ -46,9 +46,10 @@ from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.taylor.data_party import FEATURE_BOUND, Prepared, parameters_of, prepare
+from blindfit.parties.taylor.parameters import parameters_of, preparation_of
+from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.prepared import FEATURE_BOUND, Prepared, prepare
 from blindfit.parties.vertical.seats import Seats
 
 FILE = Path("housing") / "cal_housing.data"
@@ -117,17 +118,17 @@ class Training:
     """One job on aligned rows: what both parties prepare, and the two ways to train on it."""
 
     housing: Housing
-    job: JobParameters
+    job: TaylorJob
 
     @classmethod
     def of(cls, housing: Housing, seed: int = 0, **options: Any) -> Training:
         chosen = {"protocol": "taylor", "seed": seed, "taylor": {"model": "linear", **options}}
-        return cls(housing, JobParameters.model_validate(chosen))
+        return cls(housing, TaylorJob.model_validate(chosen))
 
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
         return {
-            party: prepare(self.housing.rows_of(party), names, self.job, active=party == ACTIVE)
+            party: prepare(self.housing.rows_of(party), names, preparation_of(self.job), active=party == ACTIVE)
             for party, names in COLUMNS.items()
         }
 

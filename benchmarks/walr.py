@@ -45,9 +45,10 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
-from blindfit.parties.walr.consumer import prepare_rows
-from blindfit.parties.settings import PartySettings, load_settings
 from blindfit.parties.data.source import open_source
+from blindfit.parties.systems import load_party
+from blindfit.parties.walr.consumer import prepare_rows
+from blindfit.parties.walr.settings import WalrJob
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"
 DELTA = 1e-5
@@ -204,16 +205,16 @@ def run_job(directory: Path, repetition: int) -> dict[str, Any]:
     }
 
 
-def training_matrix(directory: Path, job: Job) -> tuple[Floats, NDArray[np.int8]]:
+def training_matrix(directory: Path, job: Job[WalrJob]) -> tuple[Floats, NDArray[np.int8]]:
     """The very rows that the job trains on, as scikit-learn takes them."""
     import pyarrow.parquet as pq
 
-    settings = load_settings(directory / "advertiser.toml", [], PartySettings)
+    settings = load_party(directory / "advertiser.toml")
     source = open_source(settings.datasets["impressions"], directory, "impressions")
-    prepared = prepare_rows(source, job.parameters(), lambda *_: None)
+    prepared = prepare_rows(source, job.parameters, lambda *_: None)
     table = pq.read_table(directory / "data" / "conversions.parquet")
     labels = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
-    x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * 2.0**-job.walr.frac_bits
+    x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * 2.0**-job.parameters.walr.frac_bits
     return x, np.array([labels[i] for i in prepared.train.ids], np.int8)
 
 

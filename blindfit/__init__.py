@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.walr_model import WALRModel
     from blindfit.parties.identity.connections import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
-    from blindfit.parties.files.written import load_model, load_pretrained
     from blindfit.parties.node import VERSION as __version__  # noqa: N811
+    from blindfit.parties.systems import load_model
+    from blindfit.parties.training.public_model import load_pretrained
 
 __all__ = [
     "BlindfitError",
@@ -72,8 +73,8 @@ _ELSEWHERE = {
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
     "MeasurementClient": "blindfit.parties.measurement.client",
-    "load_model": "blindfit.parties.files.written",
-    "load_pretrained": "blindfit.parties.files.written",
+    "load_model": "blindfit.parties.systems",
+    "load_pretrained": "blindfit.parties.training.public_model",
 }
 
 

@@ -30,10 +30,11 @@ from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.parties.files.written import load_model, load_pretrained, read_json
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import DuplicateSearch
-from blindfit.parties.data.source import open_source
+from blindfit.parties.data.source import DuplicateSearch, open_source
+from blindfit.parties.files.written import read_json
+from blindfit.parties.systems import load_model
+from blindfit.parties.training.public_model import load_pretrained
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from rich.table import Table
 from blindfit.algorithms.errors import ComputeFailed
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.work.compute import workers_of
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.work.compute import workers_of
 
 KEY_BITS = (2048, 3072)
 BATCH = 2048  # residues

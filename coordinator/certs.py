@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.identity import authority as authority_
 from blindfit.parties.files import private_files
-from blindfit.parties.identity.authority import CRL_DAYS, PartyFiles, party_of
 from blindfit.parties.files.private_files import read_certificate, read_file
+from blindfit.parties.identity import authority as authority_
+from blindfit.parties.identity.authority import CRL_DAYS, PartyFiles, party_of
 
 app = typer.Typer(
     name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties."

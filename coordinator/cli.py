@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,11 @@ from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, 
 from blindfit.coordinator import health as health_
 from blindfit.coordinator import predict as prediction
 from blindfit.coordinator.job import load_job, shown
+from blindfit.coordinator.launcher import BLINDFIT
 from blindfit.coordinator.report.party import render_party
-from blindfit.parties.wire.guard import where
 from blindfit.parties.node import VERSION, open_identity, serve, set_up_logs
-from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.systems import load_party
+from blindfit.parties.wire.guard import where
 
 app = typer.Typer(
     name="blindfit",
@@ -45,9 +47,11 @@ console = Console(stderr=False)
 
 
 @app.command()
-def run(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
+def run(
+    context: typer.Context, job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None
+) -> None:
     """Run a job here: one process for each party, then a report."""
-    written = jobs.run_here(load_job(job, overrides or []), job.parent, out, console)
+    written = jobs.run_here(load_job(job, overrides or []), job.parent, out, console, context.obj)
     written.show(console)
 
 
@@ -60,6 +64,7 @@ def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOpt
 
 @app.command()
 def predict(
+    context: typer.Context,
     job: JobFile,
     out: OutOption = Path("runs/predict"),
     session: Annotated[str | None, typer.Option(help="The training whose model scores the rows.")] = None,
@@ -67,7 +72,9 @@ def predict(
     overrides: SetOption = None,
 ) -> None:
     """Score new rows with a model that the parties have trained, every party on this machine."""
-    written = jobs.run_here(prediction.load(job, overrides or [], session, model), job.parent, out, console)
+    written = jobs.run_here(
+        prediction.load(job, overrides or [], session, model), job.parent, out, console, context.obj
+    )
     written.show(console)
 
 
@@ -93,7 +100,7 @@ def party(
     ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
 ) -> None:
     """Run one party until it is told to stop."""
-    loaded = load_settings(settings, overrides or [], PartySettings)
+    loaded = load_party(settings, overrides or [])
     set_up_logs(loaded.log_level, loaded.log_format)
 
     def on_ready(port: int) -> None:
@@ -112,7 +119,7 @@ def pretrain(
     overrides: SetOption = None,
 ) -> None:
     """Fit public rows, as the start of a private fit or what it shrinks towards."""
-    loaded = load_settings(settings, overrides or [], PartySettings)
+    loaded = load_party(settings, overrides or [])
     pretrained.pretrain(loaded, settings.parent, dataset, out, l2, console)
 
 
@@ -124,7 +131,7 @@ def approve(
     overrides: SetOption = None,
 ) -> None:
     """Say yes (or no) to a job that waits for this party's operator."""
-    loaded = load_settings(settings, overrides or [], PartySettings)
+    loaded = load_party(settings, overrides or [])
     operator.approve(loaded, settings.parent, session, refuse=refuse, console=console)
 
 
@@ -142,7 +149,7 @@ def ledger(
     if verify:
         ledger_view.verify(settings, console)
         return
-    loaded = load_settings(settings, overrides or [], PartySettings)
+    loaded = load_party(settings, overrides or [])
     if acknowledge:
         ledger_view.acknowledge(loaded, settings.parent, console)
     if export is not None:
@@ -154,7 +161,7 @@ def ledger(
 @app.command()
 def health(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party on this machine serves; so does the exit status."""
-    loaded = load_settings(settings, overrides or [], PartySettings)
+    loaded = load_party(settings, overrides or [])
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
     console.print(f"{loaded.name} serves", highlight=False)
 
@@ -162,7 +169,7 @@ def health(settings: PartyFile, overrides: SetOption = None) -> None:
 @app.command()
 def calibrate(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party's workers work, and how fast they are."""
-    calibrate_.calibrate(load_settings(settings, overrides or [], PartySettings), settings.parent, console)
+    calibrate_.calibrate(load_party(settings, overrides or []), settings.parent, console)
 
 
 app.command()(audit_.audit)
@@ -182,10 +189,13 @@ def version() -> None:
     typer.echo(VERSION)
 
 
-def main() -> None:
+def main(command: Sequence[str] = BLINDFIT) -> None:
+    """Args:
+    command: how this command line is started, for the processes of parties.
+    """
     errors = Console(stderr=True)
     try:
-        app()
+        app(obj=command)
     except BlindfitError as error:
         errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         if error.hint:

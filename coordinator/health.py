@@ -19,9 +19,9 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, TransportError
+from blindfit.parties.files.private_files import read_file
 from blindfit.parties.identity.connections import Identity, load_identity, open_channel, split_address
 from blindfit.parties.wire.limits import Limits
-from blindfit.parties.files.private_files import read_file
 
 TIMEOUT_S = 5.0
 STEP = "Health/Check"

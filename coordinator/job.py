@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import tomli_w
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role, Settings, load_settings
+from blindfit.parties.sessions.system import Role as PartyRole
+from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
+from blindfit.parties.systems import job_class, system
+from blindfit.parties.tables import Settings, mistakes, read_values
 
-# For each protocol: how many of each role, at least and at most.
-ROLES_OF_PROTOCOL: dict[str, dict[str, tuple[int, int]]] = {
-    "walr": {"active": (1, 1), "measurement": (1, 1)},
-    "label-dp": {"active": (1, 1), "measurement": (1, 1)},
-    "dp-lr": {"active": (1, 1)},
-    "taylor": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
-    "predict": {"active": (1, 1), "passive": (1, 15), "key-node": (1, 1)},
-}
+J = TypeVar("J", bound=JobParameters)
 
 
 class JobParty(Settings):
@@ -29,7 +28,9 @@ class JobParty(Settings):
     address: str | None = None  # where it is up, for `blindfit submit`
 
 
-class Job(JobParameters):
+class JobFile(Settings):
+    """What a job file says beside the job itself."""
+
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     parties: dict[str, JobParty]
     coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
@@ -42,42 +43,87 @@ class Job(JobParameters):
                 raise ValueError(f"{name!r} is not a party's name (letters, digits and -, as in its certificate)")
         return parties
 
-    @model_validator(mode="after")
-    def _has_its_roles(self) -> Job:
-        wanted = ROLES_OF_PROTOCOL[self.protocol]
-        roles: list[str] = [party.role for party in self.parties.values()]
-        strangers = sorted(set(roles) - set(wanted))
-        if strangers or any(not low <= roles.count(role) <= high for role, (low, high) in wanted.items()):
-            raise ValueError(f"parties: {self.protocol} needs {_in_words(wanted)}")
-        for name, party in self.parties.items():
-            if (party.role == "key-node") == bool(party.dataset):
-                raise ValueError(f"parties.{name}.dataset: every party but a key node has one")
-        return self
 
-    def parameters(self) -> JobParameters:
-        """The part that every party is told."""
-        return JobParameters(**{name: getattr(self, name) for name in JobParameters.model_fields})
+@dataclass(frozen=True)
+class Job(Generic[J]):
+    """
+    Attributes:
+        parameters: the part that every party is told.
+    """
+
+    file: JobFile
+    parameters: J
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def parties(self) -> Mapping[str, JobParty]:
+        return self.file.parties
+
+    @property
+    def coordinator(self) -> IdentitySettings | None:
+        return self.file.coordinator
+
+    @property
+    def protocol(self) -> str:
+        return self.parameters.protocol
+
+    def with_role(self, role: str) -> list[str]:
+        """The names of the parties that have it."""
+        return [name for name, party in self.parties.items() if party.role == role]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file, with every default."""
+        return {**self.parameters.to_tables(mode="json"), **self.file.model_dump(mode="json", exclude_none=True)}
 
 
-def _in_words(roles: dict[str, tuple[int, int]]) -> str:
-    """{"active": (1, 1), "passive": (1, 15)} -> exactly one active, and 1 to 15 passive"""
-    parts = [f"exactly one {r}" if low == high == 1 else f"{low} to {high} {r}" for r, (low, high) in roles.items()]
-    return " and ".join(parts)
-
-
-def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
+def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
     """Raises:
     ConfigError: one line that names the file and the field.
     """
-    return load_settings(path, overrides, Job)
+    return read_job(read_values(path, overrides), str(path))
 
 
-def shown(job: Job) -> str:
+def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:
+    """Raises ConfigError: one line with every mistake."""
+    about_file = {name: value for name, value in values.items() if name in JobFile.model_fields}
+    asked = {name: value for name, value in values.items() if name not in about_file}
+    chosen = job_class(asked, source)
+    wrong = [*mistakes(asked, chosen), *mistakes(about_file, JobFile)]
+    if wrong:
+        raise ConfigError(f"{source}: {'; '.join(wrong)}")
+    job = Job(JobFile.model_validate(about_file), chosen.model_validate(asked))
+    _check_roles(job, source)
+    return job
+
+
+def _check_roles(job: Job[Any], source: str) -> None:
+    wanted = system(job.protocol).roles
+    roles: list[str] = [party.role for party in job.parties.values()]
+    strangers = sorted(set(roles) - set(wanted))
+    if strangers or any(not w.at_least <= roles.count(role) <= w.at_most for role, w in wanted.items()):
+        raise ConfigError(f"{source}: parties: {job.protocol} needs {_in_words(wanted)}")
+    for name, party in job.parties.items():
+        if (party.role == "key-node") == bool(party.dataset):
+            raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")
+
+
+def _in_words(roles: Mapping[str, PartyRole[Any]]) -> str:
+    """exactly one active and 1 to 15 passive"""
+    one = {name for name, role in roles.items() if role.at_least == role.at_most == 1}
+    return " and ".join(
+        f"exactly one {name}" if name in one else f"{role.at_least} to {role.at_most} {name}"
+        for name, role in roles.items()
+    )
+
+
+def shown(job: Job[Any]) -> str:
     """The whole job as TOML, defaults included; what has no value stands as a comment."""
-    values = job.model_dump(mode="json", exclude_none=True)
-    unset = sorted(_unset("", job))
+    unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
     comment = "".join(f"# {name} is not set\n" for name in unset)
-    return tomli_w.dumps(values) + ("\n" + comment if comment else "")
+    return tomli_w.dumps(job.to_dict()) + ("\n" + comment if comment else "")
 
 
 def _unset(prefix: str, settings: Settings) -> list[str]:

@@ -6,59 +6,54 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError, ProtocolError, TransportError
-from blindfit.coordinator import predict, report
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.launcher import Launched, launch, reason_in_log
+from blindfit.coordinator.launcher import BLINDFIT, Launched, launch, reason_in_log
 from blindfit.coordinator.progress import JobProgress
+from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.systems import view
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.node import open_identity
 
-Written = report.Written | predict.Written
 
-
-def run_here(job: Job, base_dir: Path, out: Path, console: Console) -> Written:
-    """Every party as a process on this machine; all of them report into `out`."""
+def run_here(job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] = BLINDFIT) -> Written:
+    """Every party as a process on this machine, started by `command`; all of them report into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         with console.status(f"starting {len(job.parties)} processes"):
-            launched = stack.enter_context(launch(job, base_dir, out))
+            launched = stack.enter_context(launch(job, base_dir, out, command))
         set_up_s = time.monotonic() - started
         try:
             session = drive(job, launched, console)
         except (DataError, ConfigError) as error:
             raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
-    return _write(session, out, parties_here=list(job.parties))
+    return view(job.protocol).write(session, out, list(job.parties))
 
 
-def _in_full(error: DataError | ConfigError, job: Job, out: Path) -> DataError | ConfigError:
+def _in_full(error: DataError | ConfigError, job: Job[Any], out: Path) -> DataError | ConfigError:
     """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
     kind = DataError if isinstance(error, DataError) else ConfigError
     reasons = [reason for name in job.parties if (reason := reason_in_log(out, name, kind.__name__))]
     return kind(reasons[0]) if reasons else error
 
 
-def _write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    write = predict.write if session.job.protocol == "predict" else report.write
-    return write(session, out, parties_here)
-
-
-def submit(job: Job, base_dir: Path, out: Path, console: Console) -> Written:
+def submit(job: Job[Any], base_dir: Path, out: Path, console: Console) -> Written:
     """On parties that are already up; each keeps its own model and report."""
     session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
     out.mkdir(parents=True, exist_ok=True)
-    return _write(session, out, parties_here=[])
+    return view(job.protocol).write(session, out, [])
 
 
-def addresses_of(job: Job) -> dict[str, str]:
+def addresses_of(job: Job[Any]) -> dict[str, str]:
     addresses = {}
     for name, party in job.parties.items():
         if party.address is None:
@@ -70,7 +65,7 @@ def addresses_of(job: Job) -> dict[str, str]:
     return addresses
 
 
-def coordinator_identity(job: Job, base_dir: Path) -> Identity:
+def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
     if job.coordinator is None:
         raise ConfigError(
             "[coordinator] is missing: parties that are up ask who proposes the job",
@@ -79,7 +74,7 @@ def coordinator_identity(job: Job, base_dir: Path) -> Identity:
     return open_identity(job.coordinator, base_dir)
 
 
-def drive(job: Job, launched: Launched, console: Console) -> JobSession:
+def drive(job: Job[Any], launched: Launched, console: Console) -> JobSession:
     with JobProgress(list(job.parties), console) as progress:
         session = JobSession(job, launched.addresses, launched.identity, progress.show)
         with _terminable():
@@ -94,9 +89,10 @@ def drive(job: Job, launched: Launched, console: Console) -> JobSession:
 def _way_on(session: JobSession) -> str:
     """A training that had begun left checkpoints at its parties."""
     job = session.job
-    if job.protocol != "taylor" or "set_up" not in session.seconds:
+    asked = job.parameters
+    if not asked.resume_option or "set_up" not in session.seconds:
         return ""
-    return f"when it is mended, go on from the last epoch: --set taylor.resume={job.taylor.resume or session.id}"
+    return f"when it is mended, go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
 
 
 @contextlib.contextmanager

@@ -9,16 +9,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, TransportError
 from blindfit.coordinator.job import Job
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
-from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.systems import load_party
 
+BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 CERTIFICATE_DAYS = 2
@@ -34,8 +37,11 @@ class Launched:
 
 
 @contextlib.contextmanager
-def launch(job: Job, base_dir: Path, out: Path) -> Iterator[Launched]:
+def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] = BLINDFIT) -> Iterator[Launched]:
     """Starts every party of the job and stops them at the end.
+
+    Args:
+        command: what is this command line, in a process of its own.
 
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
@@ -47,7 +53,7 @@ def launch(job: Job, base_dir: Path, out: Path) -> Iterator[Launched]:
         _make_certificates(certificates, [*job.parties, coordinator])
         try:
             for name in job.parties:
-                processes[name] = _start(job, name, base_dir, certificates, out)
+                processes[name] = _start(job, name, base_dir, certificates, out, command)
             addresses = {n: f"localhost:{_port(n, process, out)}" for n, process in processes.items()}
             yield Launched(addresses, identity_of(certificates, coordinator))
         finally:
@@ -76,7 +82,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
     return load_identity(files.certificate, files.key, files.authority)
 
 
-def party_settings(job: Job, name: str, base_dir: Path) -> tuple[Path, PartySettings]:
+def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, PartySettings]:
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -85,13 +91,13 @@ def party_settings(job: Job, name: str, base_dir: Path) -> tuple[Path, PartySett
         )
     path = base_dir / config
     unread = ['identity={certificate = "made by the launcher", key = "", authority = ""}']
-    settings = load_settings(path, unread, PartySettings)
+    settings = load_party(path, unread)
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
     return path, settings
 
 
-def _coordinator_name(job: Job, base_dir: Path) -> str:
+def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
     """The one coordinator that every party knows."""
     known = [
         {peer for peer, p in party_settings(job, name, base_dir)[1].peers.items() if p.role == COORDINATOR}
@@ -106,7 +112,9 @@ def _coordinator_name(job: Job, base_dir: Path) -> str:
     return common[0]
 
 
-def _start(job: Job, name: str, base_dir: Path, certificates: Path, out: Path) -> subprocess.Popen[bytes]:
+def _start(
+    job: Job[Any], name: str, base_dir: Path, certificates: Path, out: Path, command: Sequence[str]
+) -> subprocess.Popen[bytes]:
     path, _ = party_settings(job, name, base_dir)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
@@ -117,12 +125,12 @@ def _start(job: Job, name: str, base_dir: Path, certificates: Path, out: Path) -
         "output_dir": str(directory.resolve()),
         "log_format": "json",
     }
-    command = [sys.executable, "-m", "blindfit", "party", str(path), "--ready-file", str(directory / "port")]
+    words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
     for key, value in overrides.items():
-        command += ["--set", f"{key}={value}"]
+        words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
     with (directory / "party.log").open("wb") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def _inline_table(files: authority.PartyFiles) -> str:

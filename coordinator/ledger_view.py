@@ -14,9 +14,9 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.operator import open_store
-from blindfit.parties.dp_lr import budget as dp_lr_budget
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
+from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
+from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import StoredLabels
 
@@ -74,14 +74,10 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
 
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What was released, in words."""
-    if labels is not None:
-        of_what = "every label" if labels.directory else "prior alone"
-        return f'{of_what}, {labels.mechanism}, "{labels.release}"'
     if entry.kind == "recovered":
         return "charged again"
-    if entry.unit.startswith(dp_lr_budget.UNIT):
-        return "model"
-    return "noisy sum" if entry.answer_sha256 else "training"
+    found = (view(protocol).released(entry, labels) for protocol in VIEWS)
+    return next(filter(None, found), "a release")
 
 
 def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float]:

@@ -17,12 +17,11 @@ from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.report.wording import counted, duration
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.job.parameters import COMMON, SECTIONS
 from blindfit.parties.files.written import read_json, write_json
 from blindfit.parties.node import VERSION
 
 
-def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job:
+def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
     """A prediction job with the training whose model it takes: by its session, by its report, or as the file says.
 
     Raises:
@@ -97,7 +96,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     Raises:
         MalformedMessage, DataError: a party's summary or file is not what a report can be made of; nothing is written.
     """
-    job, active = session.job, _with_role(session.job, "active")[0]
+    job, active = session.job, session.job.with_role("active")[0]
     common = session.summaries[active].get("rows.common")
     if type(common) is not int:
         raise MalformedMessage(culprit=active, field="summary", reason="has no number of rows")
@@ -108,9 +107,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "name": job.name,
         "protocol": job.protocol,
         "state": session.state,
-        "job": job.model_dump(
-            mode="json", exclude_none=True, include={"name", "parties", *COMMON, *SECTIONS["predict"]}
-        ),
+        "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
         "rows": common,
         "scores": {"party": active, **(_own_word(out / active, session.id) if active in parties_here else {})},
         "learnt": who_learnt_what(job, common),
@@ -129,8 +126,8 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
     return dict(report["scores"])
 
 
-def who_learnt_what(job: Job, common: int) -> dict[str, str]:
-    (active,), passives, (key_node,) = (_with_role(job, role) for role in ("active", "passive", "key-node"))
+def who_learnt_what(job: Job[Any], common: int) -> dict[str, str]:
+    (active,), passives, (key_node,) = (job.with_role(role) for role in ("active", "passive", "key-node"))
     parts = "less its own part these are the other's, which no protocol can hide from it"
     if len(passives) > 1:
         parts = "of the parts that these are sums of it learnt none but its own"
@@ -139,7 +136,3 @@ def who_learnt_what(job: Job, common: int) -> dict[str, str]:
     learnt |= {name: f"{name} learnt {aligned}; no score." for name in passives}
     learnt[key_node] = f"{key_node} learnt how many rows each data party brought and which match; no id, no score."
     return learnt
-
-
-def _with_role(job: Job, role: str) -> list[str]:
-    return [name for name, party in job.parties.items() if party.role == role]

@@ -27,10 +27,9 @@ from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, LocalPr
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job import Job
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire import codec, error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
 
@@ -56,7 +55,7 @@ OnEvent = Callable[[str, pb.Event], None]
 class JobSession:
     """Brings one job through its states."""
 
-    job: Job
+    job: Job[Any]
     addresses: dict[str, str]
     own: Identity
     on_event: OnEvent = lambda _party, _event: None
@@ -117,7 +116,7 @@ class JobSession:
             pb.Member(name=name, role=party.role, address=self.addresses[name], dataset=party.dataset)
             for name, party in self.job.parties.items()
         ]
-        parameters = codec.parameters_to_pb(self.job.parameters().to_parameters())
+        parameters = codec.parameters_to_pb(self.job.parameters.to_parameters())
         for name in self.addresses:
             answer = await self._call(
                 name,
@@ -130,7 +129,7 @@ class JobSession:
         self._change("accept")
 
     async def _wait_for_approval(self, name: str) -> None:
-        async for event in self._events(name, self.job.timeouts.approval_s + 5):
+        async for event in self._events(name, self.job.parameters.timeouts.approval_s + 5):
             waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
             self.on_event(name, pb.Event(state=event.state, progress=waiting))
             if event.state == pb.ACCEPTED:

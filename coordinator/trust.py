@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.taylor.settings import TaylorJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Learnt:
     sentences: tuple[str, ...]
 
 
-def learnt(roles: Roles, job: JobParameters) -> Iterator[Learnt]:
+def learnt(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
     """Of everybody, the active party first and the coordinator last."""
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
@@ -58,7 +58,7 @@ def learnt(roles: Roles, job: JobParameters) -> Iterator[Learnt]:
     yield Learnt("coordinator", "the coordinator", _by_coordinator(job))
 
 
-def _shared(job: JobParameters) -> tuple[str, ...]:
+def _shared(job: TaylorJob) -> tuple[str, ...]:
     """What any data party learns."""
     gradients = "The noisy gradients of its own columns, batch by batch, and so its own weights; nobody else's."
     after = "how many columns each party has, and whether to go on after an epoch."
@@ -71,7 +71,7 @@ def _shared(job: JobParameters) -> tuple[str, ...]:
     return gradients, f"{rows} {after}"
 
 
-def _scores(roles: Roles, job: JobParameters) -> Iterator[str]:
+def _scores(roles: Roles, job: TaylorJob) -> Iterator[str]:
     if job.test_fraction == 0:
         return
     yield "The scores of the test rows: the sums of all parties' parts."
@@ -81,7 +81,7 @@ def _scores(roles: Roles, job: JobParameters) -> Iterator[str]:
         yield "The parts are masked: it sees no passive party's own."
 
 
-def _no_scores(roles: Roles, job: JobParameters) -> str:
+def _no_scores(roles: Roles, job: TaylorJob) -> str:
     said = "No score and no loss."
     if job.privacy is None:
         return (
@@ -91,7 +91,7 @@ def _no_scores(roles: Roles, job: JobParameters) -> str:
     return f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta."
 
 
-def _by_key_node(job: JobParameters) -> tuple[str, ...]:
+def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
     sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
     if job.hold_out_fraction:
         sees.append("The loss of the hold-out rows after each epoch.")
@@ -104,19 +104,19 @@ def _by_key_node(job: JobParameters) -> tuple[str, ...]:
     return (*sees, "No row, label, weight or score.")
 
 
-def _by_coordinator(job: JobParameters) -> tuple[str, ...]:
+def _by_coordinator(job: TaylorJob) -> tuple[str, ...]:
     told = "Names, settings, counts of rows and columns, names of dropped columns, times, memory and bytes"
     if job.privacy is not None:
         return (f"{told}; the budget. No figure that was made from labels, and no row, id, weight or score.",)
     return (f"{told}; the hold-out losses and the figures of the evaluation. No row, id, weight or score.",)
 
 
-def colluding(roles: Roles, job: JobParameters) -> tuple[str, ...]:
+def colluding(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
     """What several learn who put together what they have."""
     return (*_with_key_node(roles, job), *_passives_together(roles, job), *_against_one(roles, job))
 
 
-def _with_key_node(roles: Roles, job: JobParameters) -> Iterator[str]:
+def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
     passive, despite = listed(roles.passives, "or"), ", whatever epsilon is" if job.privacy else ""
     yield (
         f"{roles.key_node} is trusted not to collude: it can decrypt. With {passive} it reads scores and labels of the "
@@ -127,7 +127,7 @@ def _with_key_node(roles: Roles, job: JobParameters) -> Iterator[str]:
         yield f"With either data party {roles.key_node} could also guess the other's records."
 
 
-def _passives_together(roles: Roles, job: JobParameters) -> Iterator[str]:
+def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
     who = f"{listed(roles.passives, 'and')} together" if len(roles.passives) > 1 else f"{roles.passives[0]} alone"
     if job.privacy is not None:
         yield f"{who}, also with the coordinator, learn no more of the labels than epsilon and delta allow."
@@ -137,7 +137,7 @@ def _passives_together(roles: Roles, job: JobParameters) -> Iterator[str]:
         yield f"{who} learn of a batch's labels at most the bits that the bound counts: it counts all their columns."
 
 
-def _against_one(roles: Roles, job: JobParameters) -> Iterator[str]:
+def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:
     if len(roles.passives) > 1 and job.test_fraction > 0:
         yield (
             f"{roles.active} and all passive parties but one learn that one's part of each test row's score, which is "
@@ -146,7 +146,7 @@ def _against_one(roles: Roles, job: JobParameters) -> Iterator[str]:
     yield "The coordinator adds nothing but what it learnt itself."
 
 
-def out_of_model(roles: Roles, job: JobParameters) -> tuple[str, ...]:
+def out_of_model(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
     """Against whom nothing is promised."""
     said = [
         "Parties are taken to follow the protocol. A passive party that submits another ciphertext as its gradient "

@@ -1,34 +1,22 @@
-"""TOML files -> validated settings: one line for each mistake, naming the file and the field."""
+"""A party's own file."""
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.parties.data.sinks import IfExists
-from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.settings import DatasetSettings, IfExists
+from blindfit.parties.tables import Settings
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone
 Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
-
-
-class Settings(BaseModel):
-    """Unknown keys are refused: an option that is parsed and never used is worse than none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-S = TypeVar("S", bound=BaseModel)
 
 
 class IdentitySettings(Settings):
@@ -193,9 +181,6 @@ class PartySettings(Settings):
         is_server = self.role == "measurement"
         if self.role != "active" and "scores" in self.model_fields_set:
             raise ValueError("scores: the active party alone gets any, remove it")
-        trains_alone = self.role == "active" and "dp-lr" in self.policy.protocols
-        if not (is_server or trains_alone) and "least_rows" in self.policy.model_fields_set:
-            raise ValueError("without the protocol dp-lr, policy.least_rows is an option of a measurement server")
         if "mechanisms" in self.policy.model_fields_set and not (
             is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
         ):
@@ -213,6 +198,12 @@ class PartySettings(Settings):
             if in_vain:
                 raise ValueError(f"datasets.{name}.{min(in_vain)}: does nothing here, remove it")
         return self
+
+    def role_options_in_vain(self) -> frozenset[str]:
+        """What [policy] says that this role makes no use of, unless one of its systems does."""
+        if self.role == "measurement":
+            return frozenset()
+        return frozenset(self.policy.model_fields_set & {"least_rows"})
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:
@@ -282,81 +273,3 @@ class PartySettings(Settings):
                     f"populations.{population}: some of its datasets have a person column and some do not; "
                     "one budget cannot count persons and rows"
                 )
-
-
-# --- reading -----------------------------------------------------------------------------------------
-
-
-def load_settings(path: Path, overrides: Sequence[str], model: type[S]) -> S:
-    """Reads a TOML file, applies `key.path=value` overrides, validates.
-
-    Raises:
-        ConfigError: one line that names the file and the field.
-    """
-    values = read_toml(path)
-    for override in overrides:
-        apply_override(values, override)
-    return validate(values, model, source=str(path))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
-
-
-def apply_override(values: dict[str, Any], override: str) -> None:
-    key, separator, text = override.partition("=")
-    names = key.strip().split(".")
-    if not separator or not all(names):
-        raise ConfigError(f"--set {override}: not of the form key.path=value", hint="such as privacy.epsilon=0.5")
-    for name in names[:-1]:
-        values = values.setdefault(name, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"--set {override}: {name} is a value, not a table")
-    values[names[-1]] = _toml_value(text.strip())
-
-
-def _toml_value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        lines = [_line(e, model) for e in error.errors(include_url=False, include_input=False)]
-        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
-
-
-def _line(error: Mapping[str, Any], model: type[BaseModel]) -> str:
-    where = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(error["loc"][-1]), _known_names(model), 1)
-        return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
-    if error["type"] == "missing":
-        return f"{where} is missing"
-    return f"{where}: {message}" if where else message
-
-
-def _known_names(model: type[BaseModel]) -> Iterable[str]:
-    for name, info in model.model_fields.items():
-        yield name
-        for inner in _models_in(info.annotation):
-            yield from _known_names(inner)
-
-
-def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _models_in(argument)

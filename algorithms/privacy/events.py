@@ -122,3 +122,12 @@ class ReleaseEvent:
         if event.canonical() != text:
             raise DataError(f"not the canonical form of a release event: {text!r}")
         return event
+
+
+UNITS = {
+    "row": ("the label of one row", "one row's label changes, number and weights of the rows public"),
+    "person": (
+        "the labels of one person",
+        "one person's labels change, number and weights of the rows public",
+    ),
+}

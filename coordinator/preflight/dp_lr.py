@@ -10,50 +10,52 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import figure
-from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
 from blindfit.parties.dp_lr.budget import event_of
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, find_start, private_source, read_private
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
 from blindfit.parties.training.budget import population_of
 
 LEAST_SIGNAL = 3.0  # of all iterations together; below, the model is mostly its start and noise
 AGAIN = "only a job that was answered before gets its model again"
 
 
-def leaks(job: Job) -> Iterator[Finding]:
+def leaks(job: Job[DPLRJob]) -> Iterator[Finding]:
     (active,) = job.parties
-    about, privacy = "who learns what", job.required_privacy
+    about, privacy = "who learns what", job.parameters.required_privacy
     yield Finding("note", about, f"no row, label or gradient of {active} leaves it; whoever gets the model learns it")
     yield Finding(
         "note",
         about,
-        f"the model is (epsilon {figure(job.epsilon)}, delta {privacy.delta:g})-DP of whole rows, features and labels",
+        f"the model is (epsilon {figure(job.parameters.epsilon)}, delta {privacy.delta:g})-DP of whole rows, features "
+        "and labels",
     )
-    if job.dp_lr.budget == "iteration":
-        each = f"epsilon {privacy.epsilon:g} of each of {job.dp_lr.iterations} iterations"
-        yield Finding("note", "privacy.epsilon", f"{each} composes to {figure(job.epsilon)}")
-    if job.split.test_fraction:
+    if job.parameters.dp_lr.budget == "iteration":
+        each = f"epsilon {privacy.epsilon:g} of each of {job.parameters.dp_lr.iterations} iterations"
+        yield Finding("note", "privacy.epsilon", f"{each} composes to {figure(job.parameters.epsilon)}")
+    if job.parameters.split.test_fraction:
         yield Finding(
             "note", about, f"figures on held-out rows are exact and in no budget: {active} keeps them to itself"
         )
 
 
-def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(job: Job[DPLRJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         yield from caught(party.name, partial(_check_party, job, party))
 
 
-def _check_party(job: Job, party: PartyHere) -> Iterator[Finding]:
+def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     population_of(party.dataset, party.dataset_name)
-    yield from check_budget(party, event_of(job.run_privacy), AGAIN)
+    yield from check_budget(party, event_of(job.parameters.run_privacy), AGAIN)
     source = private_source(party.settings, party.base_dir, party.dataset_name)
-    start = find_start(party.settings, party.base_dir, job.parameters(), source, lambda *_: None)
+    start = find_start(party.settings, party.base_dir, job.parameters, source, lambda *_: None)
     yield _start(start)
-    rows = read_private(source, job.parameters(), lambda *_: None)
+    rows = read_private(source, job.parameters, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
     check_least_rows(rows, party.settings)
     yield _noise(job, rows.n_trained, k + 1)
-    delta = job.required_privacy.delta
+    delta = job.parameters.required_privacy.delta
     if delta * rows.n_trained >= 1:
         yield Finding("warning", "privacy.delta", f"{delta:g} is not below one in the number of rows: take less")
 
@@ -67,23 +69,23 @@ def _start(start: Start) -> Finding:
     return Finding("ok", "start", text)
 
 
-def signal_to_noise(job: Job, n_rows: int, n_columns: int) -> float:
+def signal_to_noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> float:
     """At most: of the sum over all iterations, if every row's gradient were of norm clip_norm, all in one direction.
 
     No row is looked at; the noise is that of all coordinates together.
     """
-    privacy = job.run_privacy
+    privacy = job.parameters.run_privacy
     noise = privacy.noise_multiplier() * privacy.sensitivity * math.sqrt(n_columns)
     return math.sqrt(privacy.n_iterations) * n_rows * privacy.batch_fraction / noise
 
 
-def _noise(job: Job, n_rows: int, n_columns: int) -> Finding:
-    privacy, ratio = job.run_privacy, signal_to_noise(job, n_rows, n_columns)
+def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
+    privacy, ratio = job.parameters.run_privacy, signal_to_noise(job, n_rows, n_columns)
     multiplier = privacy.noise_multiplier()
-    std = multiplier * privacy.sensitivity * job.dp_lr.clip_norm / (n_rows * privacy.batch_fraction)
+    std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / (n_rows * privacy.batch_fraction)
     text = (
-        f"standard deviation {std:.2g} on each coordinate of a mean gradient of norm {job.dp_lr.clip_norm:g} at most; "
-        f"over all iterations signal to noise is {ratio:.2g} at most"
+        f"standard deviation {std:.2g} on each coordinate of a mean gradient of norm "
+        f"{job.parameters.dp_lr.clip_norm:g} at most; over all iterations signal to noise is {ratio:.2g} at most"
     )
     level: Level = "warning" if ratio < LEAST_SIGNAL else "ok"
     advice = ": the model will be little but its start; take more rows, fewer columns or a larger epsilon"

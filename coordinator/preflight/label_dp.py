@@ -7,22 +7,23 @@ from dataclasses import replace
 from functools import partial
 
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, event_of_unit
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.label_dp.consumer import Rows, features_of, read_rows, settings_on
-from blindfit.parties.measurement.server import UNITS
+from blindfit.parties.label_dp.settings import LabelDPJob
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
 WEAK = 0.1  # of the range: what noise may add to a prediction
 AGAIN = "only a release that was made before is given again"
 
 
-def leaks(job: Job) -> Iterator[Finding]:
-    privacy, chosen = job.required_privacy, job.label_dp
-    active, server = (_with_role(job, role) for role in ("active", "measurement"))
+def leaks(job: Job[LabelDPJob]) -> Iterator[Finding]:
+    privacy, chosen = job.parameters.required_privacy, job.parameters.label_dp
+    active, server = (job.with_role(role)[0] for role in ("active", "measurement"))
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0
     about = "who learns what"
     yield Finding("note", about, f"{server} sees the ids of all of {active}'s rows, held-out ones too, and no feature")
@@ -38,11 +39,7 @@ def leaks(job: Job) -> Iterator[Finding]:
         )
 
 
-def _with_role(job: Job, role: str) -> str:
-    return next(name for name, party in job.parties.items() if party.role == role)
-
-
-def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     by_role = {party.settings.role: party for party in here}
     server, active = by_role.get("measurement"), by_role.get("active")
     noise: list[float] = []
@@ -52,10 +49,10 @@ def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
         yield from caught(active.name, partial(_check_features, job, active, server, noise))
 
 
-def _check_labels(job: Job, party: PartyHere, noise: list[float]) -> Iterator[Finding]:
+def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:
     """Adds the noise of a label to `noise`."""
     party.source()
-    dataset, privacy, chosen = party.dataset, job.required_privacy, job.label_dp
+    dataset, privacy, chosen = party.dataset, job.parameters.required_privacy, job.parameters.label_dp
     if dataset.label_kind != "number" or dataset.label_range is None:
         yield Finding("refuses", party.name, f'{party.dataset_name} has no labels that are numbers: take "walr"')
         return
@@ -76,9 +73,9 @@ def _check_labels(job: Job, party: PartyHere, noise: list[float]) -> Iterator[Fi
         yield Finding("note", "bias", f"of up to {profile.largest_bias:.3g}{given}")
 
 
-def expected_mechanism(grid: LabelGrid, job: Job, max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
+def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
     """What the job would draw with, made without looking at a label; whether a prior had to be guessed for it."""
-    settings = settings_on(grid, job, max_rows_per_person)
+    settings = settings_on(grid, job.parameters, max_rows_per_person)
     if not settings.estimates_prior:
         return fit(settings, [], system_uniform).mechanism, False
     left = settings.epsilon - (settings.epsilon_prior or settings.epsilon / 3)
@@ -93,9 +90,11 @@ def expected_mechanism(grid: LabelGrid, job: Job, max_rows_per_person: int) -> t
     return fit(known, [], system_uniform).mechanism, True
 
 
-def _check_features(job: Job, party: PartyHere, server: PartyHere | None, noise: list[float]) -> Iterator[Finding]:
+def _check_features(
+    job: Job[LabelDPJob], party: PartyHere, server: PartyHere | None, noise: list[float]
+) -> Iterator[Finding]:
     source = features_of(party.settings, party.base_dir, party.dataset_name)
-    rows = read_rows(source, job.parameters(), lambda *_: None)
+    rows = read_rows(source, job.parameters, lambda *_: None)
     n, k = rows.train_features.shape
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
     if server is not None and len(rows.ids) < (least := server.settings.policy.least_rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
@@ -14,10 +15,9 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
+from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
 from blindfit.parties.store.store import Store
 from blindfit.protos import control_pb2, control_pb2_grpc
 
@@ -32,7 +32,7 @@ class PartyHere:
     base_dir: Path
 
     @classmethod
-    def of(cls, job: Job, name: str, base_dir: Path) -> PartyHere:
+    def of(cls, job: Job[Any], name: str, base_dir: Path) -> PartyHere:
         path, settings = party_settings(job, name, base_dir)
         return cls(name, job.parties[name].dataset, settings, path.parent)
 
@@ -44,14 +44,14 @@ class PartyHere:
         return open_source(self.dataset, self.base_dir, self.dataset_name)
 
 
-def check_policy(job: Job, party: PartyHere) -> Iterator[Finding]:
+def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     name, settings = party.name, party.settings
     policy = settings.policy
     if settings.role != job.parties[name].role:
         yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
     if job.protocol not in policy.protocols:
         yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
-    if job.epsilon > policy.most_epsilon:
+    if job.parameters.epsilon > policy.most_epsilon:
         yield Finding("refuses", name, f"its policy allows epsilon {policy.most_epsilon:g} at most")
     if policy.approve == "ask":
         yield Finding("note", name, "its operator approves each job (`blindfit approve`)")
@@ -79,7 +79,7 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job, base_dir: Path) -> list[Finding]:
+async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
     own = coordinator_identity(job, base_dir)
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
@@ -93,7 +93,7 @@ async def ask_parties(job: Job, base_dir: Path) -> list[Finding]:
     return findings
 
 
-def _compare(job: Job, name: str, told: control_pb2.PartyDescription) -> Iterator[Finding]:
+def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> Iterator[Finding]:
     party = job.parties[name]
     yield Finding("ok", name, f"is up: {told.role}, version {told.version}")
     if told.role != party.role:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere
 
 
-def leaks(job: Job) -> Iterator[Finding]:
+def leaks(job: Job[Any]) -> Iterator[Finding]:
     active = next(name for name, party in job.parties.items() if party.role == "active")
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
 
 
-def check_rows(_job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(_job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         if party.dataset_name:
             yield from caught(party.name, partial(_opens, party))

@@ -13,9 +13,10 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.taylor.data_party import Prepared, parameters_of, prepare
+from blindfit.parties.taylor.parameters import parameters_of, preparation_of
+from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.prepared import Prepared, prepare
 from blindfit.parties.vertical.seats import Seats
 
 Positions = Mapping[str, NDArray[np.int64]]
@@ -43,7 +44,7 @@ class Trial:
 
 
 def trial_of(
-    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: JobParameters
+    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: TaylorJob
 ) -> Trial:
     """Args:
     rows: of every data party, as they are read. names: of their columns.
@@ -53,14 +54,14 @@ def trial_of(
     """
     positions = _slots(rows, job) if job.align.method == "linkage" else common_positions(rows, job)
     prepared = {
-        name: prepare(rows[name].take(positions[name]), names[name], job, active=name == roles.active)
+        name: prepare(rows[name].take(positions[name]), names[name], preparation_of(job), active=name == roles.active)
         for name in roles.chain
     }
     told = {name: Ready(own.columns.shape[1], ()) for name, own in prepared.items()}
     return Trial(prepared, parameters_of(job, Seats(roles.active, roles.chain, roles.key_node), told))
 
 
-def common_positions(rows: Mapping[str, PartyRows], job: JobParameters) -> Positions:
+def common_positions(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
     """Of the ids that all have, in one order."""
     places = {name: {i: place for place, i in enumerate(own.ids.to_pylist())} for name, own in rows.items()}
     common = sorted(set.intersection(*(set(own) for own in places.values())))
@@ -68,7 +69,7 @@ def common_positions(rows: Mapping[str, PartyRows], job: JobParameters) -> Posit
     return {name: np.array([own[common[i]] for i in order], dtype=np.int64) for name, own in places.items()}
 
 
-def _slots(rows: Mapping[str, PartyRows], job: JobParameters) -> Positions:
+def _slots(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
     """Each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
     generator = public_generator(job.seed, "trial")
     most = max(len(own.features) for own in rows.values())

@@ -20,28 +20,31 @@ from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.trial import Trial, trial_of
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.trust import Roles
+from blindfit.parties.taylor.leaks import own_leaks, shared_leaks
+from blindfit.parties.taylor.parameters import label_noise_std
+from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of, population_of
-from blindfit.parties.taylor.data_party import Prepared, label_noise_std, own_leaks, shared_leaks
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.prepared import Prepared
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
 
 
-def leaks(job: Job) -> Iterator[Finding]:
+def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
-    for learnt in trust.learnt(roles, job):
+    for learnt in trust.learnt(roles, job.parameters):
         yield Finding("note", "who learns what", f"{learnt.who}: {' '.join(learnt.sentences)}")
-    for sentence in trust.colluding(roles, job):
+    for sentence in trust.colluding(roles, job.parameters):
         yield Finding("note", "who colludes", sentence)
-    for sentence in trust.out_of_model(roles, job):
+    for sentence in trust.out_of_model(roles, job.parameters):
         yield Finding("note", "out of the model", sentence)
-    for flag in job.taylor.unsafe:
+    for flag in job.parameters.taylor.unsafe:
         yield Finding("warning", "taylor.unsafe", f"{flag} is allowed; the report will say so")
 
 
-def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
     data = {party.name: party for party in here if party.name in roles.chain}
     rows: dict[str, PartyRows] = {}
@@ -58,42 +61,42 @@ def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
 # --- one party -----------------------------------------------------------------------------------------------
 
 
-def _check_party(job: Job, party: PartyHere, roles: Roles, rows: dict[str, PartyRows]) -> Iterator[Finding]:
+def _check_party(job: Job[TaylorJob], party: PartyHere, roles: Roles, rows: dict[str, PartyRows]) -> Iterator[Finding]:
     """Adds the party's rows to `rows`."""
     source = party.source()
     is_active = party.name == roles.active
     found = read_rows(source, labels=is_active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
     rows[party.name] = found
-    if is_active and job.privacy is not None:
+    if is_active and job.parameters.privacy is not None:
         population_of(party.dataset, party.dataset_name)
-        yield from check_budget(party, event_of(job.privacy), again="")
+        yield from check_budget(party, event_of(job.parameters.privacy), again="")
 
 
 # --- all of them -----------------------------------------------------------------------------------------------
 
 
 def _try(
-    job: Job, roles: Roles, rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]]
+    job: Job[TaylorJob], roles: Roles, rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    trial = trial_of(rows, names, roles, job)
+    trial = trial_of(rows, names, roles, job.parameters)
     yield from _alignment(job, trial)
     yield from _split(trial)
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
-    yield Finding("ok", "key", f"{job.taylor.key_bits} bits hold every number of this training")
-    if job.privacy is None:
+    yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
+    if job.parameters.privacy is None:
         yield from _attacks(job, trial, roles)
     else:
         yield _label_noise(job, trial)
     yield from _cost(job, trial)
 
 
-def _alignment(job: Job, trial: Trial) -> Iterator[Finding]:
+def _alignment(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     n = trial.n_rows
-    if job.align.method == "linkage":
+    if job.parameters.align.method == "linkage":
         yield Finding("note", "linkage", f"{n:,} slots; how many rows match is known only when they are linked")
-    elif n < job.align.least_common:
-        least = job.align.least_common
+    elif n < job.parameters.align.least_common:
+        least = job.parameters.align.least_common
         yield Finding("refuses", "psi", f"{n:,} rows in common are fewer than align.least_common = {least:,}")
     else:
         yield Finding("ok", "psi", f"{n:,} rows in common")
@@ -118,17 +121,17 @@ def _split(trial: Trial) -> Iterator[Finding]:
 # --- what would leak -------------------------------------------------------------------------------------------
 
 
-def _attacks(job: Job, trial: Trial, roles: Roles) -> Iterator[Finding]:
+def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
     """What every party will check of itself, and all of what they tell each other, on this trial's batches."""
-    shared = shared_leaks(trial.parameters, trial.plan, job)
+    shared = shared_leaks(trial.parameters, trial.plan, job.parameters)
     yield from _as_findings(job, "labels", shared, _bits(job, trial))
     for name in roles.chain:
         own = trial.prepared[name]
-        yield from _as_findings(job, name, own_leaks(own, job), _defended(job, own))
+        yield from _as_findings(job, name, own_leaks(own, job.parameters), _defended(job, own))
 
 
-def _bits(job: Job, trial: Trial) -> str:
-    passive, rows, jitter = sum(trial.parameters.columns[1:]), trial.smallest_batch, job.taylor.jitter
+def _bits(job: Job[TaylorJob], trial: Trial) -> str:
+    passive, rows, jitter = sum(trial.parameters.columns[1:]), trial.smallest_batch, job.parameters.taylor.jitter
     guess = gradient_leaks.label_auc(passive, rows, jitter)
     return (
         f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
@@ -136,28 +139,28 @@ def _bits(job: Job, trial: Trial) -> str:
     )
 
 
-def _defended(job: Job, own: Prepared) -> str:
+def _defended(job: Job[TaylorJob], own: Prepared) -> str:
     narrow = gradient_leaks.narrow_columns(own.columns)
     return (
         f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
-        f"{job.taylor.gradient_noise:g} on every sum hides {counted(narrow, 'column')} of few values"
+        f"{job.parameters.taylor.gradient_noise:g} on every sum hides {counted(narrow, 'column')} of few values"
     )
 
 
-def _as_findings(job: Job, about: str, leaks: Sequence[Leak], fine: str) -> Iterator[Finding]:
+def _as_findings(job: Job[TaylorJob], about: str, leaks: Sequence[Leak], fine: str) -> Iterator[Finding]:
     """Each leak, refused unless the job allows it; where there is none, that all is well."""
     for leak in leaks:
-        allowed = leak.flag in job.taylor.unsafe
+        allowed = leak.flag in job.parameters.taylor.unsafe
         hint = "" if allowed else f' (or allow it: taylor.unsafe = ["{leak.flag}"])'
         yield Finding("warning" if allowed else "refuses", about, leak.text + hint)
     if not leaks:
         yield Finding("ok", about, fine)
 
 
-def _label_noise(job: Job, trial: Trial) -> Finding:
+def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
     """Of the mean gradient over all rows, which an epoch's batches add up to."""
     n, batches = len(trial.plan.train), len(trial.plan.batches)
-    noise_std = label_noise_std(job, sum(trial.parameters.columns)) * batches**0.5 / n
+    noise_std = label_noise_std(job.parameters, sum(trial.parameters.columns)) * batches**0.5 / n
     text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
     if noise_std > WEAK_NOISE:
         return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
@@ -167,24 +170,25 @@ def _label_noise(job: Job, trial: Trial) -> Finding:
 # --- what it takes -----------------------------------------------------------------------------------------------
 
 
-def _cost(job: Job, trial: Trial) -> Iterator[Finding]:
+def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
-    speed = taylor_cost.measure(job.taylor.key_bits)
+    speed = taylor_cost.measure(job.parameters.taylor.key_bits)
     cost = taylor_cost.Cost(
         trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows, unit_product=speed.unit_product
     )
     cores = joblib.cpu_count()
-    epochs = job.taylor.epochs
+    epochs = job.parameters.taylor.epochs
     each = cost.epoch_seconds(speed, cores)
-    if job.paillier.engine == "phe":
-        speed, cost = taylor_cost.measure_reference(job.taylor.key_bits), replace(cost, one_by_one=True)
+    if job.parameters.paillier.engine == "phe":
+        speed, cost = taylor_cost.measure_reference(job.parameters.taylor.key_bits), replace(cost, one_by_one=True)
         own, each = each, cost.epoch_seconds(speed, cores)
         text = f"python-paillier is a slow reference: about {each / own:.0f} times the time of Blindfit's own engine"
         yield Finding("warning", "paillier.engine", text)
-    if (step_s := cost.longest_step_seconds(speed)) > job.timeouts.step_s:
-        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {job.timeouts.step_s:g} s: raise it"
+    waited_s = job.parameters.timeouts.step_s
+    if (step_s := cost.longest_step_seconds(speed)) > waited_s:
+        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: raise it"
         yield Finding("warning", "timeouts.step_s", text)
-    fewer = ", or fewer," if held_out and job.taylor.patience else ""
+    fewer = ", or fewer," if held_out and job.parameters.taylor.patience else ""
     yield Finding(
         "note",
         "time",

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.walr.consumer import prepare_rows, read_pretrained
-from blindfit.parties.measurement.server import UNITS
+from blindfit.parties.walr.settings import WalrJob
 
 BYTES_PER_ID = 12
 CLIPPED_SHARE_WARNING = 0.05
 ANSWERED_BEFORE = "only a request that was answered before gets its answer again"
 
 
-def leaks(job: Job) -> Iterator[Finding]:
-    privacy = job.required_privacy
-    active, server = (_with_role(job, role) for role in ("active", "measurement"))
+def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
+    privacy = job.parameters.required_privacy
+    active, server = (job.with_role(role)[0] for role in ("active", "measurement"))
     yield Finding("note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows")
     yield Finding(
         "note",
@@ -30,33 +30,29 @@ def leaks(job: Job) -> Iterator[Finding]:
     )
 
 
-def _with_role(job: Job, role: str) -> str:
-    return next(name for name, party in job.parties.items() if party.role == role)
-
-
-def check_rows(job: Job, here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         check = _check_labels if party.settings.role == "measurement" else _check_features
         yield from caught(party.name, partial(check, job, party))
 
 
-def _check_labels(job: Job, party: PartyHere) -> Iterator[Finding]:
+def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     party.source()
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
 
 
-def _multiplier(job: Job) -> float:
-    privacy = job.required_privacy
+def _multiplier(job: Job[WalrJob]) -> float:
+    privacy = job.parameters.required_privacy
     return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
 
 
-def _check_features(job: Job, party: PartyHere) -> Iterator[Finding]:
-    if read_pretrained(job.parameters(), party.base_dir, party.source()) is not None:
-        yield Finding("ok", party.name, f"l2 shrinks towards the pre-trained weights of {job.walr.init}")
-    prepared = prepare_rows(party.source(), job.parameters(), lambda *_: None)
+def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
+    if read_pretrained(job.parameters, party.base_dir, party.source()) is not None:
+        yield Finding("ok", party.name, f"l2 shrinks towards the pre-trained weights of {job.parameters.walr.init}")
+    prepared = prepare_rows(party.source(), job.parameters, lambda *_: None)
     n, k = prepared.train.weights.shape
-    bound = prepared.norm_bound * 2.0**-job.walr.frac_bits
+    bound = prepared.norm_bound * 2.0**-job.parameters.walr.frac_bits
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
     share = prepared.rows_clipped / n
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
@@ -65,9 +61,9 @@ def _check_features(job: Job, party: PartyHere) -> Iterator[Finding]:
     yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
 
 
-def _noise(job: Job, n: int, k: int, bound: float) -> Finding:
-    noise_std = _multiplier(job) * bound * (job.required_privacy.max_rows_per_person or 1) / n
-    l2 = walr_defaults.default_l2(noise_std, bound, k, job.required_privacy.epsilon)
+def _noise(job: Job[WalrJob], n: int, k: int, bound: float) -> Finding:
+    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1) / n
+    l2 = walr_defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
     text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}"
     if noise_std > 0.05:
         return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")

@@ -15,7 +15,6 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.job.parameters import COMMON, SECTIONS, JobParameters
 from blindfit.parties.files.written import read_json
 from blindfit.parties.node import VERSION
 
@@ -38,10 +37,9 @@ def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[
     return _complete(content)
 
 
-def _job(job: Job) -> dict[str, Any]:
+def _job(job: Job[Any]) -> dict[str, Any]:
     """With every default that its protocol uses."""
-    unused = JobParameters.model_fields.keys() - COMMON - SECTIONS[job.protocol]
-    return job.model_dump(mode="json", exclude_none=True, exclude=set(unused))
+    return job.to_dict()
 
 
 def content_of_party(directory: Path) -> dict[str, Any]:

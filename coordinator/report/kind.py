@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from rich.console import Console
 
 from blindfit.coordinator.report.sections import Section
 
@@ -45,3 +47,11 @@ class Kind(Generic[F]):
 
     def owners(self, report: Report) -> list[str]:
         return self.owners_of(self.figures_of(report))
+
+
+class Written(Protocol):
+    """A report that is on the disk."""
+
+    def show(self, console: Console) -> None:
+        """It in short."""
+        ...

@@ -22,7 +22,7 @@ from rich.table import Table
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression import fit_regression
-from blindfit.parties.files.written import load_model
+from blindfit.parties.systems import load_model
 
 HERE = Path(__file__).parent
 LABEL_RANGE = (0.0, 8.0)  # as in clinic.toml

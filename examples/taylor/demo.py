@@ -71,7 +71,7 @@ def comparison(out: Path, overrides: list[str]) -> Table:
     test = np.isin(ids, list(scored))
     x = np.hstack(list(rows.values()))
     x = StandardScaler().fit(x[~test]).transform(x)
-    optimum = taylor_optimum(x[~test], labels[~test], load_job(HERE / "job.toml", overrides).taylor.l2)
+    optimum = taylor_optimum(x[~test], labels[~test], load_job(HERE / "job.toml", overrides).parameters.taylor.l2)
     found = {
         "constant (base rate)": np.full(test.sum(), labels[~test].mean()),
         "Blindfit, this run": np.array([scored[i] for i in np.array(ids)[test]]),
@@ -107,7 +107,7 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 def privacy_curve(out: Path, overrides: list[str]) -> Table:
     """AUC against epsilon, simulated; also drawn, beside the report."""
     without_privacy = [o for o in overrides if not o.startswith("privacy.")]
-    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters())
+    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters)
     path = out / "epsilon.png"
     draw_curve(found, path)
     table = Table("noise of label DP", *(f"epsilon {e:g}" for e in EPSILONS), box=None)

@@ -18,16 +18,19 @@ from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.statistics import metrics, taylor_oracle
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
-from blindfit.parties.job.parameters import JobParameters, PrivacySettings
-from blindfit.parties.taylor.data_party import FEATURE_BITS, label_noise_std, prepare, row_bound
+from blindfit.parties.job.tables import PrivacySettings
+from blindfit.parties.taylor.data_party import FEATURE_BITS
+from blindfit.parties.taylor.parameters import label_noise_std, preparation_of, row_bound
+from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.prepared import prepare
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 WAYS = ("kept", "drawn every epoch")
 DRAWS = 61  # of the order of the rows, and of the noise
 
 
-def simulate(job: JobParameters) -> dict[str, list[float]]:
+def simulate(job: TaylorJob) -> dict[str, list[float]]:
     """For each way the median AUC on the test rows at every epsilon."""
     private = [job.model_copy(update={"privacy": PrivacySettings(epsilon=e)}) for e in EPSILONS]
     found = {
@@ -37,7 +40,7 @@ def simulate(job: JobParameters) -> dict[str, list[float]]:
     return {**found, "none": [float(np.median(without))] * len(EPSILONS)}
 
 
-def test_auc(job: JobParameters, way: str, draw: int) -> float:
+def test_auc(job: TaylorJob, way: str, draw: int) -> float:
     generator = np.random.default_rng(draw)
     grid = Grid("logistic", 3, feature_bits=FEATURE_BITS)
     table, labels, plan = plain_table(job, grid, generator)
@@ -58,9 +61,7 @@ def test_auc(job: JobParameters, way: str, draw: int) -> float:
     return metrics.auc(labels[plan.test], scores)
 
 
-def plain_table(
-    job: JobParameters, grid: Grid, generator: np.random.Generator
-) -> tuple[PlainTable, np.ndarray, RowPlan]:
+def plain_table(job: TaylorJob, grid: Grid, generator: np.random.Generator) -> tuple[PlainTable, np.ndarray, RowPlan]:
     """Every party's rows as it would train on them, in an order as the key node draws one."""
     ids, rows, labels = joined()
     order = generator.permutation(len(ids))
@@ -69,7 +70,7 @@ def plain_table(
     for party, features in rows.items():
         own = PartyRows(None, features[order], labels[order] if party == "hospital" else None, there)
         names = tuple(f"{party}_{j}" for j in range(features.shape[1]))
-        prepared[party] = prepare(own, names, job, active=party == "hospital")
+        prepared[party] = prepare(own, names, preparation_of(job), active=party == "hospital")
     width = sum(p.columns.shape[1] for p in prepared.values())
     blocks = {
         party: clip_integer_rows(

@@ -71,3 +71,6 @@ class DatasetSettings(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value
+
+
+IfExists = Literal["refuse", "append", "replace"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,14 +20,14 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.files import written as models
-from blindfit.parties.files.private_files import write_new
 from blindfit.parties.data.database import answering, connected, named_table, postgresql_engine
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.settings import IfExists
 from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
+from blindfit.parties.files import written
+from blindfit.parties.files.private_files import write_new
 
-IfExists = Literal["refuse", "append", "replace"]
 CHOOSE = 'set scores.if_exists = "append" or "replace", or name another'
 ROWS_AT_ONCE = 10_000
 SCORES = "scores"  # what errors call it
@@ -92,12 +92,12 @@ class FileSink:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 write_new(self.path, self._encoded(table), mode=0o600)
             else:
-                models.write_file(self.path, self._encoded(table))
+                written.write_file(self.path, self._encoded(table))
 
     def _encoded(self, table: Any) -> bytes:
         appends = self.if_exists == "append" and self.path.exists()
         if self.kind == "csv":
-            return (self._lines() if appends else b"") + models.csv_of(table, header=not appends)
+            return (self._lines() if appends else b"") + written.csv_of(table, header=not appends)
         return _parquet(self._appended(table) if appends else table)
 
     def _lines(self) -> bytes:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_texts
 from blindfit.parties.data.database import open_table
 from blindfit.parties.data.files import open_file
+from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password

@@ -16,10 +16,11 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.written import canonical_json
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.store.store import Store, StoredAnswer
 from blindfit.parties.training.budget import Charge, add_entry, population_of, unit_of
 
@@ -52,7 +53,9 @@ class Request:
     dataset_version: str
 
 
-def request_of(session: Session, data_dir: Path, public: dict[str, Any], rows: bytes, dataset_version: str) -> Request:
+def request_of(
+    session: Session[DPLRJob], data_dir: Path, public: dict[str, Any], rows: bytes, dataset_version: str
+) -> Request:
     """Args:
     public: what the answer depends on beside the job: the start and its scale. rows: the private rows' digest.
     """
@@ -67,7 +70,7 @@ def request_of(session: Session, data_dir: Path, public: dict[str, Any], rows: b
 class TrainingLedger:
     """The budget of one dataset, as a training sees it."""
 
-    def __init__(self, session: Session, settings: PartySettings, store: Store) -> None:
+    def __init__(self, session: Session[DPLRJob], settings: PartySettings, store: Store) -> None:
         self._session, self._store = session, store
         self._dataset = settings.datasets[session.me.dataset]
         self.population = population_of(self._dataset, session.me.dataset)

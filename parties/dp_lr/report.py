@@ -12,6 +12,7 @@ from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.evaluation import evaluate_classes
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.parties.dp_lr.rows import PrivateRows, Start
+from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.budget import Charge
 
@@ -26,7 +27,7 @@ class Outcome:
     evaluation: on held-out rows, without any noise; None where there are none of both classes.
     """
 
-    session: Session
+    session: Session[DPLRJob]
     rows: PrivateRows
     start: Start
     model: DPLogisticModel
@@ -74,7 +75,7 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def gradient_noise_std(session: Session, noise_multiplier: float, n_trained: int) -> float:
+def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, n_trained: int) -> float:
     """On each coordinate of the mean gradient of one iteration."""
     chosen, privacy = session.job.dp_lr, session.job.run_privacy
     return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (n_trained * privacy.batch_fraction))

@@ -16,12 +16,12 @@ from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.parties.walr.consumer import Report, read_public_model
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
+from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.training.split import Report
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +89,7 @@ def _check_has_both(source: Source) -> None:
         raise ConfigError(f"datasets.{source.name}: a dp-lr job needs a label of 0 and 1")
 
 
-def read_private(source: Source, job: JobParameters, report: Report) -> PrivateRows:
+def read_private(source: Source, job: DPLRJob, report: Report) -> PrivateRows:
     """Which rows are held out depends on the seed and their places alone.
 
     Raises:
@@ -122,7 +122,7 @@ def _digest(rows: PartyRows, names: Sequence[str]) -> bytes:
 # --- what is public ----------------------------------------------------------------------------------
 
 
-def check_start(settings: PartySettings, base_dir: Path, job: JobParameters, private: Source) -> None:
+def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source) -> None:
     """What can be refused of the start without fitting it.
 
     Raises:
@@ -136,7 +136,7 @@ def check_start(settings: PartySettings, base_dir: Path, job: JobParameters, pri
         public_source(settings, base_dir, job.dp_lr.public_dataset, private)
 
 
-def find_start(settings: PartySettings, base_dir: Path, job: JobParameters, private: Source, report: Report) -> Start:
+def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, report: Report) -> Start:
     """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
     from blindfit.algorithms.estimators.initial_model import unscaled

@@ -1,4 +1,4 @@
-"""The [dp_lr] table of a job: noisy gradient descent on rows that one party holds, and where it starts."""
+"""A dp-lr job: noisy gradient descent on rows that one party holds, and where it starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
-from blindfit.parties.settings import Settings
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.tables import Settings
 
 ALL_OTHERS = "*"
 Bounds = tuple[float, float]
@@ -88,3 +89,34 @@ def _bounds(text: str) -> tuple[str, Bounds]:
     if not (name and -math.inf < low < high < math.inf):
         raise ConfigError(f"feature_bounds: {text!r} must have finite bounds, the lowest below the highest")
     return name, (low, high)
+
+
+class DPLRJob(TrainingParameters):
+    protocol: Literal["dp-lr"] = "dp-lr"
+    dp_lr: DPLRSettings = DPLRSettings()
+
+    @property
+    def epsilon(self) -> float:
+        return self.run_privacy.spent()
+
+    @property
+    def run_privacy(self) -> RunPrivacy:
+        """Of all iterations."""
+        return self.dp_lr.run_privacy(self.required_privacy.epsilon, self.required_privacy.delta)
+
+    @model_validator(mode="after")
+    def _is_private(self) -> DPLRJob:
+        privacy = self.privacy
+        if privacy is None:
+            raise ValueError("privacy.epsilon is missing: a dp-lr job is a release under differential privacy")
+        if privacy.mechanism != "analytic":
+            raise ValueError("privacy.mechanism does nothing in a dp-lr job, remove it: its noise is always analytic")
+        if privacy.max_rows_per_person is not None:
+            raise ValueError("privacy.max_rows_per_person does nothing in a dp-lr job, which protects rows: remove it")
+        if self.seed and not self.split.test_fraction:
+            raise ValueError("seed does nothing with split.test_fraction = 0: it draws the split alone; remove it")
+        try:
+            self.dp_lr.run_privacy(privacy.epsilon, privacy.delta)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self

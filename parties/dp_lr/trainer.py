@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindfit.algorithms.errors import TooFewRows
@@ -12,43 +11,44 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.parties.files import written as models
-from blindfit.parties.work.clock import Clock
+from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import Request, TrainingLedger, request_of
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_start, find_start, private_source, read_private
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.files import written
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.data.source import Source
-from blindfit.parties.store.store import Store
 from blindfit.parties.training.budget import population_of
+from blindfit.parties.work.clock import Clock
 
 if TYPE_CHECKING:
     from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
 
 
-class DPLogisticRole:
-    def __init__(self, settings: PartySettings, base_dir: Path, store: Store) -> None:
-        self._settings, self._base_dir, self._store = settings, base_dir, store
+class Trainer:
+    def __init__(self, party: Party) -> None:
+        self._party = party
 
-    def check(self, job: JobParameters, me: Member) -> None:
+    def check(self, job: DPLRJob, me: Member) -> None:
         """What can be refused before a session starts: datasets, options, the public model."""
-        population_of(self._settings.datasets[me.dataset], me.dataset)
-        check_start(self._settings, self._base_dir, job, self._source(me))
+        population_of(self._party.settings.datasets[me.dataset], me.dataset)
+        check_start(self._party.settings, self._party.base_dir, job, self._source(me))
 
     def _source(self, me: Member) -> Source:
-        return private_source(self._settings, self._base_dir, me.dataset)
+        return private_source(self._party.settings, self._party.base_dir, me.dataset)
 
-    async def run(self, session: Session) -> dict[str, ParameterValue]:
-        return await asyncio.to_thread(self._run, session)
+    async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
+        told = await asyncio.to_thread(self._run, session)
+        return {**told, "bytes_sent": session.channel.bytes_sent}
 
-    def _run(self, session: Session) -> dict[str, ParameterValue]:
+    def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         job, clock, source = session.job, Clock(), self._source(session.me)
-        ledger = TrainingLedger(session, self._settings, self._store)
-        start = find_start(self._settings, self._base_dir, job, source, session.report)
+        ledger = TrainingLedger(session, self._party.settings, self._party.store)
+        start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
         rows = read_private(source, job, session.report)
-        check_rows(rows, self._settings)
+        check_rows(rows, self._party.settings)
         clock.lap("prepare_s")
         answer, is_new = self._answer(session, ledger, self._request(session, source, start, rows), start, rows)
         clock.lap("fit_s")
@@ -63,14 +63,12 @@ class DPLogisticRole:
         self._write(session, rows, model, probabilities, report)
         return summary_of(report)
 
-    def _request(self, session: Session, source: Source, start: Start, rows: PrivateRows) -> Request:
+    def _request(self, session: Session[DPLRJob], source: Source, start: Start, rows: PrivateRows) -> Request:
         public = {"columns": list(source.feature_names), "start": start.identity}
-        return request_of(
-            session, self._base_dir / self._settings.data_dir, public, rows.digest, source.fingerprint() or ""
-        )
+        return request_of(session, self._party.data_dir, public, rows.digest, source.fingerprint() or "")
 
     def _answer(
-        self, session: Session, ledger: TrainingLedger, request: Request, start: Start, rows: PrivateRows
+        self, session: Session[DPLRJob], ledger: TrainingLedger, request: Request, start: Start, rows: PrivateRows
     ) -> tuple[dict[str, Any], bool]:
         """The answer, and whether it is new: then it was charged, before anything of it is told or written."""
         stored = ledger.answer(request)
@@ -83,15 +81,19 @@ class DPLogisticRole:
         return ledger.charge(request, fitted.answer()), True
 
     def _write(
-        self, session: Session, rows: PrivateRows, model: DPLogisticModel, probabilities: Floats, report: dict[str, Any]
+        self,
+        session: Session[DPLRJob],
+        rows: PrivateRows,
+        model: DPLogisticModel,
+        probabilities: Floats,
+        report: dict[str, Any],
     ) -> None:
-        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
-        directory = self._base_dir / directory
-        models.write_json(directory / "model.json", {**model.to_dict(), "privacy": report["privacy"]})
-        models.write_json(directory / "report.json", report)
+        directory = self._party.directory(session.id)
+        written.write_json(directory / "model.json", {**model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(directory / "report.json", report)
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
-            models.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
+            written.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
 
 
 def check_rows(rows: PrivateRows, settings: PartySettings) -> None:
@@ -125,7 +127,7 @@ class Fitted:
         }
 
 
-def fit_rows(rows: PrivateRows, start: Start, job: JobParameters, release: str) -> Fitted:
+def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fitted:
     """The release.
 
     Args:

@@ -10,13 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from blindfit.algorithms.errors import DataError, RangeError
-from blindfit.algorithms.statistics import dp_logistic_model, label_regression_model, vertical_model
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.errors import DataError
 from blindfit.parties.files.private_files import replace_file
 from blindfit.parties.files.signing import SigningKey, verify
 
@@ -85,44 +79,3 @@ def _is_signed(content: Any, signature: Any, key: SigningKey) -> bool:
         return verify(key.public_bytes, canonical_json(content), bytes.fromhex(signature["ed25519"]))
     except (KeyError, TypeError, ValueError):  # no signature, or a number that JSON does not have
         return False
-
-
-def load_model(path: str | Path) -> WALRModel | VerticalModelPart | LabelRegressionModel | DPLogisticModel:
-    """A model.json: of a WALR or a dp-lr job, a regression on released labels, or one party's part of a vertical model.
-
-    Raises:
-        DataError: names the file and what is wrong with it.
-    """
-    content = read_json(Path(path))
-    kind = content.get("format") if isinstance(content, dict) else None
-    if kind == vertical_model.FORMAT:
-        return vertical_part(content, Path(path))
-    try:
-        if kind == label_regression_model.FORMAT:
-            return LabelRegressionModel.from_dict(content)
-        if kind == dp_logistic_model.FORMAT:
-            return DPLogisticModel.from_dict(content)
-        return WALRModel.from_dict(content)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def load_pretrained(path: str | Path) -> Pretrained:
-    """The model of a pretrained.json, fitted to public rows.
-
-    Raises:
-        DataError: names the file and what is wrong with it.
-    """
-    content = read_json(Path(path))
-    try:
-        return Pretrained.from_dict(content)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def vertical_part(content: Mapping[str, Any], path: Path) -> VerticalModelPart:
-    """Raises DataError: names the file and the field."""
-    try:
-        return VerticalModelPart.from_dict(content)
-    except (DataError, RangeError) as error:
-        raise DataError(f"{path}: {error}") from None

@@ -32,7 +32,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.files.private_files import private_pem, read_certificate, read_file, read_private_key, replace_file, write_new
+from blindfit.parties.files.private_files import (
+    private_pem,
+    read_certificate,
+    read_file,
+    read_private_key,
+    replace_file,
+    write_new,
+)
 
 PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")

@@ -33,9 +33,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError, PeerUnauthenticated, PeerUnreachable
+from blindfit.parties.files.private_files import private_pem, read_certificate, read_file, read_private_key
 from blindfit.parties.identity.authority import PartyFiles, party_of
 from blindfit.parties.wire.limits import Limits, channel_options
-from blindfit.parties.files.private_files import private_pem, read_certificate, read_file, read_private_key
 
 log = structlog.get_logger(__name__)
 

@@ -22,51 +22,45 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.parties.files import written as models
-from blindfit.parties.training import sent_rows
-from blindfit.parties.walr.consumer import Report, RowPart, read_split
-from blindfit.parties.work.clock import Clock
-from blindfit.parties.identity.connections import Identity
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.files import written
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
-from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS
-from blindfit.parties.wire.limits import Limits
+from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
-from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.training import sent_rows
+from blindfit.parties.training.rows import open_features
+from blindfit.parties.training.split import Report, RowPart, read_split
+from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
 
 FIRST_RELEASE = "first"
 
 
-class LabelRegressionRole:
-    def __init__(
-        self, settings: PartySettings, base_dir: Path, identity: Identity, store: Store, limits: Limits
-    ) -> None:
-        self._settings, self._base_dir, self._identity = settings, base_dir, identity
-        self._store, self._limits = store, limits
+class LabelRegression:
+    def __init__(self, party: Party) -> None:
+        self._party = party
 
-    def check(self, job: JobParameters, me: Member) -> None:
+    def check(self, job: LabelDPJob, me: Member) -> None:
         """What can be refused before a session starts."""
-        features_of(self._settings, self._base_dir, me.dataset)
+        features_of(self._party.settings, self._party.base_dir, me.dataset)
         if job.label_dp.evaluate_on:
             self._study(job, me)
 
-    async def run(self, session: Session) -> dict[str, ParameterValue]:
+    async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source = features_of(self._settings, self._base_dir, session.me.dataset)
+        source = features_of(self._party.settings, self._party.base_dir, session.me.dataset)
         rows = await asyncio.to_thread(read_rows, source, job, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
         client = MeasurementClient(
-            self._identity,
+            self._party.identity,
             server.name,
             session.channel.peers[server.name],
-            limits=self._limits,
+            limits=self._party.limits,
             step_timeout_s=job.timeouts.step_s,
             reconnect_s=job.timeouts.reconnect_s,
         )
@@ -88,7 +82,7 @@ class LabelRegressionRole:
         client: MeasurementClient,
         rows: Rows,
         description: measurement_pb2.DatasetDescription,
-        session: Session,
+        session: Session[LabelDPJob],
     ) -> ReleasedLabels:
         server = session.with_role("measurement")
         released = await client.release_labels(
@@ -97,29 +91,29 @@ class LabelRegressionRole:
             mechanism_settings(session.job, description, server=server.name),
             release=session.job.required_privacy.release or FIRST_RELEASE,
             max_rows_per_person=rows_per_person(session.job, description.max_rows_per_person),
-            receipt=self._store.reader().receipt_held(server.name, description.population),
+            receipt=self._party.store.reader().receipt_held(server.name, description.population),
             session=session.id,
             on_rows=sent_rows.reporter(session, server.name, "send ids", len(rows.ids)),
         )
-        hold_receipt(self._store, server.name, description, *released.receipt)
+        hold_receipt(self._party.store, server.name, description, *released.receipt)
         return released
 
     # --- true labels
 
-    def _study(self, job: JobParameters, me: Member) -> Source:
+    def _study(self, job: LabelDPJob, me: Member) -> Source:
         """The dataset of this party that has true labels."""
         name = job.label_dp.evaluate_on
-        if name not in self._settings.datasets:
+        if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
-        source = open_source(self._settings.datasets[name], self._base_dir, name)
+        source = open_source(self._party.settings.datasets[name], self._party.base_dir, name)
         if source.settings.label is None or source.settings.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
-        wanted = features_of(self._settings, self._base_dir, me.dataset).feature_names
+        wanted = features_of(self._party.settings, self._party.base_dir, me.dataset).feature_names
         if source.feature_names != wanted:
             raise ConfigError(f"datasets.{name}: its features are not those of {me.dataset}, in their order")
         return source
 
-    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session) -> dict[str, Any]:
+    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:
         """On the rows of `evaluate_on` that were not trained on."""
         if not session.job.label_dp.evaluate_on:
             return {}
@@ -138,41 +132,35 @@ class LabelRegressionRole:
     # --- what is kept
 
     def _write(
-        self, session: Session, rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
+        self, session: Session[LabelDPJob], rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
     ) -> None:
-        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
-        directory = self._base_dir / directory
-        models.write_json(directory / "model.json", {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
-        models.write_json(directory / "report.json", report)
+        directory = self._party.directory(session.id)
+        written.write_json(directory / "model.json", {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(directory / "report.json", report)
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
-        models.write_table(
+        written.write_table(
             directory / "released_labels.csv", {"id": ids[kept].tolist(), "label": released.labels[kept]}
         )
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
-            models.write_table(directory / "held_out_predictions.csv", predictions)
+            written.write_table(directory / "held_out_predictions.csv", predictions)
 
 
 def features_of(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
-    source = open_source(settings.datasets[dataset], base_dir, dataset)
-    if not source.feature_names:
-        raise ConfigError(
-            f"datasets.{dataset}: an active party's dataset needs features", hint='such as features = "rest"'
-        )
-    return source
+    return open_features(settings, base_dir, dataset, "an active party")
 
 
 # --- the request -----------------------------------------------------------------------------------
 
 
-def rows_per_person(job: JobParameters, most: int) -> int:
+def rows_per_person(job: LabelDPJob, most: int) -> int:
     """What the job says, else as many as the dataset allows; 0 where the unit is a row."""
     return job.required_privacy.max_rows_per_person or most
 
 
 def mechanism_settings(
-    job: JobParameters, description: measurement_pb2.DatasetDescription, *, server: str
+    job: LabelDPJob, description: measurement_pb2.DatasetDescription, *, server: str
 ) -> MechanismSettings:
     """Raises:
     ConfigError: the dataset has no numbers as labels.
@@ -189,7 +177,7 @@ def mechanism_settings(
     return settings_on(grid, job, rows_per_person(job, description.max_rows_per_person))
 
 
-def settings_on(grid: LabelGrid, job: JobParameters, max_rows_per_person: int) -> MechanismSettings:
+def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> MechanismSettings:
     """Epsilon is that of one row: all rows of a person together cost what the job asks for."""
     privacy, chosen = job.required_privacy, job.label_dp
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
@@ -215,7 +203,7 @@ class Rows:
         return len(self.train_features)
 
 
-def read_rows(source: Source, job: JobParameters, report: Report) -> Rows:
+def read_rows(source: Source, job: LabelDPJob, report: Report) -> Rows:
     train, test = read_split(source, job, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
     return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names)
@@ -241,7 +229,7 @@ class Fitted:
     noise_std: float
 
 
-def fit_rows(rows: Rows, released: ReleasedLabels, job: JobParameters, report: Report) -> Fitted:
+def fit_rows(rows: Rows, released: ReleasedLabels, job: LabelDPJob, report: Report) -> Fitted:
     chosen = job.label_dp
     kept = released.kept
     labels = np.full(len(rows.ids), np.nan)

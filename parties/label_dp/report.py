@@ -9,6 +9,7 @@ import numpy as np
 
 from blindfit.algorithms.estimators.label_noise import law_points
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.parties.sessions.sessions import Session
 from blindfit.protos import measurement_pb2
@@ -28,7 +29,7 @@ class Outcome:
     true: the evaluation on true labels; empty where there are none.
     """
 
-    session: Session
+    session: Session[LabelDPJob]
     rows: Rows
     released: ReleasedLabels
     fitted: Fitted

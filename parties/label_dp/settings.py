@@ -1,4 +1,4 @@
-"""The [label_dp] table of a job: how labels are released row by row, and what is fitted to them."""
+"""A label-dp job: how labels are released row by row, and what is fitted to them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilon
 from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
 from blindfit.algorithms.statistics.label_regression_options import RegressorName, check_options
-from blindfit.parties.settings import Settings
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import PrivacySettings
+from blindfit.parties.tables import Settings
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
 # Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
@@ -62,4 +65,26 @@ class LabelDPSettings(Settings):
             check_options(self.regressor, self.options)
         except ConfigError as error:
             raise ValueError(str(error)) from None
+        return self
+
+
+class LabelDPJob(TrainingParameters):
+    protocol: Literal["label-dp"] = "label-dp"
+    label_dp: LabelDPSettings = LabelDPSettings()
+
+    @model_validator(mode="after")
+    def _releases_labels(self) -> LabelDPJob:
+        privacy, label_dp = self.privacy, self.label_dp
+        if privacy is None:
+            raise ValueError("privacy.epsilon is missing: labels are released under differential privacy alone")
+        try:
+            check_label_epsilon(privacy.epsilon)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if privacy.mechanism != "analytic":
+            raise ValueError("privacy.mechanism does nothing in a label-dp job, remove it: see label_dp.mechanism")
+        if label_dp.mechanism != "gaussian" and privacy.delta != PrivacySettings.model_fields["delta"].default:
+            raise ValueError(f"privacy.delta does nothing with {label_dp.mechanism}, whose delta is 0: remove it")
+        if label_dp.epsilon_prior is not None and label_dp.epsilon_prior >= privacy.epsilon:
+            raise ValueError("label_dp.epsilon_prior is a part of privacy.epsilon, and must be below it")
         return self

@@ -8,26 +8,18 @@ from typing import Protocol
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry, Receipt
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files import signing
+from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt, now
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
-from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.store.store import Store, StoredAnswer, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
 MAX_RECEIPT_BYTES = 2**18  # a receipt lists its population's different events, and goes into every later request
-
-UNITS = {
-    "row": ("the label of one row", "one row's label changes, number and weights of the rows public"),
-    "person": (
-        "the labels of one person",
-        "one person's labels change, number and weights of the rows public",
-    ),
-}
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, Mechani
 from blindfit.algorithms.protocols import release_labels, walr
 from blindfit.algorithms.protocols.release_labels import LabelsOpen
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
-from blindfit.parties.wire import error_codes
 from blindfit.parties.identity import connections as identity
+from blindfit.parties.identity.connections import Identity
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc

@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
+from blindfit.parties.data.source import Source
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
-from blindfit.parties.data.source import Source
 
 FORMAT = 1
 HEADER = "header.json"
@@ -39,28 +39,6 @@ BLOCK_ROWS = 1 << 16
 LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
 
 Unknown = Literal["refuse", "zero"]
-
-
-class DuplicateId(DataError):
-    """A request names an id twice; `position` is the later row of the request, counted from 1."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(
-            f"row {position} of the request has an id that the request has used before",
-            hint="each id may be used once in a request: remove duplicate ids",
-        )
-        self.position = position
-
-
-class UnknownId(DataError):
-    """A request names ids that the table does not have: `count` in its batch, the first at row `position`."""
-
-    def __init__(self, position: int, count: int) -> None:
-        super().__init__(
-            f"row {position} of the request has an id that the table of labels has not ({count} in its batch)",
-            hint='align the ids first; or, with unknown_rows = "zero", the dataset takes it as label 0',
-        )
-        self.position, self.count = position, count
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -27,9 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
 from blindfit.parties.data.id_hash import HashKeys, hash_texts, hash_texts_64
-from blindfit.parties.data.source import RowBatch
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import duplicate_error
+from blindfit.parties.data.source import RowBatch, Source, duplicate_error
 
 N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files

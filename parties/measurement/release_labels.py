@@ -26,9 +26,9 @@ from blindfit.algorithms.protocols import release_labels as protocol
 from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
 from blindfit.parties.measurement import labels_codec as codec
 from blindfit.parties.measurement.background import Background
+from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
-from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.rollbacks import check_rollbacks
 from blindfit.parties.store.store import StoredAnswer, StoredLabels, Transaction
 from blindfit.protos import measurement_pb2 as pb

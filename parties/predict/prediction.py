@@ -18,17 +18,18 @@ from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.files import written as models
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings, validate
-from blindfit.parties.data.sinks import Sink, open_sink
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
-from blindfit.parties.vertical.alignment import align_by_id
+from blindfit.parties.data.sinks import Sink, open_sink
+from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.files import written
+from blindfit.parties.predict.settings import PredictJob
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.alignment import align_by_id
+from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.seats import Seats
 
 
@@ -41,20 +42,20 @@ class Scored:
 
 
 class JointPrediction:
-    def __init__(self, settings: PartySettings, base_dir: Path) -> None:
-        self._settings, self._base_dir = settings, base_dir
-        self._models = ModelStore(base_dir / settings.data_dir)
-        url, if_exists = settings.scores.url, settings.scores.if_exists
-        self._own_sink = None if url is None else open_sink(url, if_exists, base_dir)
+    def __init__(self, party: Party) -> None:
+        self._party = party
+        self._models = ModelStore(party.data_dir)
+        url, if_exists = party.settings.scores.url, party.settings.scores.if_exists
+        self._own_sink = None if url is None else open_sink(url, if_exists, party.base_dir)
 
-    def check(self, job: JobParameters, me: Member) -> None:
+    def check(self, job: PredictJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
         part = self._part(job, me)
         self._source(me, part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
-    def _part(self, job: JobParameters, me: Member) -> VerticalModelPart:
+    def _part(self, job: PredictJob, me: Member) -> VerticalModelPart:
         if not self._models.has(job.predict.session):
             self._refuse("predict.session", "it has no model of that session")
         part = self._models.read(job.predict.session)
@@ -63,13 +64,13 @@ class JointPrediction:
         return part
 
     def _source(self, me: Member, part: VerticalModelPart) -> Source:
-        settings = _without_labels(self._settings.datasets[me.dataset], part, f"datasets.{me.dataset}")
-        return open_source(settings, self._base_dir, me.dataset)
+        settings = _without_labels(self._party.settings.datasets[me.dataset], part, f"datasets.{me.dataset}")
+        return open_source(settings, self._party.base_dir, me.dataset)
 
     def _refuse(self, field: str, reason: str) -> None:
-        raise PolicyRefused(party=self._settings.name, field=field, reason=reason)
+        raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
 
-    async def run(self, session: Session) -> dict[str, ParameterValue]:
+    async def run(self, session: Session[PredictJob]) -> dict[str, ParameterValue]:
         seats, part = Seats.of(session), self._part(session.job, session.me)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
@@ -86,20 +87,19 @@ class JointPrediction:
             sink = self._sink(session)
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
             report["scores"] = {"where": sink.origin.where, "columns": _columns(part)}
-        models.write_json(self._directory(session) / "report.json", report)
+        written.write_json(self._directory(session) / "report.json", report)
         return {"rows.common": len(positions)}
 
-    def _sink(self, session: Session) -> Sink:
+    def _sink(self, session: Session[PredictJob]) -> Sink:
         if self._own_sink is not None:
             return self._own_sink
-        return open_sink(f"csv:{self._directory(session) / 'scores.csv'}", "replace", self._base_dir)
+        return open_sink(f"csv:{self._directory(session) / 'scores.csv'}", "replace", self._party.base_dir)
 
-    def _directory(self, session: Session) -> Path:
-        default = self._settings.data_dir / "predictions" / session.id
-        return self._base_dir / (self._settings.output_dir or default)
+    def _directory(self, session: Session[PredictJob]) -> Path:
+        return self._party.directory(session.id, "predictions")
 
     def _report(
-        self, session: Session, source: Source, rows: PartyRows, positions: NDArray[np.int64]
+        self, session: Session[PredictJob], source: Source, rows: PartyRows, positions: NDArray[np.int64]
     ) -> dict[str, Any]:
         return {
             "session": session.id,

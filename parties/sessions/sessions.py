@@ -20,7 +20,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, Generic, TypeVar, cast
 
 import structlog
 
@@ -34,15 +34,14 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
-from blindfit.parties.wire.exchange import ExchangeChannel
-from blindfit.parties.wire.guard import where
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.wire.limits import Limits
-from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.guard import where
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 
@@ -83,15 +82,18 @@ class Member:
     dataset: str
 
 
+J_co = TypeVar("J_co", bound=JobParameters, covariant=True)
+
+
 @dataclass(repr=False)
-class Session:
+class Session(Generic[J_co]):
     """One job at this party. `job`, `members` and `channel` are what its role works with."""
 
     id: str
     proposed_by: str
     members: Mapping[str, Member]
     parameters: Mapping[str, ParameterValue]
-    job: JobParameters
+    job: J_co
     channel: ExchangeChannel
     me: Member
     state: State = ""
@@ -100,7 +102,7 @@ class Session:
     progress: pb.Progress | None = None
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: asyncio.Task[None] | None = None
-    aggregate_answered: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
 
     def with_role(self, role: str) -> Member:
         return next(member for member in self.members.values() if member.role == role)
@@ -112,12 +114,22 @@ class Session:
         )
 
 
-Run = Callable[[Session], Awaitable[dict[str, ParameterValue]]]
+Check = Callable[[Any, Member], None]
+Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What this party can do in one protocol."""
+
+    check: Check
+    run: Run
 
 
 class Sessions:
     """Args:
-    runs: what this party does in its role, by protocol.
+    read_job: a proposal's parameters -> the job of its system.
+    parts: by protocol.
     """
 
     def __init__(
@@ -126,18 +138,18 @@ class Sessions:
         store: Store,
         limits: Limits,
         open_peer: OpenPeer,
-        runs: Mapping[str, Run],
-        check: Callable[[JobParameters, Member], None],
+        read_job: Callable[[Mapping[str, ParameterValue]], JobParameters],
+        parts: Mapping[str, Part],
     ) -> None:
         self._settings, self._store, self._limits = settings, store, limits
-        self._open_peer, self._runs, self._check_role = open_peer, runs, check
-        self._sessions: dict[str, Session] = {}
+        self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
+        self._sessions: dict[str, Session[JobParameters]] = {}
         with store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
                     transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
 
-    def get(self, session: str) -> Session:
+    def get(self, session: str) -> Session[JobParameters]:
         found = self._sessions.get(session)
         if found is None:
             raise SessionUnknown("no such session", session=session[:64])
@@ -149,7 +161,7 @@ class Sessions:
 
     # --- propose
 
-    async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session:
+    async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
         """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
         if proposal.session in self._sessions:
             raise PolicyRefused(party=self._settings.name, field="session", reason="there is one of this name")
@@ -157,7 +169,7 @@ class Sessions:
             raise LimitExceeded(peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once")
         session = self._session(proposal, proposed_by)
         self._check_policy(session, proposal.protocol)
-        self._check_role(session.job, session.me)
+        self._parts[session.job.protocol].check(session.job, session.me)
         held = self._settings.policy.approve == "ask"
         self._forget_oldest()
         self._sessions[session.id] = session
@@ -171,7 +183,7 @@ class Sessions:
         for session in ended[:-KEPT_ENDED_SESSIONS]:
             del self._sessions[session]
 
-    def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session:
+    def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
         if len(proposal.session) > 64 or not re.fullmatch(SESSION, proposal.session):
             self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
         parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
@@ -180,7 +192,7 @@ class Sessions:
         if me is None or len(members) != len(proposal.members):
             self._refuse("parties", f"{self._settings.name} is not among them, or a name comes twice")
         assert me is not None  # noqa: S101 - for the type checker: _refuse raised
-        job = JobParameters.from_parameters(parameters)
+        job = self._read_job(parameters)
         peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
         channel = ExchangeChannel(proposal.session, me.name, peers, self._open_peer, self._limits, timeouts)
@@ -192,9 +204,9 @@ class Sessions:
             self._refuse("peers", f"{member.name} is not a peer with the role {member.role} here")
         return (peer.address if peer else None) or member.address
 
-    def _check_policy(self, session: Session, protocol: str) -> None:
+    def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
         policy, job = self._settings.policy, session.job
-        if protocol != job.protocol or protocol not in policy.protocols or protocol not in self._runs:
+        if protocol != job.protocol or protocol not in policy.protocols or protocol not in self._parts:
             self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
         if session.me.role != self._settings.role:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
@@ -209,7 +221,7 @@ class Sessions:
     def _refuse(self, field_name: str, reason: str) -> None:
         raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
 
-    async def _wait_for_approval(self, session: Session) -> None:
+    async def _wait_for_approval(self, session: Session[JobParameters]) -> None:
         """The operator's `blindfit approve` is another process: the database is where they meet."""
         try:
             async with asyncio.timeout(session.job.timeouts.approval_s):
@@ -222,18 +234,18 @@ class Sessions:
 
     # --- run
 
-    async def start(self, session_id: str) -> Session:
+    async def start(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)
         self._enter(session, "start")
         session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
         return session
 
-    async def _run(self, session: Session) -> None:
+    async def _run(self, session: Session[JobParameters]) -> None:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
         session.channel.on_waiting = lambda peer, step: session.report(step, waiting_for=peer)
         try:
             await self._handshake(session)
-            session.summary = await self._runs[session.job.protocol](session)
+            session.summary = await self._parts[session.job.protocol].run(session)
             await session.channel.close()
             await self._change(session, "finish")
             log.info("session is done", session=session.id)
@@ -244,12 +256,12 @@ class Sessions:
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
             await self._fail(session, error)
 
-    async def _handshake(self, session: Session) -> None:
+    async def _handshake(self, session: Session[JobParameters]) -> None:
         mine = handshake.step_1_hello(session.job.protocol, session.me.role, session.parameters)
         peers = [(m.name, m.role) for m in session.members.values() if m is not session.me]
         await handshake.run_party(mine, peers, session.channel)
 
-    async def _fail(self, session: Session, error: Exception) -> None:
+    async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
         if isinstance(error, BlindfitError):
             log.error("session failed", session=session.id, error=type(error).__name__, reason=str(error))
         else:
@@ -259,7 +271,7 @@ class Sessions:
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
-    async def cancel(self, session_id: str) -> Session:
+    async def cancel(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)
         if session.state not in ENDS:
             if session.task is not None:
@@ -276,12 +288,12 @@ class Sessions:
 
     # --- states
 
-    async def _change(self, session: Session, event: str) -> None:
+    async def _change(self, session: Session[JobParameters], event: str) -> None:
         self._enter(session, event)
         async with session.changed:
             session.changed.notify_all()
 
-    def _enter(self, session: Session, event: str) -> None:
+    def _enter(self, session: Session[JobParameters], event: str) -> None:
         session.state = next_state(session.state, event, session.id)
         description = _describe(session)
         with self._store.transaction() as transaction:
@@ -310,7 +322,7 @@ def state_to_pb(state: State) -> pb.SessionState:
     return cast(pb.SessionState, pb.SessionState.Value(state))
 
 
-def _last_event(session: Session) -> pb.Event:
+def _last_event(session: Session[JobParameters]) -> pb.Event:
     state = state_to_pb(session.state)
     if session.state == "DONE":
         return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary))
@@ -320,11 +332,9 @@ def _last_event(session: Session) -> pb.Event:
     return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code))
 
 
-def _describe(session: Session) -> str:
-    privacy = session.job.privacy
-    epsilon = f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "no differential privacy"
+def _describe(session: Session[JobParameters]) -> str:
     members = ", ".join(f"{m.name} ({m.role})" for m in session.members.values())
-    return f"{session.job.protocol} with {members}; dataset {session.me.dataset or '(none)'}; {epsilon}"
+    return f"{session.job.protocol} with {members}; dataset {session.me.dataset or '(none)'}; {session.job.promise}"
 
 
 def _now() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.parties.files import written as models
+from blindfit.parties.files import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Transcript:
         line.digest.update(data)
 
     def write(self, path: Path) -> None:
-        models.write_file(path, b"".join(self._encoded(number, line) for number, line in enumerate(self._lines, 1)))
+        written.write_file(path, b"".join(self._encoded(number, line) for number, line in enumerate(self._lines, 1)))
 
     def _encoded(self, number: int, line: _Line) -> bytes:
         row = TABLE.get(line.kind, Row("", frozenset(), "not in the table"))

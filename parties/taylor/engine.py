@@ -8,12 +8,12 @@ from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
-from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.seats import Seats
 
 
-def check_engine(job: JobParameters, party: str) -> None:
+def check_engine(job: TaylorJob, party: str) -> None:
     """Before a session starts.
 
     Raises:
@@ -25,7 +25,7 @@ def check_engine(job: JobParameters, party: str) -> None:
         raise PolicyRefused(party=party, field="paillier.engine", reason=f"{missing}: {missing.hint}") from None
 
 
-async def receive_key(session: Session, seats: Seats) -> PublicKey:
+async def receive_key(session: Session[TaylorJob], seats: Seats) -> PublicKey:
     """The key node's public key, checked for what the job's engine does with it."""
     job = session.job
     engine = engine_of(job.paillier.engine)
@@ -35,7 +35,7 @@ async def receive_key(session: Session, seats: Seats) -> PublicKey:
     return engine.adopt_public(key)
 
 
-def randomisers_of(job: JobParameters, public_key: PublicKey, rows: int, workers: Workers) -> Randomisers:
+def randomisers_of(job: TaylorJob, public_key: PublicKey, rows: int, workers: Workers) -> Randomisers:
     """For batches of so many rows: from other processes where there are enough of them."""
     engine = engine_of(job.paillier.engine)
     return engine.randomisers(public_key, workers=workers if rows >= engine.worker_randomisers else THIS_PROCESS)

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.messages import canonical_bytes
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
-from blindfit.parties.job.parameters import PrivacySettings
-from blindfit.parties.measurement.server import UNITS
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store.store import Store, Transaction
@@ -52,7 +52,7 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     return dataset.population
 
 
-def charge(session: Session, settings: PartySettings, store: Store, dataset_version: str) -> Charge:
+def charge(session: Session[TrainingParameters], settings: PartySettings, store: Store, dataset_version: str) -> Charge:
     """Charges a session once, however often it is resumed.
 
     Raises:
@@ -65,7 +65,7 @@ def charge(session: Session, settings: PartySettings, store: Store, dataset_vers
     limits = settings.populations[population]
     event = event_of(privacy)
     unit = unit_of(dataset, UNITS["row"][0])
-    request_id = session.job.taylor.resume or session.id  # its checkpoints say that it is the same job
+    request_id = session.job.resumes or session.id  # its checkpoints say that it is the same job
     with store.transaction() as transaction:
         entries = list(transaction.ledger(population))
         if not any(entry.request_id == request_id for entry in entries):
@@ -101,7 +101,7 @@ def unit_of(dataset: PartyDatasetSettings, what: str) -> str:
 
 def add_entry(
     transaction: Transaction,
-    session: Session,
+    session: Session[TrainingParameters],
     budget: Budget,
     *,
     population: str,

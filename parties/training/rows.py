@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.source import DuplicateSearch
-from blindfit.parties.data.source import Source
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.source import DuplicateSearch, Source, open_source
+from blindfit.parties.settings import PartySettings
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]
@@ -35,6 +36,14 @@ class PartyRows:
         labels = None if self.labels is None else self.labels[safe] * there
         ids = pa.compute.if_else(pa.array(there), self.ids.take(pa.array(safe)), pa.scalar(""))
         return PartyRows(ids, features, labels, there)
+
+
+def open_features(settings: PartySettings, base_dir: Path, dataset: str, whose: str) -> Source:
+    """Raises ConfigError: the dataset does not open, or it has no features."""
+    source = open_source(settings.datasets[dataset], base_dir, dataset)
+    if not source.feature_names:
+        raise ConfigError(f"datasets.{dataset}: {whose}'s dataset needs features", hint='such as features = "rest"')
+    return source
 
 
 def read_rows(source: Source, *, labels: bool, report: Report, means: Mapping[str, float] | None = None) -> PartyRows:

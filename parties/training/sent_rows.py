@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
 
 
-def reporter(session: Session, server: str, step: str, n_rows: int) -> Callable[[int], None]:
+def reporter(session: Session[JobParameters], server: str, step: str, n_rows: int) -> Callable[[int], None]:
     """Takes how many were sent since it was last called, or -1 when the request begins, also again after a cut.
 
     Until the server has let the request in, nothing is sent and nothing is said to be.

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.alignment import psi
-from blindfit.algorithms.errors import DataError, MalformedMessage
+from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.link import LinkageSettings
-from blindfit.parties.job.parameters import AlignSettings
-from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.data.source import Source
+from blindfit.parties.job.parameters import AlignedParameters
+from blindfit.parties.job.tables import AlignSettings
+from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.checkpoints import damaged
 from blindfit.parties.vertical.seats import Seats
 
 
@@ -31,14 +33,16 @@ class Aligned:
     mask_enc: EncryptedVector[Ciphertext] | None = None
 
 
-async def align_rows(session: Session, seats: Seats, source: Source, rows: PartyRows, public_key: PublicKey) -> Aligned:
+async def align_rows(
+    session: Session[AlignedParameters], seats: Seats, source: Source, rows: PartyRows, public_key: PublicKey
+) -> Aligned:
     """Raises DataError: too few rows in common."""
     if session.job.align.method == "linkage":
         return await _link(session, seats, source, public_key)
     return await align_by_id(session, seats, rows)
 
 
-async def align_by_id(session: Session, seats: Seats, rows: PartyRows) -> Aligned:
+async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Aligned:
     """Raises DataError: too few rows in common."""
     alignment = await align.run_data_party(
         rows.ids.to_pylist(),
@@ -54,7 +58,7 @@ async def align_by_id(session: Session, seats: Seats, rows: PartyRows) -> Aligne
     return Aligned(alignment.positions)
 
 
-async def _link(session: Session, seats: Seats, source: Source, public_key: PublicKey) -> Aligned:
+async def _link(session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey) -> Aligned:
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
     (other,) = (name for name in seats.chain if name != seats.me)
@@ -82,7 +86,9 @@ def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
     return b"".join(int(integer).to_bytes(key.ciphertext_bytes, "big") for integer in integers).hex()
 
 
-def restored_mask(stored: str | None, public_key: PublicKey, slots: int, me: str) -> EncryptedVector[Ciphertext] | None:
+def restored_mask(
+    stored: str | None, public_key: PublicKey, slots: int, me: str, resume_option: str
+) -> EncryptedVector[Ciphertext] | None:
     """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""
     if stored is None:
         return None
@@ -90,8 +96,20 @@ def restored_mask(stored: str | None, public_key: PublicKey, slots: int, me: str
         received = ReceivedCiphertext(public_key.ciphertext_bytes, bytes.fromhex(stored))
         return EncryptedVector.receive(received, public_key, length=slots, frac_bits=0, bound=1, culprit=me)
     except (ValueError, MalformedMessage):
-        raise DataError("a checkpoint of the training is damaged", hint="run the job without taylor.resume") from None
+        raise damaged(resume_option) from None
 
 
 def linkage_settings(job: AlignSettings) -> LinkageSettings:
     return LinkageSettings(job.encoding(), job.threshold, job.least_common)
+
+
+async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
+    """How many rows all data parties have."""
+    return await align.run_key_node(
+        seats.chain,
+        seats.me,
+        session.channel,
+        workers=psi.Threads(os.cpu_count() or 1),
+        in_thread=asyncio.to_thread,
+        report=lambda step, done, total: session.report(step, done, total, "ids"),
+    )

@@ -13,22 +13,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue, parameters_digest
-from blindfit.parties.files import written as models
+from blindfit.parties.files import written
 from blindfit.parties.job.parameters import JobParameters
 
 KEPT_EPOCHS = 3
 
 
 class Checkpoints:
-    """Of one training, named by the session that began it."""
+    """Of one training, named by the session that began it.
 
-    def __init__(self, data_dir: Path, session: str) -> None:
+    Args:
+        resume_option: the job's, for hints.
+    """
+
+    def __init__(self, data_dir: Path, session: str, resume_option: str) -> None:
         self.session, self._directory = session, data_dir / "checkpoints" / session
+        self._resume_option = resume_option
+
+    @classmethod
+    def of(cls, data_dir: Path, job: JobParameters, session: str) -> Checkpoints:
+        """Of the training that a session's job goes on from, or begins."""
+        return cls(data_dir, job.resumes or session, job.resume_option)
 
     def begin(self, job: JobParameters, base: Mapping[str, Any]) -> None:
-        models.write_json(self._directory / "base.json", {**base, "job": digest_of(job)})
+        written.write_json(self._directory / "base.json", {**base, "job": digest_of(job)})
 
     @property
     def exists(self) -> bool:
@@ -49,7 +62,7 @@ class Checkpoints:
         return base
 
     def keep(self, epoch: int, go_on: bool, state: Mapping[str, Any]) -> None:
-        models.write_json(self._directory / f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
+        written.write_json(self._directory / f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
         for old in sorted(self.epochs())[:-KEPT_EPOCHS]:
             (self._directory / f"epoch-{old}.json").unlink(missing_ok=True)
 
@@ -57,6 +70,16 @@ class Checkpoints:
         """The epochs that training can go on after."""
         names = [path.stem.removeprefix("epoch-") for path in self._directory.glob("epoch-*.json")]
         return tuple(sorted(int(name) for name in names if name.isdigit()))
+
+    def keep_arrays(self, epoch: int, go_on: bool, state: Mapping[str, NDArray[np.float64]]) -> None:
+        self.keep(epoch, go_on, {name: array.tolist() for name, array in state.items()})
+
+    def arrays_at(self, epoch: int) -> dict[str, NDArray[np.float64]]:
+        """Raises DataError: the checkpoint does not hold numbers."""
+        try:
+            return {name: np.array(numbers, dtype=np.float64) for name, numbers in self.at(epoch).items()}
+        except (TypeError, ValueError):
+            raise damaged(self._resume_option) from None
 
     def at(self, epoch: int) -> dict[str, Any]:
         return dict(self._read(f"epoch-{epoch}.json")["state"])
@@ -76,7 +99,7 @@ class Checkpoints:
         except OSError:
             raise DataError(
                 f"there is no checkpoint of the training {self.session} at this party",
-                hint="run the job without taylor.resume",
+                hint=f"run the job without {self._resume_option}",
             ) from None
         except ValueError:
             raise DataError(f"{path} is not JSON") from None
@@ -87,14 +110,18 @@ class Checkpoints:
 
 def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
     """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
-    if job.taylor.resume and not Checkpoints(data_dir, job.taylor.resume).exists:
-        reason = f"there is no checkpoint of {job.taylor.resume}: it had not begun, or every party has stored its model"
-        raise PolicyRefused(party=party, field="taylor.resume", reason=reason)
+    if job.resumes and not Checkpoints.of(data_dir, job, "").exists:
+        reason = f"there is no checkpoint of {job.resumes}: it had not begun, or every party has stored its model"
+        raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
+
+
+def damaged(resume_option: str) -> DataError:
+    return DataError("a checkpoint of the training is damaged", hint=f"run the job without {resume_option}")
 
 
 def digest_of(job: JobParameters) -> str:
     """Of all that a resumed training must have in common with what it goes on from."""
-    parameters: dict[str, ParameterValue] = {k: v for k, v in job.to_parameters().items() if k != "taylor.resume"}
+    parameters: dict[str, ParameterValue] = {k: v for k, v in job.to_parameters().items() if k != job.resume_option}
     return parameters_digest(parameters).hex()
 
 

@@ -6,13 +6,15 @@ Joint prediction takes them from here, wherever else a run has put its copies.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.files import written as models
-from blindfit.parties.settings import SESSION
+from blindfit.parties.files import written
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.settings import SESSION
 
 
 class ModelStore:
@@ -29,14 +31,22 @@ class ModelStore:
 
     def keep(self, part: VerticalModelPart, session: str) -> None:
         key = SigningKey.load_or_create(self._key_path)
-        models.write_signed_json(self.path(session), {**part.to_dict(), "session": session}, key)
+        written.write_signed_json(self.path(session), {**part.to_dict(), "session": session}, key)
 
     def read(self, session: str) -> VerticalModelPart:
         """Raises DataError: it is not there, not as it was kept, or another session's; names the file."""
         path = self.path(session)
         if not self._key_path.exists():
             raise DataError(f"{self._key_path} does not exist, so {path} cannot be told from another party's")
-        content = models.read_signed_json(path, SigningKey.load_or_create(self._key_path))
+        content = written.read_signed_json(path, SigningKey.load_or_create(self._key_path))
         if content.get("session") != session:
             raise DataError(f"{path} is the model of another session")
-        return models.vertical_part(content, path)
+        return vertical_part(content, path)
+
+
+def vertical_part(content: Mapping[str, Any], path: Path) -> VerticalModelPart:
+    """Raises DataError: names the file and the field."""
+    try:
+        return VerticalModelPart.from_dict(content)
+    except (DataError, RangeError) as error:
+        raise DataError(f"{path}: {error}") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindfit.parties.sessions.sessions import Session
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.sessions import Member, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class Seats:
     key_node: str
 
     @classmethod
-    def of(cls, session: Session) -> Seats:
+    def of(cls, session: Session[JobParameters]) -> Seats:
         passives = sorted(m.name for m in session.members.values() if m.role == "passive")
         chain = (session.with_role("active").name, *passives)
         return cls(session.me.name, chain, session.with_role("key-node").name)
@@ -28,3 +30,9 @@ class Seats:
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(name for name in (*self.chain, self.key_node) if name != self.me)
+
+
+def refuse_dataset(key_node: Member) -> None:
+    """Raises PolicyRefused: a key node holds no rows."""
+    if key_node.dataset:
+        raise PolicyRefused(party=key_node.name, field="dataset", reason="a key node has none")

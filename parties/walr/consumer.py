@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import walr
@@ -27,25 +25,21 @@ from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.parties.files import written as models
-from blindfit.parties.training import sent_rows
-from blindfit.parties.work.clock import Clock
-from blindfit.parties.identity.connections import Identity
-from blindfit.parties.job.parameters import JobParameters, WalrSettings
-from blindfit.parties.wire.limits import Limits
-from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
-from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.data.source import DuplicateSearch
-from blindfit.parties.data.source import RowBatch
 from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
-from blindfit.parties.store.store import Store
+from blindfit.parties.files import written
+from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.training import sent_rows
+from blindfit.parties.training.public_model import read_public_model
+from blindfit.parties.training.rows import open_features
+from blindfit.parties.training.split import Report, read_split
+from blindfit.parties.walr.settings import WalrJob, WalrSettings
+from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
 
 Floats = NDArray[np.float64]
-Report = Callable[[str, int, int, str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,44 +61,35 @@ class FittedModel:
     noise_std: float  # of each coordinate of mu
 
 
-class ActiveParty:
-    def __init__(
-        self, settings: PartySettings, base_dir: Path, identity: Identity, store: Store, limits: Limits
-    ) -> None:
-        self._settings, self._base_dir, self._identity = settings, base_dir, identity
-        self._store, self._limits = store, limits
+class Consumer:
+    def __init__(self, party: Party) -> None:
+        self._party = party
 
-    def check(self, job: JobParameters, me: Member) -> None:
+    def check(self, job: WalrJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
         source = self._source(me)
-        read_pretrained(job, self._base_dir, source)
+        read_pretrained(job, self._party.base_dir, source)
         if job.walr.norm_bound != "auto":
             fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
 
     def _source(self, me: Member) -> Source:
-        source = open_source(self._settings.datasets[me.dataset], self._base_dir, me.dataset)
-        if not source.feature_names:
-            raise ConfigError(
-                f"datasets.{me.dataset}: an active party's dataset needs features",
-                hint='such as features = "rest"',
-            )
-        return source
+        return open_features(self._party.settings, self._party.base_dir, me.dataset, "an active party")
 
     # --- WALR
 
-    async def run_walr(self, session: Session) -> dict[str, ParameterValue]:
+    async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
         job, server = session.job, session.with_role("measurement")
         clock = Clock()
         source = self._source(session.me)
         session.report("read rows", unit="rows")
-        init = read_pretrained(job, self._base_dir, source)
+        init = read_pretrained(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
         clock.lap("prepare_s")
         client = MeasurementClient(
-            self._identity,
+            self._party.identity,
             server.name,
             session.channel.peers[server.name],
-            limits=self._limits,
+            limits=self._party.limits,
             step_timeout_s=job.timeouts.step_s,
             reconnect_s=job.timeouts.reconnect_s,
         )
@@ -124,7 +109,7 @@ class ActiveParty:
     def _request(
         self,
         prepared: PreparedRows,
-        session: Session,
+        session: Session[WalrJob],
         server: Member,
         description: measurement_pb2.DatasetDescription,
     ) -> AggregateOpen:
@@ -139,7 +124,7 @@ class ActiveParty:
             max_rows_per_person=job.required_privacy.max_rows_per_person or description.max_rows_per_person,
             release=job.required_privacy.release,
         )
-        receipt = self._store.reader().receipt_held(server.name, description.population)
+        receipt = self._party.store.reader().receipt_held(server.name, description.population)
         return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
 
     async def _aggregate(
@@ -147,27 +132,28 @@ class ActiveParty:
         client: MeasurementClient,
         prepared: PreparedRows,
         request: AggregateOpen,
-        session: Session,
+        session: Session[WalrJob],
         description: measurement_pb2.DatasetDescription,
     ) -> Aggregate:
         server = session.with_role("measurement").name
         on_rows = sent_rows.reporter(session, server, "send rows", request.n_rows)
         aggregate = await client.aggregate(prepared.train, request, on_rows)
         held = aggregate.answer.receipt, aggregate.answer.receipt_signature
-        hold_receipt(self._store, server, description, *held)
+        hold_receipt(self._party.store, server, description, *held)
         if aggregate.answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
         return aggregate
 
-    def _write(self, session: Session, prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]) -> None:
-        directory = self._settings.output_dir or self._settings.data_dir / "models" / session.id
-        directory = self._base_dir / directory
-        models.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
-        models.write_json(directory / "report.json", report)
+    def _write(
+        self, session: Session[WalrJob], prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]
+    ) -> None:
+        directory = self._party.directory(session.id)
+        written.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(directory / "report.json", report)
         if len(prepared.test_ids):
             probabilities = fit.model.probabilities(prepared.test_features)
-            models.write_table(
+            written.write_table(
                 directory / "held_out_scores.csv", {"id": prepared.test_ids, "probability": probabilities}
             )
 
@@ -175,7 +161,7 @@ class ActiveParty:
 # --- rows --------------------------------------------------------------------------------------------
 
 
-def prepare_rows(source: Source, job: JobParameters, report: Report) -> PreparedRows:
+def prepare_rows(source: Source, job: WalrJob, report: Report) -> PreparedRows:
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
     train, test = read_split(source, job, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
@@ -193,40 +179,6 @@ def prepare_rows(source: Source, job: JobParameters, report: Report) -> Prepared
         test_ids=test.all_ids(),
         test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
     )
-
-
-@dataclass(frozen=True, repr=False)
-class RowPart:
-    """The training or the held-out rows, as the batches that they came in."""
-
-    ids: list[Any] = field(default_factory=list)
-    features: list[Floats] = field(default_factory=list)
-
-    def add(self, batch: RowBatch, chosen: NDArray[np.bool_]) -> None:
-        if chosen.any():
-            self.ids.append(batch.ids.filter(pa.array(chosen)))
-            self.features.append(batch.features[chosen])
-
-    def all_ids(self) -> Any:
-        return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
-
-
-def read_split(source: Source, job: JobParameters, report: Report) -> tuple[RowPart, RowPart]:
-    """One pass: every row goes to one part, by a public draw that depends on the seed and its place alone."""
-    train, test, seen = RowPart(), RowPart(), DuplicateSearch()
-    generator = public_generator(job.seed, "split")
-    n_read = 0
-    for batch in source.batches(persons=False, labels=False):
-        seen.add(batch)
-        held_out = generator.random(len(batch)) < job.split.test_fraction
-        train.add(batch, ~held_out)
-        test.add(batch, held_out)
-        n_read += len(batch)
-        report("read rows", n_read, 0, "rows")
-    seen.refuse_duplicates(source)
-    if not train.ids:
-        raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")
-    return train, test
 
 
 @dataclass(frozen=True)
@@ -265,36 +217,18 @@ def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: i
 # --- fit ---------------------------------------------------------------------------------------------
 
 
-def read_pretrained(job: JobParameters, base_dir: Path, source: Source) -> Pretrained | None:
+def read_pretrained(job: WalrJob, base_dir: Path, source: Source) -> Pretrained | None:
     """The public model that the job names, if any."""
     if job.walr.init is None:
         return None
     return read_public_model("walr.init", job.walr.init, base_dir, source)
 
 
-def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
-    """A model fitted to public rows, from this party's own directory.
-
-    Raises:
-        ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
-        DataError: names the file and what is wrong with it.
-    """
-    path = Path(given)
-    if path.is_absolute() or ".." in path.parts:
-        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
-    init = models.load_pretrained(base_dir / path)
-    try:
-        init.check_columns(source.feature_names)
-    except DataError as error:
-        raise DataError(f"{base_dir / path}: {error}", hint=error.hint) from None
-    return init
-
-
 def fit_walr(
     prepared: PreparedRows,
     aggregate: Aggregate,
     request: AggregateOpen,
-    job: JobParameters,
+    job: WalrJob,
     report: Report,
     init: Pretrained | None = None,
 ) -> FittedModel:
@@ -326,7 +260,7 @@ def fit_walr(
 
 
 def _report(
-    session: Session,
+    session: Session[WalrJob],
     prepared: PreparedRows,
     request: AggregateOpen,
     aggregate: Aggregate,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
+from blindfit.parties.wire import codec, error_codes
 
 M = TypeVar("M")
 Wire = Callable[[str, str, str, bytes], bytes]  # (sender, receiver, step, data) -> what arrives

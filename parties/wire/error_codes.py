@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from blindfit.algorithms import errors as e
-from blindfit.parties.measurement.label_index import DuplicateId, UnknownId
+from blindfit.algorithms.errors import DuplicateId, UnknownId
 from blindfit.protos import errors_pb2 as pb
 
 ERROR_METADATA_KEY = "blindfit-error-bin"

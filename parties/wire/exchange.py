@@ -25,8 +25,7 @@ from blindfit.algorithms.errors import (
     TransportError,
     UnexpectedStep,
 )
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
+from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.channel import aborted_by
 from blindfit.parties.wire.frames import Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits

@@ -17,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.alignment.psi import Threads
-from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage, UnexpectedStep
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    ConfigError,
+    DataError,
+    MalformedMessage,
+    PeerTimeout,
+    UnexpectedStep,
+)
 from blindfit.algorithms.protocols import align
 from blindfit.algorithms.protocols.align import (
     Alignment,
@@ -119,7 +126,8 @@ async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
 def failure(session: Session) -> BlindfitError:
     """The one error that was not another seat's waiting."""
-    errors = [error for error in session.ended.values() if isinstance(error, BlindfitError)]
+    waited = (PeerTimeout,)  # on a busy machine
+    errors = [e for e in session.ended.values() if isinstance(e, BlindfitError) and not isinstance(e, waited)]
     assert len(errors) == 1
     return errors[0]
 

@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics.gradient_leaks import shorten_rows
 from blindfit.algorithms.statistics.metrics import auc
 from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
-from blindfit.parties.job.parameters import TaylorSettings
+from blindfit.parties.taylor.settings import TaylorSettings
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from blindfit.coordinator.job import Job, load_job
-from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.systems import load_party
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "examples" / "cluster"
@@ -27,7 +28,7 @@ def mounts(service: str) -> dict[str, tuple[str, str]]:
 
 
 def settings_of(party: str) -> PartySettings:
-    return load_settings(ROOT / mounts(party)["/etc/blindfit/party.toml"][0], [], PartySettings)
+    return load_party(ROOT / mounts(party)["/etc/blindfit/party.toml"][0])
 
 
 def job_of(name: str) -> Job:

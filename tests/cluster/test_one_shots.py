@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from blindfit.parties.data.source import open_source
+from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.identity.connections import Identity, load_identity
-from blindfit.parties.files.private_files import read_certificate
-from blindfit.parties.data.source import open_source
 from tests.cluster.reading import CLUSTER, PARTIES, ROOT, mounts, settings_of
 from tests.cluster.running import certify, hand_out_data
 

@@ -20,8 +20,8 @@ from distributed.security import Security
 from blindfit.algorithms.errors import BudgetExhausted, ComputeFailed, ConfigError
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 from blindfit.parties.identity import authority
-from blindfit.parties.work import compute
 from blindfit.parties.identity.authority import PartyFiles
+from blindfit.parties.work import compute
 from blindfit.parties.work.compute import ComputeSettings, open_workers, workers_of
 from tests.certificates import demo_authority
 from tests.compute import tasks

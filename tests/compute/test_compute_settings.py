@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.settings import PartySettings, validate
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import validate
 
 TLS = {"certificate": "c/certificate.pem", "key": "c/key.pem", "authority": "c/authority.pem"}
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ import pytest
 import tomli_w
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.dp_lr.trainer import Trainer
 from blindfit.parties.identity import authority
-from blindfit.parties.dp_lr.trainer import DPLogisticRole
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartySettings, load_settings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
 from tests.processes.conftest import Project, free_address
 
 N_ROWS, N_PUBLIC = 600, 80
@@ -81,17 +84,25 @@ class Clinic:
 
     @property
     def settings(self) -> PartySettings:
-        return load_settings(self.directory / "clinic.toml", [], PartySettings)
+        return load_party(self.directory / "clinic.toml")
 
     def session(self, session: str = "s1", **changes: Any) -> Session:
         content = {name: value for name, value in job(**changes).items() if name not in ("name", "parties")}
-        parameters = JobParameters.model_validate(content)
-        me = Member("clinic", "active", "", "patients")
-        return Session(session, "coordinator", {"clinic": me}, parameters.to_parameters(), parameters, None, me)  # type: ignore[arg-type]
+        parameters = DPLRJob.model_validate(content)
+        me, channel = Member("clinic", "active", "", "patients"), SimpleNamespace(bytes_sent=0)
+        return Session(
+            session,
+            "coordinator",
+            {"clinic": me},
+            parameters.to_parameters(),
+            parameters,
+            channel,  # type: ignore[arg-type]
+            me,
+        )
 
     def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
         asked = self.session(session, **changes)
-        role = DPLogisticRole(self.settings, self.directory, self.store)
+        role = Trainer(Party(self.settings, self.directory, None, self.store))  # type: ignore[arg-type]
         role.check(asked.job, asked.me)
         return asyncio.run(role.run(asked))
 

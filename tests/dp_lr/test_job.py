@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import Job, read_job
 from blindfit.parties.dp_lr.settings import DPLRSettings
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.settings import validate
+from blindfit.parties.systems import read_proposed
 from tests.dp_lr.conftest import job
 
 
 def checked(**changes: Any) -> Job:
-    return validate(job(**changes), Job, source="job.toml")
+    return read_job(job(**changes), "job.toml")
 
 
 @pytest.mark.parametrize(
@@ -75,8 +74,8 @@ def test_the_rest_of_the_job_goes_with_it(changes: dict[str, Any], expected: str
 
 def test_a_job_survives_the_wire() -> None:
     bounds = {"feature_bounds": ["a:b:-1:2.5", "*:0:1"], "init": "x.json", "neighbours": "add-or-remove"}
-    sent = checked(dp_lr=bounds).parameters()
-    received = JobParameters.from_parameters(sent.to_parameters())
+    sent = checked(dp_lr=bounds).parameters
+    received = read_proposed(sent.to_parameters())
     assert received == sent
     assert received.dp_lr.bounds() == {"a:b": (-1.0, 2.5), "*": (0.0, 1.0)}
 
@@ -92,8 +91,8 @@ def test_bounds_go_with_the_features() -> None:
 
 
 def test_what_a_policy_compares_is_what_the_run_spends() -> None:
-    assert checked(privacy={"epsilon": 0.5}).epsilon == 0.5
-    each = checked(privacy={"epsilon": 0.5}, dp_lr={"budget": "iteration", "iterations": 9})
-    one_of_a_third = checked(privacy={"epsilon": each.epsilon}, dp_lr={"iterations": 1}).run_privacy
+    assert checked(privacy={"epsilon": 0.5}).parameters.epsilon == 0.5
+    each = checked(privacy={"epsilon": 0.5}, dp_lr={"budget": "iteration", "iterations": 9}).parameters
+    one_of_a_third = checked(privacy={"epsilon": each.epsilon}, dp_lr={"iterations": 1}).parameters.run_privacy
     assert each.epsilon > 1.5
     assert one_of_a_third.noise_multiplier() == pytest.approx(each.run_privacy.noise_multiplier() / 3)

@@ -9,7 +9,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import preflight
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import read_job
 from blindfit.coordinator.preflight.dp_lr import signal_to_noise
 from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
 
@@ -17,7 +17,7 @@ from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
     """By level."""
     levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
-    for finding in preflight.check(Job.model_validate(job(**changes)), clinic.directory):
+    for finding in preflight.check(read_job(job(**changes)), clinic.directory):
         levels[finding.level].append(f"{finding.about}: {finding.text}")
     return levels
 
@@ -39,8 +39,8 @@ def test_a_good_job(clinic: Clinic) -> None:
 
 def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
     """Gradients of norm C, all in one direction, against the noise that the run would draw."""
-    asked = Job.model_validate(job())
-    privacy, generator = asked.run_privacy, np.random.default_rng(1)
+    asked = read_job(job())
+    privacy, generator = asked.parameters.run_privacy, np.random.default_rng(1)
     std = privacy.noise_multiplier() * privacy.sensitivity  # C = 1
     noise = [np.linalg.norm(generator.normal(0, std, (20, 4)).sum(axis=0)) for _ in range(4000)]
     assert signal_to_noise(asked, N_ROWS, 4) == pytest.approx(

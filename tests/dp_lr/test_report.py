@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.report.dp_lr.cautions import cautions_of
 from blindfit.coordinator.report.dp_lr.figures import figures_of
@@ -26,7 +26,7 @@ def written(clinic: Clinic, *, here: bool = True, session: str = "s1", **changes
         (out / "clinic").mkdir(parents=True)
         for name in ("model.json", "report.json"):
             (out / "clinic" / name).write_text(clinic.output(session, name).read_text())
-    made = JobSession(Job.model_validate(job(**changes)), {}, None, id=session)  # type: ignore[arg-type]
+    made = JobSession(read_job(job(**changes)), {}, None, id=session)  # type: ignore[arg-type]
     made.state, made.seconds, made.summaries = "DONE", {"launch": 1.0, "set_up": 0.5, "job": 2.5}, {"clinic": told}
     out.mkdir(exist_ok=True)
     return write(made, out, ["clinic"] if here else [])

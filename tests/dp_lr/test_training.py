@@ -25,10 +25,11 @@ from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
-from blindfit.parties.files import written as models
 from blindfit.parties.dp_lr.budget import event_of
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.files.written import load_model, load_pretrained
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.files import written
+from blindfit.parties.systems import load_model
+from blindfit.parties.training.public_model import load_pretrained
 from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
@@ -233,7 +234,7 @@ def test_a_model_that_could_not_be_written_costs_nothing_again(clinic: Clinic, m
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(models, "write_json", full)
+        patched.setattr(written, "write_json", full)
         with pytest.raises(OSError, match="No space"):
             clinic.run("s1")
     (charged,) = entries(clinic)
@@ -262,7 +263,7 @@ def test_one_budget_has_one_neighbouring_relation(clinic: Clinic) -> None:
 @pytest.mark.parametrize("fraction", [1.0, 0.25])
 def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> None:
     asked = {"epsilon": 0.4}, {"budget": spending, "batch_fraction": fraction, "iterations": 10}
-    privacy = JobParameters(protocol="dp-lr", privacy=asked[0], dp_lr=asked[1]).run_privacy  # type: ignore[arg-type]
+    privacy = DPLRJob(privacy=asked[0], dp_lr=asked[1]).run_privacy  # type: ignore[arg-type]
     spent = composed_epsilon([event_of(privacy)], 1e-5)
     assert spent <= privacy.spent() * (1 + 1e-9)
     assert spent == pytest.approx(privacy.spent(), rel=0.01)
@@ -377,7 +378,7 @@ def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
 
 def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: Clinic) -> None:
     told = clinic.run()
-    assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing"}
+    assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing", "bytes_sent"}
     report = json.loads(clinic.output("s1", "report.json").read_text())
     assert report["evaluation"]["accuracy"] > 0.7
     hidden = [*model_of(clinic, "s1")["weights"].values(), report["evaluation"]["auc"], *report["losses"]]

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.certs import app
+from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity.authority import PartyFiles, issue
 from blindfit.parties.identity.connections import load_identity
-from blindfit.parties.files.private_files import read_certificate
 from tests.certificates import load
 
 PASSPHRASE = "correct horse battery staple"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.identity.authority import issue
 from blindfit.parties.files.signing import SigningKey, verify
+from blindfit.parties.identity.authority import issue
 from tests.certificates import demo_authority
 
 

@@ -15,13 +15,13 @@ import tomli_w
 
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, fit
 from blindfit.algorithms.privacy.ledger import Receipt
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.measurement.client import ReleasedLabels
-from blindfit.parties.files.written import write_json
 from blindfit.protos import measurement_pb2 as pb
 from tests.processes.conftest import Project
 
@@ -55,7 +55,7 @@ class MadeUp:
     withheld: int = 0
 
     def job(self) -> Job:
-        return Job.model_validate(
+        return read_job(
             {
                 "name": "spend",
                 "protocol": "label-dp",
@@ -67,7 +67,7 @@ class MadeUp:
 
     def report(self) -> dict[str, Any]:
         """What the active party writes."""
-        job, (features, labels) = self.job().parameters(), rows_and_labels()
+        job, (features, labels) = self.job().parameters, rows_and_labels()
         fitted = fit(settings_on(LabelGrid(*LABEL_RANGE), job, 0), labels, random.Random(1).randrange)
         noisy = fitted.mechanism.randomise(labels, random.Random(2).randrange)
         noisy[: self.withheld] = np.nan

@@ -14,11 +14,10 @@ from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
 from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
-from blindfit.coordinator.job import Job
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.coordinator.job import Job, read_job
 from blindfit.parties.label_dp.consumer import settings_on
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
-from blindfit.parties.settings import validate
+from blindfit.parties.systems import read_proposed
 
 PARTIES = {
     "insurer": {"role": "active", "dataset": "people"},
@@ -45,7 +44,7 @@ def table(mechanism: str, **label_dp: Any) -> dict[str, Any]:
 
 def job(label_dp: dict[str, Any], privacy: dict[str, Any] | None = None, **others: Any) -> Job:
     content = {"protocol": "label-dp", "parties": PARTIES, "privacy": {"epsilon": 1.0, **(privacy or {})}}
-    return validate({**content, "label_dp": label_dp, **others}, Job, source="job.toml")
+    return read_job({**content, "label_dp": label_dp, **others}, "job.toml")
 
 
 def test_the_lists_are_whole():
@@ -56,8 +55,8 @@ def test_the_lists_are_whole():
 
 @pytest.mark.parametrize("mechanism", NAMES)
 def test_every_mechanism_can_be_asked_for(mechanism):
-    asked = job(table(mechanism)).parameters()
-    assert JobParameters.from_parameters(asked.to_parameters()) == asked
+    asked = job(table(mechanism)).parameters
+    assert read_proposed(asked.to_parameters()) == asked
     settings = settings_on(LabelGrid(0, 8), asked, 0)
     fitted = fit(settings, [1.0, 2.0, 7.5] * 50, system_uniform)
     assert fitted.mechanism.name == mechanism
@@ -70,7 +69,7 @@ def test_every_mechanism_can_be_asked_for(mechanism):
 def test_an_option_reaches_the_mechanism_or_is_refused(mechanism, option):
     asked = table(mechanism, **{option: AN_OPTION[option]})
     if option in OPTIONS[mechanism]:
-        assert getattr(settings_on(LabelGrid(0, 8), job(asked).parameters(), 0), option) == AN_OPTION[option]
+        assert getattr(settings_on(LabelGrid(0, 8), job(asked).parameters, 0), option) == AN_OPTION[option]
     else:
         with pytest.raises(ConfigError, match=f'{option} does nothing with mechanism = "{mechanism}"'):
             job(asked)
@@ -106,7 +105,7 @@ def test_what_is_wrong_is_said_in_one_line(label_dp, privacy, expected):
 
 def test_without_privacy_there_is_no_release():
     with pytest.raises(ConfigError, match=r"privacy.epsilon is missing: labels are released"):
-        validate({"protocol": "label-dp", "parties": PARTIES}, Job, source="job.toml")
+        read_job({"protocol": "label-dp", "parties": PARTIES}, "job.toml")
 
 
 def test_tables_of_other_protocols_are_refused():
@@ -114,7 +113,7 @@ def test_tables_of_other_protocols_are_refused():
         job({}, walr={"l2": 0.5})
     walr = {"protocol": "walr", "parties": PARTIES, "privacy": {"epsilon": 1.0}, "label_dp": {"regressor": "linear"}}
     with pytest.raises(ConfigError, match=r"\[label_dp\] does nothing in a walr job"):
-        validate(walr, Job, source="job.toml")
+        read_job(walr, "job.toml")
 
 
 def test_it_needs_an_active_party_and_a_measurement_server():
@@ -124,7 +123,7 @@ def test_it_needs_an_active_party_and_a_measurement_server():
 
 @pytest.mark.parametrize(("mechanism", "privacy"), [("laplace", {}), ("gaussian", {"delta": 1e-6})])
 def test_the_rows_of_a_person_share_epsilon(mechanism, privacy):
-    asked = job({"mechanism": mechanism}, {"epsilon": 1.2, **privacy}).parameters()
+    asked = job({"mechanism": mechanism}, {"epsilon": 1.2, **privacy}).parameters
     one, three = (settings_on(LabelGrid(0, 8), asked, rows).epsilon for rows in (1, 3))
     assert one == pytest.approx(1.2)
     if mechanism == "laplace":
@@ -137,4 +136,4 @@ def test_the_job_of_the_documentation_is_one():
     text = (Path(__file__).parents[2] / "docs" / "label_dp.md").read_text()
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.S)
     shown = tomllib.loads(block)
-    assert job(shown["label_dp"], shown["privacy"], split=shown["split"]).label_dp.options["max_depth"] == 5
+    assert job(shown["label_dp"], shown["privacy"], split=shown["split"]).parameters.label_dp.options["max_depth"] == 5

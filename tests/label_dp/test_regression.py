@@ -19,7 +19,8 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import FORMS, LabelRegressionModel
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, check_options
-from blindfit.parties.files.written import load_model, write_json
+from blindfit.parties.files.written import write_json
+from blindfit.parties.systems import load_model
 
 COLUMNS = ("age", "income", "visits")
 QUICK = {

@@ -16,12 +16,12 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from blindfit.parties.data.source import open_source
+from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.measurement.server import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
-from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.data.source import open_source
 from blindfit.parties.store.store import Store
 from tests.walr.seats import run_both
 

@@ -34,16 +34,16 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
-from blindfit.parties.wire import error_codes
-from blindfit.parties.measurement import server as measurement
-from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.identity.connections import Identity
-from blindfit.parties.wire.limits import Limits, server_options
-from blindfit.parties.measurement.server import AggregateDesk, MeasurementServicer
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement import server as measurement
 from blindfit.parties.measurement.client import MeasurementClient, check_description
 from blindfit.parties.measurement.codec import ServerSide
+from blindfit.parties.measurement.server import AggregateDesk, MeasurementServicer
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.guard import Guard, current_caller
+from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 from tests.certificates import demo_authority, make_identity

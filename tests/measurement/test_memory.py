@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from tests.measurement import children
 
 FEW, MANY, COLUMNS, PERSONS = 200_000, 800_000, 20, 100_000

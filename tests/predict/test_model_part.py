@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from blindfit import WALRModel, load_model
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
-from blindfit.parties.files import written as models
+from blindfit.parties.files import written
 from tests.predict.parts import DATA_PARTIES, PASSIVES, model_parts, part_of, rows_for, standardiser
 
 LAW = settings(deadline=None, max_examples=150)
@@ -41,12 +41,12 @@ def test_a_stored_part_is_read_back_exactly(part):
 
 def test_load_model_reads_both_kinds(tmp_path):
     part = part_of()
-    models.write_json(tmp_path / "part.json", {**part.to_dict(), "session": "s"})
+    written.write_json(tmp_path / "part.json", {**part.to_dict(), "session": "s"})
     loaded = load_model(tmp_path / "part.json")
     assert isinstance(loaded, VerticalModelPart)
     assert equal(loaded, part)
     whole = WALRModel(standardiser(), np.array([1.0, 2.0, 3.0, 4.0]), intercept=True, norm_bound=2.0)
-    models.write_json(tmp_path / "model.json", whole.to_dict())
+    written.write_json(tmp_path / "model.json", whole.to_dict())
     assert isinstance(load_model(tmp_path / "model.json"), WALRModel)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.files import written as models
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.files import written
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.vertical.model_store import ModelStore
 from tests.predict.parts import part_of
 
 SESSION = "taylor-1a2b3c4d"
@@ -75,7 +75,7 @@ def test_whatever_was_changed_is_noticed(store, what):
 def test_a_key_that_is_in_the_file_is_not_believed(store, tmp_path):
     """Whoever can write the file can sign it anew, with a key of their own."""
     part = part_of(seed=9).to_dict()
-    models.write_signed_json(
+    written.write_signed_json(
         store.path(SESSION), {**part, "session": SESSION}, SigningKey.load_or_create(tmp_path / "x")
     )
     assert "does not have this party's signature" in refused(store)

@@ -15,16 +15,18 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.jobs import _in_full
 from blindfit.coordinator.predict import load, training_session, who_learnt_what
-from blindfit.parties.files import written as models
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.sessions.sessions import Member
-from blindfit.parties.settings import SESSION, PartySettings, validate
+from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, means_of, table_of
+from blindfit.parties.predict.settings import PredictJob
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.model_store import ModelStore
 from tests.predict.parts import ACTIVE, part_of, standardiser
 
 TRAINING = "taylor-1a2b3c4d"
@@ -46,11 +48,12 @@ def party(directory: Path, name: str = ACTIVE, *, role: str = "active", scores: 
     }
     if scores is not None:
         values["scores"] = scores
-    return JointPrediction(validate(values, PartySettings, source="party.toml"), directory)
+    settings = validate(values, PartySettings, source="party.toml")
+    return JointPrediction(Party(settings, directory, None, None))  # type: ignore[arg-type]
 
 
-def parameters(session: str = TRAINING) -> JobParameters:
-    return JobParameters(protocol="predict", predict={"session": session})
+def parameters(session: str = TRAINING) -> PredictJob:
+    return PredictJob(predict={"session": session})
 
 
 def me(name: str = ACTIVE, role: str = "active") -> Member:
@@ -193,7 +196,7 @@ PARTIES = {
 
 def job(**values: Any) -> Job:
     given = {"protocol": "predict", "predict": {"session": TRAINING}, "parties": PARTIES, **values}
-    return validate(given, Job, source="predict.toml")
+    return read_job(given, "predict.toml")
 
 
 @pytest.mark.parametrize(
@@ -226,10 +229,10 @@ def test_prediction_is_an_option_of_no_other_protocol():
 
 
 def test_parties_are_told_what_the_protocol_uses_and_nothing_else():
-    told = job(align={"least_common": 20}).parameters().to_parameters()
+    told = job(align={"least_common": 20}).parameters.to_parameters()
     assert told["predict.session"] == TRAINING
     assert {name.split(".")[0] for name in told} == {"protocol", "align", "predict", "timeouts"}
-    assert JobParameters.from_parameters(told).align.least_common == 20
+    assert PredictJob.from_parameters(told).align.least_common == 20
 
 
 # --- the coordinator ---------------------------------------------------------------------------------------------
@@ -241,15 +244,15 @@ def job_file(tmp_path: Path) -> Path:
     for name, value in PARTIES.items():
         lines += [f"[parties.{name}]", *(f'{key} = "{text}"' for key, text in value.items())]
     (tmp_path / "predict.toml").write_text("\n".join(lines))
-    models.write_json(tmp_path / "runs" / "report.json", {"session": TRAINING, "protocol": "taylor"})
+    written.write_json(tmp_path / "runs" / "report.json", {"session": TRAINING, "protocol": "taylor"})
     return tmp_path / "predict.toml"
 
 
 def test_a_training_is_named_by_its_session_its_report_or_the_job(job_file):
-    assert load(job_file, [], "x-1", None).predict.session == "x-1"
-    assert load(job_file, [], None, job_file.parent / "runs").predict.session == TRAINING
-    assert load(job_file, ["predict.session=y-2"], None, None).predict.session == "y-2"
-    assert load(job_file, [], "1e5", None).predict.session == "1e5"  # a text, not a number
+    assert load(job_file, [], "x-1", None).parameters.predict.session == "x-1"
+    assert load(job_file, [], None, job_file.parent / "runs").parameters.predict.session == TRAINING
+    assert load(job_file, ["predict.session=y-2"], None, None).parameters.predict.session == "y-2"
+    assert load(job_file, [], "1e5", None).parameters.predict.session == "1e5"  # a text, not a number
 
 
 def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):

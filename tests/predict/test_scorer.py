@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.files import written as models
+from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
@@ -92,7 +92,7 @@ def test_what_is_no_finite_number_is_refused_by_both(scorer, text):
 
 def model_files(directory: Path, parties: dict[str, VerticalModelPart], session: str = "s") -> list[Path]:
     for name, part in parties.items():
-        models.write_json(directory / f"{name}.json", {**part.to_dict(), "session": session})
+        written.write_json(directory / f"{name}.json", {**part.to_dict(), "session": session})
     return [directory / f"{name}.json" for name in parties]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.files.written import load_model
+from blindfit.parties.systems import load_model
 from tests.processes.conftest import Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "taylor"

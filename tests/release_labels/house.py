@@ -15,12 +15,12 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSet
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import release_labels
 from blindfit.algorithms.protocols.release_labels import LabelsOpen, Received
-from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
+from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.measurement.labels_codec import MESSAGES
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
 from blindfit.parties.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement.house import House
 from tests.walr.seats import first_failure

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.parties.measurement.label_index import open_or_build
-from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
+from blindfit.parties.measurement.charging import LabelDataset
+from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.house import House
 from tests.release_labels import children
 from tests.release_labels.house import Counter

@@ -27,12 +27,12 @@ from blindfit.algorithms.errors import (
     UnexpectedStep,
 )
 from blindfit.algorithms.privacy.accountant import composed_epsilon
-from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import release_labels
 from blindfit.parties.files import signing
-from blindfit.parties.measurement.charging import UNITS, ApprovedJob
+from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PolicySettings
 from tests.measurement.house import make_dataset, one_hot

@@ -14,9 +14,10 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_json
+from tests.report.jobs import renamed
 
 SESSION = "walr-0badcafe"
 PARTIES = {
@@ -89,8 +90,8 @@ class MadeUp:
     def session(self, **changes: ParameterValue) -> JobSession:
         """`changes` are of the active party's summary: rows__clipped = 3."""
         # Names that the job file would refuse reach the page all the same: it must not rely on that.
-        job = Job.model_validate({"protocol": "walr", "privacy": {"epsilon": 1.0}, "parties": PARTIES})
-        made = JobSession(job.model_copy(update={"name": self.name}), {}, None, id=SESSION)  # type: ignore[arg-type]
+        job = read_job({"protocol": "walr", "privacy": {"epsilon": 1.0}, "parties": PARTIES})
+        made = JobSession(renamed(job, self.name), {}, None, id=SESSION)  # type: ignore[arg-type]
         made.state = "DONE"
         made.seconds = {"launch": 1.2, "set_up": 0.3, "job": 2.5}
         made.summaries = {"insurer": self._summary(changes), "clinic": self._server_summary()}

@@ -14,9 +14,7 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import RowBatch
-from blindfit.parties.data.source import Source
-from blindfit.parties.data.source import open_source
+from blindfit.parties.data.source import RowBatch, Source, open_source
 
 SQL_TYPES = {pa.string(): "TEXT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE PRECISION", pa.bool_(): "BOOLEAN"}
 

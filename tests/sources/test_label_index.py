@@ -15,11 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.measurement import label_index
-from blindfit.parties.measurement import label_index_build
+from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys
-from blindfit.parties.measurement.label_index import DuplicateId, LabelIndex, UnknownId, open_or_build
+from blindfit.parties.measurement import label_index, label_index_build
+from blindfit.parties.measurement.label_index import LabelIndex, open_or_build
 from blindfit.parties.measurement.label_index_build import IndexKeys
 from blindfit.parties.measurement.mapped import MappedArray
 from tests.sources.tables import source_of, write, write_sqlite

@@ -27,7 +27,8 @@ from blindfit.algorithms.statistics.gradient_leaks import (
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
-from blindfit.parties.job.parameters import SplitSettings, TaylorSettings, UnsafeFlag
+from blindfit.parties.job.tables import SplitSettings
+from blindfit.parties.taylor.settings import TaylorSettings, UnsafeFlag
 
 JOB = TaylorSettings()
 HOLD_OUT = 0.15

@@ -20,8 +20,8 @@ from blindfit.algorithms.paillier.phe_engine import PheKernel
 from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
-from blindfit.coordinator.job import load_job, shown
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.coordinator.job import load_job, read_job, shown
+from blindfit.parties.taylor.settings import TaylorJob
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
 from tests.vertical.project import ROLES, Project
@@ -86,16 +86,16 @@ def test_a_bad_value_is_one_line(project: Project, override: str, said: str) -> 
 
 def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: Project) -> None:
     jobs = [load_job(project.root / "job.toml", given) for given in ([], ['paillier.engine="phe"'])]
-    assert [job.parameters().to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
+    assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
     assert '[paillier]\nengine = "blindfit"' in shown(jobs[0])
     assert '[paillier]\nengine = "phe"' in shown(jobs[1])
-    again = JobParameters.from_parameters(jobs[1].parameters().to_parameters())
+    again = TaylorJob.from_parameters(jobs[1].parameters.to_parameters())
     assert again.paillier.engine == "phe"
 
 
 def test_it_does_nothing_where_nothing_is_encrypted() -> None:
-    with pytest.raises(ValueError, match=r"\[paillier\] does nothing in a walr job"):
-        JobParameters(protocol="walr", privacy={"epsilon": 1.0}, paillier={"engine": "phe"})
+    with pytest.raises(ConfigError, match=r"\[paillier\] does nothing in a walr job"):
+        read_job({"protocol": "walr", "privacy": {"epsilon": 1.0}, "paillier": {"engine": "phe"}})
 
 
 # --- processes ------------------------------------------------------------------------------------------------

@@ -15,18 +15,20 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import OwnKey
 from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import ready
-from blindfit.parties.wire.channel import LocalNetwork
-from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
-from blindfit.parties.job.parameters import JobParameters, TaylorSettings
+from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings
 from blindfit.parties.vertical.alignment import restored_mask, stored_mask
+from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.wire.channel import LocalNetwork
+
+OPTION = "taylor.resume"
 
 
-def job(**taylor: object) -> JobParameters:
-    return JobParameters(protocol="taylor", taylor=TaylorSettings(**taylor))
+def job(**taylor: object) -> TaylorJob:
+    return TaylorJob(taylor=TaylorSettings(**taylor))
 
 
 def test_the_newest_epochs_are_kept_and_come_back(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, "s")
+    kept = Checkpoints(tmp_path, "s", OPTION)
     kept.begin(job(), {"positions": [3, 1]})
     for epoch in range(1, 9):
         kept.keep(epoch, True, {"weights": [0.1 * epoch]})
@@ -37,14 +39,14 @@ def test_the_newest_epochs_are_kept_and_come_back(tmp_path: Path) -> None:
 
 
 def test_a_training_that_had_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, "s")
+    kept = Checkpoints(tmp_path, "s", OPTION)
     kept.keep(3, True, {})
     kept.keep(4, False, {})
     assert (kept.first_epoch(0, 20), kept.first_epoch(3, 20), kept.first_epoch(4, 20)) == (0, 3, 20)
 
 
 def test_a_job_is_resumed_with_the_options_that_it_began_with(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, "s")
+    kept = Checkpoints(tmp_path, "s", OPTION)
     kept.begin(job(), {})
     assert kept.base(job(resume="s")) == kept.base(job())
     with pytest.raises(DataError, match="was of another job"):
@@ -53,7 +55,7 @@ def test_a_job_is_resumed_with_the_options_that_it_began_with(tmp_path: Path) ->
 
 @pytest.mark.parametrize("content", ["", "[1]", "{"])
 def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> None:
-    kept = Checkpoints(tmp_path, "s")
+    kept = Checkpoints(tmp_path, "s", OPTION)
     kept.begin(job(), {})
     (tmp_path / "checkpoints" / "s" / "base.json").write_text(content)
     with pytest.raises(DataError, match=r"base\.json is not"):
@@ -62,12 +64,12 @@ def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, content: str) ->
 
 def test_without_a_checkpoint_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no checkpoint of the training s") as raised:
-        Checkpoints(tmp_path, "s").base(job())
+        Checkpoints(tmp_path, "s", OPTION).base(job())
     assert "taylor.resume" in raised.value.hint
 
 
 def test_nothing_stays_when_the_training_is_done(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, "s")
+    kept = Checkpoints(tmp_path, "s", OPTION)
     kept.begin(job(), {"private_key": "00"})
     kept.keep(1, True, {})
     kept.remove()
@@ -94,7 +96,7 @@ def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_p
     refuse_unknown(tmp_path, job(), "shop")
     with pytest.raises(PolicyRefused, match=r"shop refuses the job: taylor\.resume: there is no"):
         refuse_unknown(tmp_path, job(resume="s"), "shop")
-    Checkpoints(tmp_path, "s").begin(job(), {})
+    Checkpoints(tmp_path, "s", OPTION).begin(job(), {})
     refuse_unknown(tmp_path, job(resume="s"), "shop")
 
 
@@ -136,14 +138,14 @@ def test_who_trained_for_another_number_of_epochs_is_named() -> None:
 def test_an_encrypted_mask_comes_back(insecure_test_key: PrivateKey) -> None:
     mask = np.array([1, 0, 0, 1, 1])
     stored = stored_mask(encrypt(Fixed(mask, 0), OwnKey(insecure_test_key), bound=1))
-    restored = restored_mask(stored, insecure_test_key.public_key, len(mask), "shop")
+    restored = restored_mask(stored, insecure_test_key.public_key, len(mask), "shop", OPTION)
     assert restored is not None
     assert decrypt(restored, insecure_test_key).values.tolist() == mask.tolist()
-    assert restored_mask(stored_mask(None), insecure_test_key.public_key, 5, "shop") is None
+    assert restored_mask(stored_mask(None), insecure_test_key.public_key, 5, "shop", OPTION) is None
 
 
 @pytest.mark.parametrize("damage", [lambda s: s[:-2], lambda s: "xx" + s[2:], lambda s: "00" * (len(s) // 2)])
 def test_a_damaged_mask_is_one_clear_line(insecure_test_key: PrivateKey, damage: Callable[[str], str]) -> None:
     stored = stored_mask(encrypt(Fixed(np.array([1, 0]), 0), OwnKey(insecure_test_key), bound=1))
     with pytest.raises(DataError, match="a checkpoint of the training is damaged"):
-        restored_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop")
+        restored_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop", OPTION)

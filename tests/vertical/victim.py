@@ -70,11 +70,11 @@ class Points:
 
 def watch(points: Points) -> None:
     """Every channel and file of this process passes its points."""
-    from blindfit.parties.files import written as models
+    from blindfit.parties.files import written
     from blindfit.parties.wire.exchange import ExchangeChannel
 
     init, send, receive = ExchangeChannel.__init__, ExchangeChannel.send, ExchangeChannel.receive
-    replace = models.replace_file
+    replace = written.replace_file
 
     def watched_init(self: Any, *arguments: Any, **named: Any) -> None:
         points.begin()
@@ -97,7 +97,7 @@ def watch(points: Points) -> None:
     ExchangeChannel.__init__ = watched_init  # type: ignore[method-assign]
     ExchangeChannel.send = watched_send  # type: ignore[method-assign]
     ExchangeChannel.receive = watched_receive  # type: ignore[method-assign]
-    models.replace_file = watched_replace  # type: ignore[assignment]
+    written.replace_file = watched_replace  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import grpc
 
-from blindfit.parties.wire import error_codes
 from blindfit.parties.identity.authority import issue
 from blindfit.parties.identity.connections import Identity
-from blindfit.parties.wire.limits import Limits, channel_options
 from blindfit.parties.node import PartyNode
-from blindfit.parties.settings import PartySettings, validate
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import validate
+from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.limits import Limits, channel_options
 from blindfit.protos import errors_pb2
 from tests.certificates import demo_authority, make_identity
 
@@ -70,7 +71,7 @@ async def metering(authority: Path, directory: Path, limits: Limits | None = Non
     finally:
         await node.sessions.close()
         await node.server.stop(None)
-        node.store.close()
+        node.party.store.close()
 
 
 # --- callers --------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ async def metering(authority: Path, directory: Path, limits: Limits | None = Non
 
 def connect(node: PartyNode, own: Identity | None, limits: Limits | None = None) -> grpc.aio.Channel:
     """Straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
-    root = make_identity(node.identity.files.authority.parents[1], "meter").authority_pem
+    root = make_identity(node.party.identity.files.authority.parents[1], "meter").authority_pem
     pair = (own.key_pem, own.certificate_pem) if own else (None, None)
     options = [
         *channel_options(limits or Limits()),

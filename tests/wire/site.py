@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 
 from blindfit.parties.identity import connections as tls
+from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire.exchange import ExchangeChannel, ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
-from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.link import Timeouts
 from blindfit.protos import exchange_pb2_grpc

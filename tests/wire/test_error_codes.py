@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms import errors as e
+from blindfit.algorithms.errors import DuplicateId, UnknownId
 from blindfit.parties.wire import error_codes
-from blindfit.parties.measurement.label_index import DuplicateId, UnknownId
 from blindfit.protos import errors_pb2 as pb
 
 # One of each class that can leave a party, and the class that its peer sees (None: the same).
@@ -51,7 +51,7 @@ SAID_FROM_THE_OTHER_SIDE = {"hint", "culprit", "peer", "ours", "theirs", "reason
 
 def test_every_class_is_in_the_table_or_internal() -> None:
     classes = {c for _, c in inspect.getmembers(e, inspect.isclass) if issubclass(c, e.BlindfitError)}
-    assert classes - INTERNAL == {type(sample) for sample, _ in SAMPLES} - {DuplicateId, UnknownId}
+    assert classes - INTERNAL == {type(sample) for sample, _ in SAMPLES}
     for error in (e.BlindfitError("x"), e.PrivacyError("x"), e.TransportError("x", peer="p"), ValueError("canary")):
         assert error_codes.detail_of(error) == pb.ErrorDetail(code=pb.INTERNAL)
         assert error_codes.status_of(error) is grpc.StatusCode.INTERNAL

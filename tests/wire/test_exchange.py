@@ -26,8 +26,8 @@ from blindfit.algorithms.errors import (
     UnexpectedStep,
 )
 from blindfit.algorithms.messages import Integer, Octets
-from blindfit.parties.wire import frames
 from blindfit.parties.identity import connections as tls
+from blindfit.parties.wire import frames
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.link import Signal, Timeouts

@@ -13,13 +13,12 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
-from blindfit.parties.wire import error_codes
-from blindfit.parties.wire import guard
 from blindfit.parties.identity.authority import revoke
-from blindfit.parties.wire.guard import ALLOWED
 from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import Sessions
+from blindfit.parties.wire import error_codes, guard
+from blindfit.parties.wire.guard import ALLOWED
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, measurement_pb2
 from tests.certificates import make_identity
 from tests.wire.meter import ROLES, call, connect, expired, foreign, in_plaintext, metering

@@ -11,13 +11,12 @@ import grpc
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
-from blindfit.parties.wire import exchange
+from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.measurement import server as measurement
-from blindfit.parties.job.parameters import JobParameters, PrivacySettings
-from blindfit.parties.wire.limits import Limits
 from blindfit.parties.node import PartyNode
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.wire import codec, error_codes, exchange
+from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity
 from tests.wire.meter import call, connect, metering
@@ -60,7 +59,7 @@ async def refusal(calling: object) -> BlindfitError:
 
 
 def proposal(session: str) -> control_pb2.Proposal:
-    job = JobParameters(protocol="walr", privacy=PrivacySettings(epsilon=0.5))
+    job = WalrJob(privacy=PrivacySettings(epsilon=0.5))
     return control_pb2.Proposal(
         session=session,
         protocol="walr",

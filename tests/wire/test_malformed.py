@@ -17,9 +17,8 @@ from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.messages import PublicKeyKind
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.protocols import handshake, walr
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
 from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.frames import Inbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import errors_pb2, exchange_pb2, measurement_pb2

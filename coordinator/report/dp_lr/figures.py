@@ -12,7 +12,7 @@ from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
 from blindfit.parties.dp_lr.rows import SCALES, STARTS
 from blindfit.parties.dp_lr.settings import DPLRSettings
-from blindfit.parties.settings import validate
+from blindfit.parties.tables import validate
 
 
 @dataclass(frozen=True)

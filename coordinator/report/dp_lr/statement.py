@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_dp
 from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
+from blindfit.parties.dp_lr.budget import UNIT
+from blindfit.parties.store.store import StoredLabels
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -190,3 +193,8 @@ def _not_covered(facts: Figures) -> Section:
             "How long a computation takes.",
         ),
     )
+
+
+def released(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
+    """What an entry of a ledger paid for, where it was a model of whole rows; else empty."""
+    return "model" if entry.unit.startswith(UNIT) else ""

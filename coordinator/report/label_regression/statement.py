@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_dp
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
+from blindfit.parties.store.store import StoredLabels
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -205,3 +207,11 @@ def _not_covered() -> Section:
             "How long a computation takes.",
         ),
     )
+
+
+def released(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """What an entry of a ledger paid for, where it was a release of labels; else empty."""
+    if labels is None:
+        return ""
+    of_what = "every label" if labels.directory else "prior alone"
+    return f'{of_what}, {labels.mechanism}, "{labels.release}"'

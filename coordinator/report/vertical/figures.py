@@ -10,8 +10,8 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.label_dp import LabelDP
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.settings import validate
+from blindfit.parties.tables import validate
+from blindfit.parties.taylor.settings import TaylorJob
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Figures:
     """
 
     roles: Roles
-    job: JobParameters
+    job: TaylorJob
     rows: Mapping[str, RowFigures]
     timing: Mapping[str, TimingFigures]
     fit: FitFigures
@@ -159,7 +159,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     roles = Roles.of({name: party["role"] for name, party in parties.items()})
     told = _told(report, roles)
     first = next(name for name in roles.chain if name in told)
-    job = validate(_parameters(report["job"]), JobParameters, source="the job of the report")
+    job = validate(_parameters(report["job"]), TaylorJob, source="the job of the report")
     key_node = parties[roles.key_node]["summary"]
     return Figures(
         roles=roles,
@@ -180,10 +180,10 @@ def _told(report: Mapping[str, Any], roles: Roles) -> dict[str, Mapping[str, Any
 
 
 def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in job.items() if name in JobParameters.model_fields}
+    return {name: value for name, value in job.items() if name in TaylorJob.model_fields}
 
 
-def _privacy(job: JobParameters, told: Mapping[str, Any], active: str) -> TrainingPrivacy | None:
+def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPrivacy | None:
     if job.privacy is None or active not in told:
         return None
     return read(TrainingPrivacy, told[active], active, "privacy")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import trust
 from blindfit.coordinator.report import label_dp
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.vertical.defences import defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
 from blindfit.coordinator.report.wording import counted, figure
-from blindfit.parties.taylor.data_party import label_noise_std
+from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.taylor.parameters import label_noise_std
 
 ON_ONE_MACHINE = (
     "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "
@@ -157,3 +159,8 @@ def _not_covered() -> Section:
             "How long a computation takes, and how many rows there are.",
         ),
     )
+
+
+def released(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
+    """What an entry of a ledger paid for, where it was a training, whose answer is no file; else empty."""
+    return "" if entry.answer_sha256 else "training"

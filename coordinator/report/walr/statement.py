@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blindfit.algorithms.privacy.events import UNITS
+from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_dp
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
+from blindfit.parties.store.store import StoredLabels
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -192,3 +195,12 @@ def _not_covered() -> Section:
             "How long a computation takes.",
         ),
     )
+
+
+LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())
+
+
+def released(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """What an entry of a ledger paid for, where it was an aggregate; else empty."""
+    is_sum = bool(entry.answer_sha256) and labels is None and entry.unit.startswith(LABEL_UNITS)
+    return "noisy sum" if is_sum else ""

@@ -14,11 +14,12 @@ import pytest
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.taylor import data_party as vertical
 from blindfit.parties.files.written import write_json
+from blindfit.parties.taylor import report as taylor_report
+from tests.report.jobs import renamed
 
 SESSION = "taylor-0badcafe"
 ROLES = {"bank": "active", "shop": "passive", "post": "passive", "notary": "key-node"}
@@ -108,9 +109,7 @@ class MadeUpTraining:
             n: {"role": role, "dataset": "" if role == "key-node" else "loans"} for n, role in self.roles.items()
         }
         # Names that the job file would refuse reach the page all the same: it must not rely on that.
-        return Job.model_validate({"protocol": "taylor", "parties": parties, **self.settings}).model_copy(
-            update={"name": self.name}
-        )
+        return renamed(read_job({"protocol": "taylor", "parties": parties, **self.settings}), self.name)
 
     def session(self, **changes: ParameterValue) -> JobSession:
         """`changes` are of the active party's summary: rows__shrunk = 3."""
@@ -118,7 +117,7 @@ class MadeUpTraining:
         made.state = "DONE"
         made.seconds = {"launch": 1.2, "set_up": 0.3, "job": 9.5}
         process = {"peak_memory_mib": 182.4, "bytes_sent": 1_234_567}
-        told = {name: {**vertical._summary(self.report_of(name)), **process} for name in self.chain}
+        told = {name: {**taylor_report.summary_of(self.report_of(name)), **process} for name in self.chain}
         told["bank"] |= {name.replace("__", "."): value for name, value in changes.items()}
         key_node = next(name for name, role in self.roles.items() if role == "key-node")
         told[key_node] = {"fit.epochs": 4, "fit.losses": self.losses, "rows.common": 1200, "key_bits": 2048, **process}
@@ -128,7 +127,7 @@ class MadeUpTraining:
     def report_of(self, party: str) -> dict[str, Any]:
         """What the party writes into its own directory."""
         own = copy.deepcopy(self.report) | {"party": party, "role": self.roles[party], "members": self.roles}
-        own["job"] = self.job().parameters().to_parameters()
+        own["job"] = self.job().parameters.to_parameters()
         own["rows"]["features"] = len(self.weights[party])
         return own if self.roles[party] == "active" else own | {"evaluation": None, "privacy": None}
 

@@ -15,7 +15,7 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
-from blindfit.parties.taylor import data_party as vertical
+from blindfit.parties.taylor import report as taylor_report
 from blindfit.parties.training.budget import Charge
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
@@ -174,7 +174,7 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     if private:
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
-    session.summaries["bank"] = vertical._summary(report)
+    session.summaries["bank"] = taylor_report.summary_of(report)
     facts = figures_of(write(session, training.out, []).content)
     assert facts.rows["bank"].dropped_columns == ("same",)
     assert (facts.rows["bank"].common, facts.rows["bank"].shrunk) == (100, 7)
@@ -200,4 +200,4 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
     tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)
     charged = Charge(**PRIVACY) if private else None
     source = SimpleNamespace(name="loans")
-    return vertical._report(session, source, prepared, told, 4, tested, charged)  # type: ignore[arg-type]
+    return taylor_report.report_of(session, source, prepared, told, 4, tested, charged)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""The table of systems, as a coordinator shows them: pre-flight, report, ledger. Each is one entry.
+
+An entry is imported when a job of its system is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from blindfit.parties.job.parameters import JobParameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from blindfit.algorithms.privacy.ledger import LedgerEntry
+    from blindfit.coordinator.job import Job
+    from blindfit.coordinator.preflight.findings import Finding
+    from blindfit.coordinator.preflight.parties import PartyHere
+    from blindfit.coordinator.report.kind import Kind, Written
+    from blindfit.coordinator.session import JobSession
+    from blindfit.parties.store.store import StoredLabels
+
+J = TypeVar("J", bound=JobParameters)
+
+
+def _not_its_own(_entry: LedgerEntry, _labels: StoredLabels | None) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class View(Generic[J]):
+    """
+    Args:
+        leaks: who learns what, from the job alone.
+        check_rows: what the data say, of the parties whose files are here and whose settings go with the job.
+        write: the report of a job that is done, from its session, into a directory; and which parties ran here.
+        report: what a report of it adds to all others, where parties have pages of their own.
+        released: what an entry of a ledger paid for, in words; empty where another system wrote it.
+    """
+
+    leaks: Callable[[Job[J]], Iterable[Finding]]
+    check_rows: Callable[[Job[J], Sequence[PartyHere]], Iterable[Finding]]
+    write: Callable[[JobSession, Path, list[str]], Written]
+    report: Kind[Any] | None = None
+    released: Callable[[LedgerEntry, StoredLabels | None], str] = _not_its_own
+
+
+def _walr() -> View[Any]:
+    from blindfit.coordinator import report
+    from blindfit.coordinator.preflight import walr as preflight
+    from blindfit.coordinator.report.walr import KIND
+    from blindfit.coordinator.report.walr.statement import released
+
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+
+
+def _label_dp() -> View[Any]:
+    from blindfit.coordinator import report
+    from blindfit.coordinator.preflight import label_dp as preflight
+    from blindfit.coordinator.report.label_regression import KIND
+    from blindfit.coordinator.report.label_regression.statement import released
+
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+
+
+def _dp_lr() -> View[Any]:
+    from blindfit.coordinator import report
+    from blindfit.coordinator.preflight import dp_lr as preflight
+    from blindfit.coordinator.report.dp_lr import KIND
+    from blindfit.coordinator.report.dp_lr.statement import released
+
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+
+
+def _taylor() -> View[Any]:
+    from blindfit.coordinator import report
+    from blindfit.coordinator.preflight import vertical as preflight
+    from blindfit.coordinator.report.vertical import KIND
+    from blindfit.coordinator.report.vertical.statement import released
+
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+
+
+def _predict() -> View[Any]:
+    from blindfit.coordinator import predict
+    from blindfit.coordinator.preflight import predict as preflight
+
+    return View(preflight.leaks, preflight.check_rows, predict.write)
+
+
+VIEWS: dict[str, Callable[[], View[Any]]] = {
+    "walr": _walr,
+    "label-dp": _label_dp,
+    "dp-lr": _dp_lr,
+    "taylor": _taylor,
+    "predict": _predict,
+}
+
+
+@cache
+def view(protocol: str) -> View[Any]:
+    """Takes a name of VIEWS."""
+    return VIEWS[protocol]()

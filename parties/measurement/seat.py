@@ -1,0 +1,94 @@
+"""The measurement server of a party process: its datasets, its service, and its seat in a session."""
+
+from __future__ import annotations
+
+import contextlib
+
+import grpc
+import structlog
+
+from blindfit.algorithms.errors import SessionUnknown
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.parties.data.source import open_source
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
+from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.system import Summary
+from blindfit.parties.wire.guard import current_caller
+from blindfit.protos import measurement_pb2_grpc
+
+log = structlog.get_logger(__name__)
+
+
+def open_service(party: Party) -> MeasurementService:
+    """Reads the datasets, or opens their indexes. Called by `party.shared`: there is one ledger."""
+    datasets = {}
+    for name, dataset in party.settings.datasets.items():
+        source = open_source(dataset, party.base_dir, name)
+        index = open_or_build(source, party.data_dir / "index" / name)
+        datasets[name] = LabelDataset(name, dataset, index)
+        log.info("dataset is ready", dataset=name, rows=index.n_rows, version=index.version)
+    budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
+    key = SigningKey.load_or_create(party.data_dir / "receipt_key.pem")
+
+    def approved(session_id: str, consumer: str) -> ApprovedJob | None:
+        return _approved_job(party, session_id, consumer)
+
+    return MeasurementService(party.settings.name, datasets, budgets, party.settings.policy, party.store, key, approved)
+
+
+def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
+    try:
+        session = party.sessions.get(session_id)
+    except SessionUnknown:
+        return None
+    if session.state not in ("RUNNING", "DONE") or consumer not in session.members:
+        return None
+    privacy = session.job.required_privacy
+    return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta)
+
+
+def add_service(party: Party, server: grpc.aio.Server) -> str:
+    """Returns the service's full name."""
+    service = party.shared(open_service)
+
+    def on_answered(consumer: str, request: Asked) -> None:
+        with contextlib.suppress(SessionUnknown):
+            session = party.sessions.get(request.session)
+            if consumer in session.members:
+                session.answered.set()
+
+    servicer = MeasurementServicer(service, current_caller, on_answered)
+    measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
+    return "blindfit.v1.Measurement"
+
+
+class MeasurementSeat:
+    """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
+
+    def __init__(self, party: Party) -> None:
+        self._service = party.shared(open_service)
+
+    def check(self, job: JobParameters, me: Member) -> None:
+        """Policy is checked for every session, the rest for every request."""
+
+    async def run(self, session: Session[JobParameters]) -> Summary:
+        active = session.with_role("active")
+        session.report("answer", waiting_for=active.name)
+        await session.channel.wait_for(
+            session.answered.wait(), active.name, "the request", session.job.timeouts.session_s
+        )
+        dataset = self._service.datasets[session.me.dataset]
+        budget = self._service.describe_budget(dataset.population)
+        return {
+            "dataset": dataset.name,
+            "dataset_rows": dataset.index.n_rows,
+            "population": budget.population,
+            "budget_epsilon": budget.epsilon,
+            "spent_epsilon": budget.spent_epsilon,
+            "releases": int(budget.releases),
+        }

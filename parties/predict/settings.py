@@ -1,0 +1,31 @@
+"""A predict job: new rows, scored together."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from blindfit.parties.job.parameters import AlignedParameters
+from blindfit.parties.settings import SESSION
+from blindfit.parties.tables import Settings
+
+
+class PredictSettings(Settings):
+    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model scores new rows
+
+
+class PredictJob(AlignedParameters):
+    protocol: Literal["predict"] = "predict"
+    predict: PredictSettings = PredictSettings()
+
+    @model_validator(mode="after")
+    def _has_a_model(self) -> PredictJob:
+        if not self.predict.session:
+            raise ValueError(
+                "predict.session is missing: the session of the training whose model is used (`blindfit predict "
+                "--model DIR` takes it from that training's report.json)"
+            )
+        if self.align.method != "psi":
+            raise ValueError("align.method: after linkage nobody knows which rows match, so none can be scored")
+        return self

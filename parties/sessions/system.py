@@ -1,0 +1,60 @@
+"""What a system is to a party process: its job, who takes part, and what each of them does.
+
+Whoever reads a job needs the table of systems and not the rooms behind it, so nothing here imports them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.job.parameters import JobParameters
+
+if TYPE_CHECKING:
+    from blindfit.parties.sessions.party import Party
+    from blindfit.parties.sessions.sessions import Member, Session
+
+J = TypeVar("J", bound=JobParameters)
+J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)
+Summary = dict[str, ParameterValue]
+ModelReader = Callable[[Mapping[str, Any]], Any]  # what a model.json holds -> the model; raises DataError
+
+
+class Seat(Protocol[J_contra]):
+    """One role of one system at this party."""
+
+    def check(self, job: J_contra, me: Member) -> None:
+        """What can be refused before a session starts."""
+        ...
+
+    async def run(self, session: Session[J_contra]) -> Summary:
+        """The party's part; returns what the coordinator may see of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Role(Generic[J]):
+    """How many parties of a job have it, and how one of them takes its seat."""
+
+    at_least: int
+    at_most: int
+    open: Callable[[Party], Seat[J]]
+
+
+@dataclass(frozen=True)
+class System(Generic[J]):
+    """
+    Args:
+        roles: in the order in which a mistake in a job file lists them.
+        is_recorded: whether its messages between parties are kept as a transcript.
+        models: how to read what its parties write as model.json, by the file's `format`.
+        policy_options: of [policy], what a party of this role makes use of for this system.
+    """
+
+    job: type[J]
+    roles: Mapping[str, Role[J]]
+    is_recorded: bool = False
+    models: Mapping[str, ModelReader] = field(default_factory=dict)
+    policy_options: Mapping[str, frozenset[str]] = field(default_factory=dict)

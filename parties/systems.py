@@ -1,0 +1,236 @@
+"""The table of systems: what a party process and whoever reads its jobs, models and files ask. Each is one entry.
+
+A function imports what its system's job is; a seat's room is imported when a party takes the seat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.files.written import read_json
+from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
+from blindfit.parties.sessions.system import Role, Seat, System
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import load_settings
+
+if TYPE_CHECKING:
+    from blindfit.parties.dp_lr.settings import DPLRJob
+    from blindfit.parties.label_dp.settings import LabelDPJob
+    from blindfit.parties.predict.settings import PredictJob
+    from blindfit.parties.sessions.party import Party
+    from blindfit.parties.taylor.settings import TaylorJob
+    from blindfit.parties.walr.settings import WalrJob
+
+MOST_PASSIVE = 15
+
+
+def walr() -> System[WalrJob]:
+    from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
+    from blindfit.parties.walr.settings import WalrJob
+
+    def consumer(party: Party) -> Seat[WalrJob]:
+        from blindfit.parties.walr.consumer import Consumer
+
+        return Consumer(party)
+
+    return System(
+        WalrJob,
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
+        models={FORMAT: WALRModel.from_dict},
+    )
+
+
+def label_dp() -> System[LabelDPJob]:
+    from blindfit.algorithms.statistics.label_regression_model import FORMAT, LabelRegressionModel
+    from blindfit.parties.label_dp.settings import LabelDPJob
+
+    def consumer(party: Party) -> Seat[LabelDPJob]:
+        from blindfit.parties.label_dp.consumer import LabelRegression
+
+        return LabelRegression(party)
+
+    return System(
+        LabelDPJob,
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
+        models={FORMAT: LabelRegressionModel.from_dict},
+    )
+
+
+def dp_lr() -> System[DPLRJob]:
+    from blindfit.algorithms.statistics.dp_logistic_model import FORMAT, DPLogisticModel
+    from blindfit.parties.dp_lr.settings import DPLRJob
+
+    def trainer(party: Party) -> Seat[DPLRJob]:
+        from blindfit.parties.dp_lr.trainer import Trainer
+
+        return Trainer(party)
+
+    return System(
+        DPLRJob,
+        {"active": Role(1, 1, trainer)},
+        models={FORMAT: DPLogisticModel.from_dict},
+        policy_options={"active": frozenset({"least_rows"})},
+    )
+
+
+def taylor() -> System[TaylorJob]:
+    from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
+    from blindfit.parties.taylor.settings import TaylorJob
+
+    def data_party(party: Party) -> Seat[TaylorJob]:
+        from blindfit.parties.taylor.data_party import DataParty
+
+        return DataParty(party)
+
+    def key_node(party: Party) -> Seat[TaylorJob]:
+        from blindfit.parties.taylor.key_node import KeyNode
+
+        return KeyNode(party)
+
+    return System(
+        TaylorJob, _vertical_roles(data_party, key_node), is_recorded=True, models={FORMAT: VerticalModelPart.from_dict}
+    )
+
+
+def predict() -> System[PredictJob]:
+    from blindfit.parties.predict.settings import PredictJob
+
+    def data_party(party: Party) -> Seat[PredictJob]:
+        from blindfit.parties.predict.prediction import JointPrediction
+
+        return JointPrediction(party)
+
+    def key_node(party: Party) -> Seat[PredictJob]:
+        from blindfit.parties.predict.key_node import KeyNode
+
+        return KeyNode(party)
+
+    return System(PredictJob, _vertical_roles(data_party, key_node), is_recorded=True)
+
+
+SYSTEMS: dict[str, Callable[[], System[Any]]] = {
+    "walr": walr,
+    "label-dp": label_dp,
+    "dp-lr": dp_lr,
+    "taylor": taylor,
+    "predict": predict,
+}
+
+
+def _measurement(party: Party) -> Seat[JobParameters]:
+    from blindfit.parties.measurement.seat import MeasurementSeat
+
+    return MeasurementSeat(party)
+
+
+def _vertical_roles(
+    data_party: Callable[[Party], Seat[Any]], key_node: Callable[[Party], Seat[Any]]
+) -> dict[str, Role[Any]]:
+    return {
+        "active": Role(1, 1, data_party),
+        "passive": Role(1, MOST_PASSIVE, data_party),
+        "key-node": Role(1, 1, key_node),
+    }
+
+
+# --- asking it ---------------------------------------------------------------------------------------
+
+
+@cache
+def system(protocol: str) -> System[Any]:
+    """Takes a name of SYSTEMS."""
+    return SYSTEMS[protocol]()
+
+
+def job_class(values: Mapping[str, Any], source: str) -> type[JobParameters]:
+    """What the tables of a job are to be read as.
+
+    Raises:
+        ConfigError: no protocol, or an unknown one; or a table of another system.
+    """
+    protocol = values.get("protocol")
+    if protocol is None:
+        raise ConfigError(f"{source}: protocol is missing", hint=f"it is one of {', '.join(SYSTEMS)}")
+    if not isinstance(protocol, str) or protocol not in SYSTEMS:
+        raise ConfigError(f"{source}: protocol: {str(protocol)[:64]!r} is not one of {', '.join(SYSTEMS)}")
+    chosen: type[JobParameters] = system(protocol).job
+    strangers = [name for name in values if name not in chosen.model_fields and name in _all_tables()]
+    if strangers:
+        option = f"[{strangers[0]}]" if isinstance(values[strangers[0]], Mapping) else strangers[0]
+        raise ConfigError(f"{source}: {option} does nothing in a {protocol} job, remove it")
+    return chosen
+
+
+@cache
+def _all_tables() -> frozenset[str]:
+    return frozenset().union(*(system(name).job.model_fields for name in SYSTEMS))
+
+
+def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
+    """Raises ConfigError: they are no job."""
+    return job_class(nested(parameters), PROPOSED).from_parameters(parameters)
+
+
+def seats_of(party: Party) -> dict[str, Seat[Any]]:
+    """Of this party's role, in every system that its policy allows."""
+    allowed = [name for name in SYSTEMS if name in party.settings.policy.protocols]
+    roles = {name: system(name).roles.get(party.settings.role) for name in allowed}
+    return {name: role.open(party) for name, role in roles.items() if role is not None}
+
+
+AddService = Callable[["Party", grpc.aio.Server], str]
+
+
+def services_of(role: str) -> Sequence[AddService]:
+    """What a role serves beside sessions, to clients that may not be parties of a job."""
+    if role != "measurement":
+        return ()
+    from blindfit.parties.measurement.seat import add_service
+
+    return (add_service,)
+
+
+def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
+    """A party's file.
+
+    Raises:
+        ConfigError: names the file and the field; also where an option does nothing in this party's systems.
+    """
+    settings = load_settings(path, overrides, PartySettings)
+    in_vain = settings.role_options_in_vain() - _policy_options(settings.role, settings.policy.protocols)
+    if in_vain:
+        option = min(in_vain)
+        users = [n for n in SYSTEMS if option in _policy_options(settings.role, [n])]
+        without = f"without the protocol {' or '.join(users)}, " if users else ""
+        raise ConfigError(f"{path}: {without}policy.{option} is an option of a measurement server")
+    return settings
+
+
+def _policy_options(role: str, protocols: Iterable[str]) -> frozenset[str]:
+    known = [system(name) for name in protocols if name in SYSTEMS]
+    return frozenset().union(*(found.policy_options.get(role, frozenset()) for found in known))
+
+
+def load_model(path: str | Path) -> Any:
+    """A model.json of any system: a whole model, or one party's part of a vertical one.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    content = read_json(Path(path))
+    kind = str(content.get("format")) if isinstance(content, dict) else ""
+    for name in SYSTEMS:
+        reader = system(name).models.get(kind)
+        if reader is not None:
+            try:
+                return reader(content)
+            except (DataError, RangeError) as error:
+                raise DataError(f"{path}: {error}") from None
+    raise DataError(f"{path}: its format is not that of a model")

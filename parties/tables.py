@@ -1,0 +1,115 @@
+"""TOML files -> validated tables: one line for each mistake, naming the file and the field."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from blindfit.algorithms.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """Unknown keys are refused: an option that is parsed and never used is worse than none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+def load_settings(path: Path, overrides: Sequence[str], model: type[S]) -> S:
+    """Reads a TOML file, applies `key.path=value` overrides, validates.
+
+    Raises:
+        ConfigError: one line that names the file and the field.
+    """
+    return validate(read_values(path, overrides), model, source=str(path))
+
+
+def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Raises ConfigError: the file is not there or not TOML, or an override is not `key.path=value`."""
+    values = read_toml(path)
+    for override in overrides:
+        apply_override(values, override)
+    return values
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    names = key.strip().split(".")
+    if not separator or not all(names):
+        raise ConfigError(f"--set {override}: not of the form key.path=value", hint="such as privacy.epsilon=0.5")
+    for name in names[:-1]:
+        values = values.setdefault(name, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {override}: {name} is a value, not a table")
+    values[names[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
+    """Raises ConfigError: a line with every mistake."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: " + "; ".join(_lines(error, model))) from None
+
+
+def mistakes(values: Mapping[str, Any], model: type[BaseModel]) -> list[str]:
+    """What `validate` would complain of."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        return _lines(error, model)
+    return []
+
+
+def _lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    return [_line(e, model) for e in error.errors(include_url=False, include_input=False)]
+
+
+def _line(error: Mapping[str, Any], model: type[BaseModel]) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(error["loc"][-1]), _known_names(model), 1)
+        return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
+    if error["type"] == "missing":
+        return f"{where} is missing"
+    return f"{where}: {message}" if where else message
+
+
+def _known_names(model: type[BaseModel]) -> Iterable[str]:
+    for name, info in model.model_fields.items():
+        yield name
+        for inner in _models_in(info.annotation):
+            yield from _known_names(inner)
+
+
+def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _models_in(argument)

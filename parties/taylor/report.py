@@ -1,0 +1,65 @@
+"""What a data party of a taylor job writes into its report, and what of it the coordinator is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.parties.data.source import Source
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.training.budget import Charge
+from blindfit.parties.vertical.evaluation import Tested
+from blindfit.parties.vertical.prepared import Prepared
+
+
+def report_of(
+    session: Session[TaylorJob],
+    source: Source,
+    prepared: Prepared,
+    told: Mapping[str, Ready],
+    epochs: int,
+    tested: Tested | None,
+    charged: Charge | None,
+) -> dict[str, Any]:
+    plan = prepared.plan
+    return {
+        "session": session.id,
+        "party": session.me.name,
+        "role": session.me.role,
+        "job": dict(session.parameters),
+        "members": {name: member.role for name, member in session.members.items()},
+        "rows": {
+            "common": len(prepared.rows.features),
+            "trained": len(plan.train),
+            "validation": len(plan.validation),
+            "test": len(plan.test),
+            "batches": len(plan.batches),
+            "features": len(prepared.standardiser.kept),
+            "shrunk": prepared.rows_shrunk,
+            "dropped_columns": list(prepared.standardiser.dropped),
+        },
+        "fit": {"epochs": epochs, "unsafe": sorted({flag for party in told.values() for flag in party.unsafe})},
+        "evaluation": None if tested is None else tested.evaluation,
+        "privacy": None if charged is None else asdict(charged),
+        "dataset": source.name,
+    }
+
+
+def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
+    """What the coordinator may see: no weight, no score; under label DP no figure that was made from labels either."""
+    summary: dict[str, ParameterValue] = {
+        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
+        for part in ("rows", "fit", "privacy", "timing")
+        for name, value in (report[part] or {}).items()
+    }
+    evaluation = (not report["privacy"] and report["evaluation"]) or {}
+    for name, value in evaluation.items():
+        if isinstance(value, int | float):
+            summary[f"evaluation.{name}"] = value
+    for name, value in evaluation.get("confusion", {}).items():
+        summary[f"evaluation.confusion.{name}"] = value
+    return summary

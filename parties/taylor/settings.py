@@ -1,0 +1,118 @@
+"""A taylor job: vertical training under encryption."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from blindfit.algorithms.paillier.engines import EngineName
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
+from blindfit.parties.settings import SESSION
+from blindfit.parties.tables import Settings
+
+DEFAULT_HOLD_OUT = 0.15
+
+
+# Each of these opens an attack that the defaults close; docs/gradients.md says which.
+UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
+
+
+class TaylorSettings(Settings):
+    model: Literal["logistic", "linear"] = "logistic"
+    intercept: bool = True
+    constant_columns: Literal["error", "drop"] = "error"
+    epochs: int = Field(20, ge=1, le=10_000)
+    batch_rows: int = Field(128, ge=2, le=2**20)
+    learning_rate: float = Field(0.15, gt=0)
+    schedule: Literal["constant", "inverse", "exponential"] = "inverse"
+    decay: float = Field(0.1, ge=0)
+    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"
+    momentum: float = Field(0.9, ge=0, lt=1)
+    l2: float = Field(0.01, ge=0)
+    l1: float = Field(0.0, ge=0)
+    class_weights: Literal["none", "balanced"] = "none"
+    validation_fraction: float | None = Field(None, ge=0, lt=1)  # of the hold-out loss; None: .15, or 0 with label DP
+    patience: int = Field(3, ge=0)  # epochs without a better hold-out loss; 0: every epoch runs
+    tolerance: float = Field(1e-4, ge=0)
+    threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
+    key_bits: Literal[2048, 3072] = 2048
+    jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
+    gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's noise, in units of the features
+    norm_bound: float | Literal["auto"] = "auto"  # of a row of all parties, with label DP
+    leverage: Literal["shrink", "refuse"] = "shrink"  # rows that stand out in their batch
+    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
+    unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
+
+    def optimiser_settings(self) -> OptimiserSettings:
+        return OptimiserSettings(
+            self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2, self.l1
+        )
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> TaylorSettings:
+        default = TaylorSettings.model_fields
+        vain = {
+            "decay": self.schedule == "constant",
+            "momentum": self.optimiser != "momentum",
+            "class_weights": self.model == "linear",
+            "threshold": self.model == "linear",
+            "patience": self.validation_fraction == 0,
+            "tolerance": self.validation_fraction == 0 or self.patience == 0,
+        }
+        for name, in_vain in vain.items():
+            if in_vain and getattr(self, name) != default[name].default:
+                raise ValueError(f"{name} does nothing beside the other options, remove it")
+        return self
+
+
+class PaillierSettings(Settings):
+    engine: EngineName = "blindfit"  # "phe": python-paillier does all arithmetic, a slow reference to check against
+
+
+class TaylorJob(AlignedParameters, TrainingParameters):
+    protocol: Literal["taylor"] = "taylor"
+    taylor: TaylorSettings = TaylorSettings()
+    paillier: PaillierSettings = PaillierSettings()
+
+    resume_option: ClassVar[str] = "taylor.resume"
+
+    @property
+    def resumes(self) -> str:
+        return self.taylor.resume
+
+    @property
+    def test_fraction(self) -> float:
+        """After linkage nobody knows which rows match, so no row can be evaluated."""
+        return 0.0 if self.align.method == "linkage" else super().test_fraction
+
+    @property
+    def hold_out_fraction(self) -> float:
+        """Rows of the hold-out loss. With label DP there is none: whether to stop would depend on labels."""
+        given = self.taylor.validation_fraction
+        return given if given is not None else 0.0 if self.privacy else DEFAULT_HOLD_OUT
+
+    @model_validator(mode="after")
+    def _goes_with_label_dp(self) -> TaylorJob:
+        """With label DP one kept noise takes the place of jitter, of fresh noise and of the stop decision."""
+        taylor, privacy = self.taylor, self.privacy
+        if privacy is None:
+            if taylor.norm_bound != "auto":
+                raise ValueError("taylor.norm_bound does nothing without privacy.epsilon, remove it")
+            return self
+        if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
+            raise ValueError("of [privacy], a taylor job takes epsilon and delta alone")
+        if taylor.model == "linear":
+            raise ValueError('taylor.model = "linear": its labels are scaled by their own mean, which label DP forbids')
+        if taylor.class_weights != "none":
+            raise ValueError("taylor.class_weights: with label DP the change of one label would grow with the scores")
+        if taylor.validation_fraction:
+            raise ValueError(
+                "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
+            )
+        defaults = TaylorSettings()
+        for name in ("jitter", "gradient_noise", "patience", "tolerance"):
+            if getattr(taylor, name) != getattr(defaults, name):
+                raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
+        return self

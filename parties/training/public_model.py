@@ -1,0 +1,41 @@
+"""Models fitted to public rows, which a job may start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.parties.data.source import Source
+from blindfit.parties.files.written import read_json
+
+
+def load_pretrained(path: str | Path) -> Pretrained:
+    """The model of a pretrained.json, fitted to public rows.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    content = read_json(Path(path))
+    try:
+        return Pretrained.from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
+    """A model fitted to public rows, from this party's own directory.
+
+    Raises:
+        ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
+        DataError: names the file and what is wrong with it.
+    """
+    path = Path(given)
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
+    init = load_pretrained(base_dir / path)
+    try:
+        init.check_columns(source.feature_names)
+    except DataError as error:
+        raise DataError(f"{base_dir / path}: {error}", hint=error.hint) from None
+    return init

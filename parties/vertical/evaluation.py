@@ -1,0 +1,45 @@
+"""What a vertical model is worth on the test rows: the active party learns it, the others nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.vertical.prepared import Floats, Prepared
+from blindfit.parties.vertical.seats import Seats
+
+
+@dataclass(frozen=True, repr=False)
+class Tested:
+    """What the active party learns of the test rows."""
+
+    evaluation: dict[str, Any]
+    predictions: Floats  # (test rows,) probabilities, or values of a linear model
+
+
+async def evaluate(
+    session: Session[JobParameters], seats: Seats, prepared: Prepared, part: VerticalModelPart, threshold: float
+) -> Tested | None:
+    """Scores the test rows together; None where there are none, and at passive parties.
+
+    Args:
+        threshold: of the confusion matrix.
+    """
+    test = prepared.plan.test
+    if not len(test):
+        return None
+    session.report("evaluate")
+    own = part.score_parts(prepared.rows.features[test])
+    if prepared.rows.labels is None:
+        await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
+        return None
+    scores = await predict.run_active(own, seats.passives, session.channel)
+    predictions, labels = part.predictions(scores), prepared.rows.labels[test]
+    if part.model == "linear":
+        return Tested(evaluate_values(labels, predictions), predictions)
+    return Tested(evaluate_classes(labels, predictions, threshold), predictions)

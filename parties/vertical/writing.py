@@ -1,0 +1,35 @@
+"""What a data party keeps of a vertical training: its part of the model, its report, the scores of its test rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.files import written
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.vertical.evaluation import Tested
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.prepared import Prepared
+
+
+def write_part(
+    party: Party,
+    session: str,
+    prepared: Prepared,
+    part: VerticalModelPart,
+    tested: Tested | None,
+    report: dict[str, Any],
+) -> None:
+    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
+    directory = party.directory(session)
+    key = SigningKey.load_or_create(party.data_dir / "model_key.pem")
+    written.write_signed_json(directory / "model.json", {**part.to_dict(), "session": session}, key)
+    written.write_json(directory / "report.json", report)
+    if tested is not None:
+        name = "probability" if part.model == "logistic" else "prediction"
+        ids = prepared.rows.ids.take(pa.array(prepared.plan.test))
+        written.write_table(directory / "test_scores.csv", {"id": ids, name: tested.predictions})
+    ModelStore(party.data_dir).keep(part, session)

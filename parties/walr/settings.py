@@ -1,0 +1,81 @@
+"""A walr job: one noisy weighted sum, and what is fitted to it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.tables import Settings
+
+DEFAULT_NORM_QUANTILE = 0.99
+
+
+class WalrSettings(Settings):
+    intercept: bool = True
+    constant_columns: Literal["error", "drop"] = "error"
+    norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
+    norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
+    frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
+    l2: float | Literal["auto"] = "auto"  # "auto": from the noise
+    mu: Literal["clip", "as-released", "project"] = "clip"
+    init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the active party
+    solver: SolverName = "auto"
+    tolerance: float | None = None
+    max_iterations: int | None = None
+    warm_start_rows: int | None = None
+    memory: int | None = None
+    rate: float | None = None
+    decay: float | None = None
+    batch_rows: int | None = None
+    averaging: bool | None = None
+    centred: bool | None = None
+
+    def solver_settings(self, l2: float) -> SolverSettings:
+        return SolverSettings(
+            l2=l2,
+            solver=self.solver,
+            unpenalised=-1 if self.intercept else None,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            warm_start_rows=self.warm_start_rows,
+            memory=self.memory,
+            rate=self.rate,
+            decay=self.decay,
+            batch_rows=self.batch_rows,
+            averaging=self.averaging,
+            centred=self.centred,
+        )
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> WalrSettings:
+        for name in ("norm_bound", "l2"):
+            value = getattr(self, name)
+            if value != "auto" and not 0 <= value < float("inf"):
+                raise ValueError(f'{name} must be "auto" or a number that is not negative')
+        if self.norm_bound == 0:
+            raise ValueError("norm_bound must be above 0")
+        if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
+            raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
+        if self.init is not None and self.l2 == 0:
+            raise ValueError("init does nothing with l2 = 0, remove one: l2 shrinks towards the pre-trained weights")
+        try:
+            self.solver_settings(0.0)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class WalrJob(TrainingParameters):
+    protocol: Literal["walr"] = "walr"
+    walr: WalrSettings = WalrSettings()
+
+    @model_validator(mode="after")
+    def _is_private(self) -> WalrJob:
+        if self.privacy is None:
+            raise ValueError("privacy.epsilon is missing: WALR is a release under differential privacy")
+        return self

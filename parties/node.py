@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +22,31 @@ from grpc_reflection.v1alpha import reflection
 from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.protocols import align, handshake, link, predict, ready, taylor
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
-from blindfit.parties.identity import connections as tls
-from blindfit.parties.walr.consumer import ActiveParty
-from blindfit.parties.work.compute import workers_of
+from blindfit.algorithms.protocols.table import Table
+from blindfit.parties.data.source import open_source
 from blindfit.parties.dp_lr.trainer import DPLogisticRole
-from blindfit.parties.wire.exchange import ExchangeServicer
-from blindfit.parties.wire.guard import Guard, current_caller
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.taylor.key_node import KeyNode
 from blindfit.parties.label_dp.consumer import LabelRegressionRole
-from blindfit.parties.measurement.label_index import open_or_build
-from blindfit.parties.wire.limits import Limits, server_options
-from blindfit.parties.measurement.server import ApprovedJob, LabelDataset, MeasurementService, MeasurementServicer
 from blindfit.parties.measurement.charging import Asked
-from blindfit.parties.sessions.sessions import Member, Run, Session, Sessions, state_to_pb
-from blindfit.parties.settings import IdentitySettings, PartySettings
-from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.data.source import open_source
-from blindfit.parties.store.store import Store
-from blindfit.parties.sessions.transcript import Transcript
-from blindfit.parties.taylor.data_party import VerticalParty
+from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.measurement.server import ApprovedJob, LabelDataset, MeasurementService, MeasurementServicer
 from blindfit.parties.predict.prediction import JointPrediction
+from blindfit.parties.sessions.sessions import Member, Run, Session, Sessions, state_to_pb
+from blindfit.parties.sessions.transcript import Transcript
+from blindfit.parties.settings import IdentitySettings, PartySettings
+from blindfit.parties.store.store import Store
+from blindfit.parties.taylor.data_party import VerticalParty
+from blindfit.parties.taylor.key_node import KeyNode
+from blindfit.parties.walr.consumer import ActiveParty
+from blindfit.parties.wire.exchange import ExchangeServicer
+from blindfit.parties.wire.guard import Guard, current_caller
+from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.work.compute import workers_of
 from blindfit.protos import (
     control_pb2,
     control_pb2_grpc,
@@ -57,6 +59,12 @@ log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
 VERSION = "0.1.0"
+
+# What the parties of a session send each other; a protocol that is not here sends nothing on this way.
+TABLES: Mapping[str, Sequence[Table]] = {
+    "taylor": (taylor.TABLE, align.TABLE, link.TABLE, ready.TABLE, predict.TABLE),
+    "predict": (align.TABLE, predict.TABLE),
+}
 
 
 class PartyNode:
@@ -177,7 +185,7 @@ class PartyNode:
         """With what the process used, and a transcript of what it received, kept also when the session fails."""
 
         async def recorded(session: Session) -> dict[str, ParameterValue]:
-            transcript = Transcript()
+            transcript = Transcript((handshake.TABLE, *_tables_of(session.job.protocol)))
             session.channel.on_received = transcript.received
             try:
                 return await _measured(run)(session)
@@ -209,6 +217,7 @@ class PartyNode:
             lambda peer, address: tls.open_channel(self.identity, peer, address, self.limits),
             self._runs(),
             self._check_role,
+            _tables_of,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
         guard = Guard(self.settings.name, lambda context: tls.caller(context, self.identity), roles)
@@ -256,6 +265,10 @@ class PartyNode:
         await self.server.stop(SHUTDOWN_GRACE_S)
         self._closing.close()
         self.store.close()
+
+
+def _tables_of(protocol: str) -> Sequence[Table]:
+    return TABLES.get(protocol, ())
 
 
 def _measured(run: Run) -> Run:

@@ -52,6 +52,18 @@ from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_p
 from blindfit.algorithms.paillier.sums import columns_dot
 from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, decrypt, encrypt
 from blindfit.algorithms.privacy import discrete_gaussian
+from blindfit.algorithms.protocols.table import (
+    ACTIVE,
+    BATCH,
+    CIPHERTEXTS,
+    DATA,
+    EPOCH,
+    KEY,
+    ONCE,
+    PASSIVE,
+    Arrow,
+    Table,
+)
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, SCORE_TERM_BOUND, Grid, RowPlan, Rows
@@ -116,6 +128,24 @@ class HoldOutLoss:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     go_on: Integer
+
+
+_CLASS_WEIGHTS, _HOLD_OUT = "class weights", "a hold-out loss"
+
+TABLE = Table(
+    "taylor",
+    Arrow("0", KEY, DATA, TaylorKey, ONCE, "the public key"),
+    Arrow("0", ACTIVE, PASSIVE, RowFactors, ONCE, CIPHERTEXTS, _CLASS_WEIGHTS),
+    Arrow("0", ACTIVE, PASSIVE, HoldOutLabels, ONCE, CIPHERTEXTS, _HOLD_OUT),
+    Arrow("1", ACTIVE, PASSIVE, ChainedResiduals, BATCH, CIPHERTEXTS),
+    Arrow("2", PASSIVE, PASSIVE, ChainedResiduals, BATCH, CIPHERTEXTS, "two passive parties or more"),
+    Arrow("2", PASSIVE, DATA, Residuals, BATCH, CIPHERTEXTS),
+    Arrow("3", DATA, KEY, MaskedGradient, BATCH, "a gradient plus a uniform mask"),
+    Arrow("4", KEY, DATA, NoisyGradient, BATCH, "own noisy gradient"),
+    Arrow("6", DATA, PASSIVE, PartialLoss, EPOCH, CIPHERTEXTS, _HOLD_OUT),
+    Arrow("6", PASSIVE, KEY, HoldOutLoss, EPOCH, "the hold-out loss", _HOLD_OUT),
+    Arrow("7", KEY, DATA, Verdict, EPOCH, "go on or stop", _HOLD_OUT),
+)
 
 
 # --- what is agreed, and what each role holds ---------------------------------------------------------

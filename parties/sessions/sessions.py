@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
@@ -34,15 +34,15 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
-from blindfit.parties.wire import codec
-from blindfit.parties.wire import error_codes
-from blindfit.parties.wire.exchange import ExchangeChannel
-from blindfit.parties.wire.guard import where
+from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.wire.limits import Limits
-from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.guard import where
+from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 
@@ -118,6 +118,7 @@ Run = Callable[[Session], Awaitable[dict[str, ParameterValue]]]
 class Sessions:
     """Args:
     runs: what this party does in its role, by protocol.
+    tables_of: what the members of a session of this protocol send each other once they have shaken hands.
     """
 
     def __init__(
@@ -128,9 +129,10 @@ class Sessions:
         open_peer: OpenPeer,
         runs: Mapping[str, Run],
         check: Callable[[JobParameters, Member], None],
+        tables_of: Callable[[str], Sequence[Table]],
     ) -> None:
         self._settings, self._store, self._limits = settings, store, limits
-        self._open_peer, self._runs, self._check_role = open_peer, runs, check
+        self._open_peer, self._runs, self._check_role, self._tables_of = open_peer, runs, check, tables_of
         self._sessions: dict[str, Session] = {}
         with store.transaction() as transaction:
             for row in transaction.sessions():
@@ -183,7 +185,11 @@ class Sessions:
         job = JobParameters.from_parameters(parameters)
         peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
-        channel = ExchangeChannel(proposal.session, me.name, peers, self._open_peer, self._limits, timeouts)
+        roles = {m.name: m.role for m in members.values()}
+        arrows = listed([handshake.TABLE, *self._tables_of(job.protocol)])
+        channel = ExchangeChannel(
+            proposal.session, me.name, peers, roles, arrows, self._open_peer, self._limits, timeouts
+        )
         return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
 
     def _address_of(self, member: Member) -> str:

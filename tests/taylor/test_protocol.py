@@ -15,7 +15,6 @@ from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
 MOMENTUM = OptimiserSettings(0.2, "inverse", decay=0.1, optimiser="momentum", momentum=0.7, l2=0.02)
@@ -124,7 +123,8 @@ def test_a_resumed_training_ends_as_one_that_was_never_cut(
 
 def test_an_epoch_is_kept_after_its_verdict(insecure_test_key: PrivateKey) -> None:
     """A checkpoint of a party that has not heard the verdict would be one epoch ahead of the others."""
-    case, network = case_of(insecure_test_key, epochs=2), LocalNetwork()
+    case = case_of(insecure_test_key, epochs=2)
+    network = case.network()
     kept: list[tuple[int, int]] = []
 
     def keep(epoch: int, _go_on: bool) -> None:
@@ -182,17 +182,18 @@ def table_of(chain: tuple[str, str, str], batches: int, epochs: int, *, class_we
 def test_what_is_sent_is_the_table_and_nothing_else(
     insecure_test_key: PrivateKey, class_weights: bool, masked: bool, hold_out: bool
 ) -> None:
-    network = LocalNetwork()
     changes = {"class_weights": class_weights, "masked": masked, "hold_out_loss": hold_out}
     case = case_of(insecure_test_key, n_passive=2, epochs=2, **changes)
+    network = case.network()
     case.run(case.seats(), case.key_seat(), network)
     expected = table_of(case.names, 2, 2, class_weights=class_weights, hold_out=hold_out)
     assert Counter(network.sent) == expected
+    assert not network.unread
 
 
 def wire_of(case: Case, run: int = 0) -> Tap:
     tap = Tap()
-    case.run(case.seats(run), case.key_seat(), LocalNetwork(wire=tap))
+    case.run(case.seats(run), case.key_seat(), case.network(wire=tap))
     return tap
 
 

@@ -15,10 +15,10 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import OwnKey
 from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import ready
-from blindfit.parties.wire.channel import LocalNetwork
-from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.job.parameters import JobParameters, TaylorSettings
 from blindfit.parties.vertical.alignment import restored_mask, stored_mask
+from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.wire.channel import LocalNetwork
 
 
 def job(**taylor: object) -> JobParameters:
@@ -98,8 +98,11 @@ def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_p
     refuse_unknown(tmp_path, job(resume="s"), "shop")
 
 
+DATA_ROLES = {"bank": "active", "shop": "passive"}
+
+
 def test_nobody_goes_on_before_every_party_has_stored() -> None:
-    network = LocalNetwork(timeout_s=5)
+    network = LocalNetwork(DATA_ROLES, ready.TABLE, timeout_s=5)
     removed = []
 
     async def party(name: str, others: list[str], *, stores: asyncio.Event) -> None:
@@ -122,7 +125,7 @@ def test_nobody_goes_on_before_every_party_has_stored() -> None:
 
 
 def test_who_trained_for_another_number_of_epochs_is_named() -> None:
-    network = LocalNetwork()
+    network = LocalNetwork(DATA_ROLES, ready.TABLE)
 
     async def both() -> None:
         await network.channel("shop").send("bank", ready.Stored(2))

@@ -38,7 +38,7 @@ async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[st
 
 
 def in_memory() -> dict[str, Channel]:
-    network = LocalNetwork(timeout_s=1)
+    network = LocalNetwork(ROLES, handshake.TABLE, timeout_s=1)
     return {name: network.channel(name) for name in ROLES}
 
 
@@ -87,7 +87,7 @@ async def test_version_protocol_and_role(change: dict[str, str], fields: list[st
 async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differs(authority: Path) -> None:
     """Row 23."""
     other = replace(hello("p1", **{"privacy.epsilon": 9.0, "new": 1}), version="2", protocol="new", digest=b"new")
-    async with sites(authority, "p0", "p1") as up:
+    async with sites(authority, "p0", "p1", tables=[handshake.TABLE]) as up:
         channels = {name: site.join("s", QUICK) for name, site in up.items()}
         ends = await shake({"p0": hello("p0"), "p1": other}, channels)
     assert str(ends["p0"]) == "p1 disagrees on protocol version: ours is '1', theirs is '2'"

@@ -17,7 +17,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.paillier.packing import encrypt_packed
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import (
+from blindfit.algorithms.protocols.taylor.messages import (
     ChainedResiduals,
     HoldOutLabels,
     HoldOutLoss,
@@ -191,8 +191,8 @@ def test_a_loss_that_is_too_large_is_refused_by_the_key_node(insecure_test_key: 
 
 def shifted(by: int) -> Callable[[NoisyGradient], NoisyGradient]:
     def change(answer: NoisyGradient) -> NoisyGradient:
-        values = taylor.integers_of(answer.values)
-        return NoisyGradient(taylor.octets_of([*values[:-1], values[-1] + by], answer.values.shape[1] + 8))
+        values = taylor.steps.integers_of(answer.values)
+        return NoisyGradient(taylor.steps.octets_of([*values[:-1], values[-1] + by], answer.values.shape[1] + 8))
 
     return change
 

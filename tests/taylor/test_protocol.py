@@ -13,7 +13,8 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
+from blindfit.algorithms.protocols.taylor import Progress
+from blindfit.algorithms.protocols.taylor.messages import ChainedResiduals, Residuals
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
@@ -234,13 +235,13 @@ def test_without_re_randomising_the_quotient_is_the_score(insecure_test_key: Pri
     active, passive = case.seats()
     passive.optimiser.weights = np.array([0.7, -1.3])
     kernel, grid, batch = insecure_test_key.public_key.kernel, case.grid, case.batch
-    sent = taylor.step_1_residuals(active, batch, grid)
+    sent = taylor.steps.step_1_residuals(active, batch, grid)
     own = grid.score_terms(grid.scores(passive.features[batch], passive.optimiser.weights))
-    bare = taylor._added(passive, batch, sent, own, grid.residual_bits)
+    bare = taylor.steps.added(passive, batch, sent, own, grid.residual_bits)
     read = quotients(kernel.integers(sent.residues), kernel.integers(bare.residues), n)
     assert [quotient % n for quotient in read] == [1] * len(batch)
     assert [quotient // n for quotient in read] == [int(term) % n for term in own]
-    hidden = taylor.step_2_add(passive, batch, grid, sent)
+    hidden = taylor.steps.step_2_add(passive, batch, grid, sent)
     assert decrypt(hidden, case.key).values.tolist() == decrypt(bare, case.key).values.tolist()
     assert all(q % n != 1 for q in quotients(kernel.integers(sent.residues), kernel.integers(hidden.residues), n))
 

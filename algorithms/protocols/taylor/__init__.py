@@ -10,12 +10,14 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     0     active     [[f o y]] on the hold-out rows                                     HoldOutLabels
     0     passive    [[mu]] = X_H^T [[f o y]], kept                                     --
     1     active     on batch S: [[w]] = [[f]] o (2a z_A - b y + n), re-randomised      ChainedResiduals
-    2     passive    [[w]] <- [[w]] + [[f]] o 2a z_p, re-randomised                     to the next; the last to all
+    2     passive    [[w]] <- [[w]] + [[f]] o 2a z_p, re-randomised                     ChainedResiduals to the next,
+                                                                                        the last: Residuals to all
     3     each       [[g]] = X_S^T [[w]], packed, plus rho, re-randomised               MaskedGradient
     4     key node   decrypts, adds noise                                               NoisyGradient to its owner
     5     each       theta <- theta - rate ((g + noise) / s + l2 theta)                 --
     6     active     each epoch, hold-out: [[f o z_A]], [[loss of z_A]]                 PartialLoss
-    6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    the last: HoldOutLoss
+    6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    PartialLoss to the next,
+                                                                                        the last: HoldOutLoss
     7     key node   decrypts the loss; patience                                        Verdict to all
 
     f_i multiplies row i: 1 without a mask (then nothing is sent and factors are plain), the mask's 0 or 1 (then all

@@ -32,6 +32,7 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.alignment.bad_points import BAD_POINTS
+from tests.protocols.counts import assert_as_often
 
 KEY_NODE = "key node"
 NAMES = ("advertiser", "bank", "courier", "doctor", "editor")
@@ -243,6 +244,8 @@ def test_the_messages_are_those_of_the_table(parties: int) -> None:
     id_sets = overlapping(parties)
     session = Session(id_sets).run()
     assert sorted(session.network.sent) == sorted(table(list(map(len, id_sets)), 6))
+    having = ["enough common rows", *(["three data parties or more"] if parties > 2 else [])]
+    assert_as_often(align.TABLE, ROLES, session.network.sent, having=having)
     assert not session.network.unread
 
 

@@ -34,6 +34,7 @@ from blindfit.algorithms.protocols.link import (
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
+from tests.protocols.counts import assert_as_often
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))
 ROLES = {"bank": "active", "shop": "passive", "keys": "key-node"}
@@ -131,6 +132,7 @@ def test_the_roles_compute_what_the_specification_says(insecure_test_key: Privat
 def test_nothing_is_sent_but_the_table(insecure_test_key: PrivateKey) -> None:
     _, sent = run_all(insecure_test_key)
     assert Counter(sent) == Counter(TABLE)
+    assert_as_often(link.TABLE, ROLES, sent, having=["enough matches"])
 
 
 def test_matches_share_a_slot_and_nobody_else_does(insecure_test_key: PrivateKey) -> None:
@@ -262,6 +264,7 @@ def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: 
     }
     assert all(result.hint for result in results)
     assert Counter(sent) == Counter(TABLE[:-2])
+    assert_as_often(link.TABLE, ROLES, sent)
 
 
 def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey) -> None:

@@ -18,6 +18,7 @@ from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.protocols.predict import MaskedScores, MaskSeed
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import first_failure, replaced
 
 ACTIVE = "bank"
@@ -100,6 +101,8 @@ def test_what_is_sent_is_the_table(passives):
     own = names(passives)
     seeds = [(own[i], own[j], "MaskSeed") for i in range(passives) for j in range(i + 1, passives)]
     assert Counter(network.sent) == Counter([*seeds, *((name, ACTIVE, "MaskedScores") for name in own)])
+    having = ["two passive parties or more"] if passives > 1 else []
+    assert_as_often(predict.TABLE, network.roles, network.sent, having=having)
     assert not network.unread
 
 

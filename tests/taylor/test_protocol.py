@@ -16,6 +16,7 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import Progress
 from blindfit.algorithms.protocols.taylor.messages import ChainedResiduals, Residuals
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
 MOMENTUM = OptimiserSettings(0.2, "inverse", decay=0.1, optimiser="momentum", momentum=0.7, l2=0.02)
@@ -189,7 +190,21 @@ def test_what_is_sent_is_the_table_and_nothing_else(
     case.run(case.seats(), case.key_seat(), network)
     expected = table_of(case.names, 2, 2, class_weights=class_weights, hold_out=hold_out)
     assert Counter(network.sent) == expected
+    conditions = {"class weights": class_weights, "a hold-out loss": hold_out, "two passive parties or more": True}
+    having = [what for what, is_there in conditions.items() if is_there]
+    assert_as_often(taylor.TABLE, network.roles, network.sent, epochs=2, batches=2, having=having)
     assert not network.unread
+
+
+def test_a_training_that_stops_early_sends_for_the_epochs_that_ran(insecure_test_key: PrivateKey) -> None:
+    case = case_of(insecure_test_key, **CASES["stops early"])
+    network = case.network()
+    epochs = case.run(case.seats(), case.key_seat(), network)[0]
+    assert epochs < case.parameters.epochs
+    assert not network.unread
+    having = ["a hold-out loss", *(["two passive parties or more"] if len(case.names) > 2 else [])]
+    batches = len(case.plan.batches)
+    assert_as_often(taylor.TABLE, network.roles, network.sent, epochs=epochs, batches=batches, having=having)
 
 
 def wire_of(case: Case, run: int = 0) -> Tap:

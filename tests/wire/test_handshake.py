@@ -13,6 +13,7 @@ from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_di
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.protocols.counts import assert_as_often
 from tests.wire.site import QUICK, sites
 
 PARAMETERS = {
@@ -43,7 +44,11 @@ def in_memory() -> dict[str, Channel]:
 
 
 async def test_who_agrees_goes_on() -> None:
-    assert await shake({name: hello(name) for name in ROLES}, in_memory()) == {"p0": None, "p1": None}
+    network = LocalNetwork(ROLES, handshake.TABLE)
+    ends = await shake({name: hello(name) for name in ROLES}, {name: network.channel(name) for name in ROLES})
+    assert ends == {"p0": None, "p1": None}
+    assert_as_often(handshake.TABLE, ROLES, network.sent)
+    assert not network.unread
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import MalformedMessage, PeerTimeout, Unexpected
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork
 from tests import toy
+from tests.protocols.counts import assert_as_often
 from tests.wire.site import sites
 
 N = 50
@@ -59,6 +60,7 @@ async def test_in_memory_it_equals_the_specification() -> None:
         ("p1", "p0", "Masked"),
     ]
     assert not network.unread
+    assert_as_often(toy.TABLE, toy.ROLES, network.sent)
 
 
 async def test_over_grpc_it_equals_the_specification(authority: Path) -> None:

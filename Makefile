@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos clean
+.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos protocols-page clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ types: $(VENV)/.dev  ## mypy, strict
 
 protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh
+
+protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
+	@$(BIN)/python docs/protocols_page.py
 
 clean:  ## everything that can be made again
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis runs

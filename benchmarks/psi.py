@@ -41,6 +41,7 @@ from blindfit.parties.wire.channel import LocalNetwork
 
 PARTIES = ("advertiser", "bank")
 KEY_NODE = "key node"
+ROLES = {"advertiser": "active", "bank": "passive", KEY_NODE: "key-node"}
 OPERATIONS = 4_000  # of each kind, for the time of one
 AIM_OVER_BOUND = 1.3
 
@@ -106,7 +107,7 @@ class Clocks:
 
 
 async def align_all(sets: list[list[str]], cores: int, clocks: Clocks) -> list[align.Alignment]:
-    network = LocalNetwork(timeout_s=3600)
+    network = LocalNetwork(ROLES, align.TABLE, timeout_s=3600)
     clocks.started = time.perf_counter()
     options: dict[str, Any] = {
         "workers": psi.Threads(cores),

@@ -1,7 +1,7 @@
 """Who learns what of a vertical training, what those who collude learn, and what is out of the model: the words of the
 pre-flight and of the report, from the job and the parties' roles alone.
 
-Source: the docstrings of algorithms/protocols/taylor.py, align.py, link.py and predict.py.
+Source: the docstrings of algorithms/protocols/taylor, align.py, link.py and predict.py.
 """
 
 from __future__ import annotations

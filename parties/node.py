@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from grpc_reflection.v1alpha import reflection
 
 from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.party import Party
@@ -63,14 +65,14 @@ class PartyNode:
         return self.party.sessions
 
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
-        run = _measured(seat.run)
-        return Part(seat.check, self._recorded(run) if system(protocol).is_recorded else run)
+        run, tables = _measured(seat.run), system(protocol).tables
+        return Part(seat.check, self._recorded(run, tables) if tables else run, tables)
 
-    def _recorded(self, run: Run) -> Run:
+    def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""
 
         async def recorded(session: Session[Any]) -> dict[str, ParameterValue]:
-            transcript = Transcript()
+            transcript = Transcript((handshake.TABLE, *tables))
             session.channel.on_received = transcript.received
             try:
                 return {**await run(session), "bytes_sent": session.channel.bytes_sent}

@@ -81,6 +81,7 @@ def dp_lr() -> System[DPLRJob]:
 
 
 def taylor() -> System[TaylorJob]:
+    from blindfit.algorithms.protocols import align, link, predict, ready, taylor
     from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
     from blindfit.parties.taylor.settings import TaylorJob
 
@@ -95,11 +96,15 @@ def taylor() -> System[TaylorJob]:
         return KeyNode(party)
 
     return System(
-        TaylorJob, _vertical_roles(data_party, key_node), is_recorded=True, models={FORMAT: VerticalModelPart.from_dict}
+        TaylorJob,
+        _vertical_roles(data_party, key_node),
+        tables=(taylor.TABLE, align.TABLE, link.TABLE, ready.TABLE, predict.TABLE),
+        models={FORMAT: VerticalModelPart.from_dict},
     )
 
 
 def predict() -> System[PredictJob]:
+    from blindfit.algorithms.protocols import align, predict
     from blindfit.parties.predict.settings import PredictJob
 
     def data_party(party: Party) -> Seat[PredictJob]:
@@ -112,7 +117,7 @@ def predict() -> System[PredictJob]:
 
         return KeyNode(party)
 
-    return System(PredictJob, _vertical_roles(data_party, key_node), is_recorded=True)
+    return System(PredictJob, _vertical_roles(data_party, key_node), tables=(align.TABLE, predict.TABLE))
 
 
 SYSTEMS: dict[str, Callable[[], System[Any]]] = {

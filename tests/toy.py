@@ -23,18 +23,13 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.messages import Channel, ShareVector
+from blindfit.algorithms.protocols.table import DATA, KEY, ONCE, Arrow, Table
 
 MODULUS = 2**61 - 1
 Vector = npt.NDArray[np.uint64]
 Uniform = Callable[[int], int]  # uniform(m) -> integer in [0, m)
 
-# Who sends what to whom: the table above.
-TABLE = {
-    ("dealer", "p0", "TripleShare"),
-    ("dealer", "p1", "TripleShare"),
-    ("p0", "p1", "Masked"),
-    ("p1", "p0", "Masked"),
-}
+ROLES = {"p0": "active", "p1": "passive", "dealer": "key-node"}
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -51,6 +46,13 @@ class TripleShare:
 class Masked:
     d: ShareVector
     e: ShareVector
+
+
+TABLE = Table(
+    "toy",
+    Arrow("0", KEY, DATA, TripleShare, ONCE, "a share of a triple"),
+    Arrow("1", DATA, DATA, Masked, ONCE, "a share of uniform openings"),
+)
 
 
 # --- steps ---------------------------------------------------------------------------------------

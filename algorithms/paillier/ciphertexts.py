@@ -91,7 +91,7 @@ class ReceivedCiphertext:
         width = self.width_bytes
         integers = [mpz.from_bytes(self.data[i : i + width], "big") for i in range(0, len(self.data), width)]
         try:
-            check_ciphertexts(public_key, integers)
+            check_ciphertexts(public_key.n, integers)
         except RangeError as bad:
             raise MalformedMessage(culprit=culprit, field="ciphertext", reason=str(bad)) from None
         return Ciphertext(public_key, public_key.kernel.residues(integers))

@@ -71,7 +71,7 @@ def vector_from_phe(
         raise DataError("the encrypted numbers are none, or under another key")
     finest = min(0, *(number.exponent for number in numbers))
     integers = [int(number.ciphertext(be_secure=False)) for number in numbers]
-    check_ciphertexts(public_key, integers)
+    check_ciphertexts(public_key.n, integers)
     kernel = public_key.kernel
     shifts = [1 << _BASE_BITS * (number.exponent - finest) for number in numbers]
     residues = kernel.powers_each(kernel.residues(integers), shifts)

@@ -208,7 +208,7 @@ class PrivateKey:
             raise RangeError(f"{threads} threads cannot decrypt")
         kernel = self.public_key.kernel
         integers = kernel.integers(residues)
-        check_ciphertexts(self.public_key, integers)
+        check_ciphertexts(self.public_key.n, integers)
         return self._plaintexts(self._blinded(integers, uniform), threads)
 
     def _blinded(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:

@@ -92,7 +92,7 @@ class ReceivedPartialDecryption:
             raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
         integers = [mpz.from_bytes(self.data[i : i + width], "big") for i in range(0, len(self.data), width)]
         try:
-            check_ciphertexts(public_key, integers)
+            check_ciphertexts(public_key.n, integers)
         except RangeError as bad:
             raise MalformedMessage(culprit=culprit, field="partial_decryption", reason=str(bad)) from None
         return PartialDecryption(public_key, public_key.kernel.residues(integers))
@@ -128,7 +128,7 @@ def partial_decrypt(
         raise LocalProtocolError("the vector is encrypted under another key")
     kernel = share.public_key.kernel
     integers = kernel.integers(vector.ciphertext.residues)
-    check_ciphertexts(share.public_key, integers)
+    check_ciphertexts(share.public_key.n, integers)
     return PartialDecryption(share.public_key, kernel.powers(kernel.residues(integers), share.exponent))
 
 

@@ -41,6 +41,7 @@ from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.alignment.psi import ArrivingSet, BlindingKey, Origin, Points, Rows
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.messages import Channel, Int32Tensor, Integer, IntegerTensor, OctetVector
+from blindfit.algorithms.protocols.table import CHUNKS, DATA, KEY, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
@@ -94,6 +95,18 @@ class Outcome:
 @dataclass(frozen=True, slots=True, repr=False)
 class CommonRows:
     rows: Int32Tensor  # positions in the receiver's shuffled set, in the common order
+
+
+TABLE = Table(
+    "align",
+    Arrow("1", DATA, KEY, SetSize, ONCE, "the size of a set"),
+    Arrow("2", KEY, DATA, SetSizes, ONCE, "the sizes of the sets"),
+    Arrow("3", DATA, DATA, PassedPoints, CHUNKS, "nothing: blinded points"),
+    Arrow("4", DATA, DATA, PassedPoints, CHUNKS, "nothing: blinded points", "three data parties or more"),
+    Arrow("4", DATA, KEY, BlindedPoints, CHUNKS, "which shuffled positions match"),
+    Arrow("5", KEY, DATA, Outcome, ONCE, "whether enough rows match"),
+    Arrow("5", KEY, DATA, CommonRows, CHUNKS, "own common rows", "enough common rows"),
+)
 
 
 # --- what is agreed, and what a data party holds -------------------------------------------------------

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from blindfit.algorithms.errors import HandshakeMismatch, MalformedMessage
 from blindfit.algorithms.messages import Channel, Octets, Parameters, ParameterValue, Text, parameters_digest
+from blindfit.algorithms.protocols.table import ALL, ONCE, Arrow, Table
 
 PROTOCOL_VERSION = "1"  # of everything on the wire; two versions never mix
 
@@ -32,6 +33,9 @@ class Hello:
     role: Text
     parameters: Parameters
     digest: Octets  # SHA-256 of the canonical parameters
+
+
+TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "the public parameters"))
 
 
 # --- steps ---------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext, Randomisers
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
 from blindfit.algorithms.protocols.align import InThread, Report, directly, silent
+from blindfit.algorithms.protocols.table import CHUNKS, DATA, KEY, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 KEY_SHARE_BYTES = 32
@@ -91,6 +92,15 @@ class Outcome:
 class Slots:
     positions: IntegerTensor  # (chunk,) in the receiver's shuffled order, or -1
     mask: CiphertextVector  # (chunk,) 1 where the slot's two rows are one person
+
+
+TABLE = Table(
+    "link",
+    Arrow("0", DATA, DATA, KeyShare, ONCE, "half of the filters' secret"),
+    Arrow("1", DATA, KEY, Filters, ONCE, "how alike keyed filters are"),
+    Arrow("2", KEY, DATA, Outcome, ONCE, "whether enough rows match"),
+    Arrow("3", KEY, DATA, Slots, CHUNKS, "own rows' slots; of the mask nothing", "enough matches"),
+)
 
 
 # --- what is agreed, and what each role has in the end -------------------------------------------------

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.messages import Channel, IntegerTensor, Octets
+from blindfit.algorithms.protocols.table import ACTIVE, ONCE, PASSIVE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 Scores = npt.NDArray[np.int64]
@@ -43,6 +44,15 @@ class MaskSeed:
 @dataclass(frozen=True, slots=True, repr=False)
 class MaskedScores:
     scores: IntegerTensor  # (rows,), uniform mod 2^64 where two or more parties are passive
+
+
+TABLE = Table(
+    "predict",
+    Arrow(
+        "1", PASSIVE, PASSIVE, MaskSeed, ONCE, "a mask shared with another passive party", "two passive parties or more"
+    ),
+    Arrow("2", PASSIVE, ACTIVE, MaskedScores, ONCE, "a part of scores, masked where two parties are passive"),
+)
 
 
 # --- steps ---------------------------------------------------------------------------------------

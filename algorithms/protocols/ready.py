@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.messages import Channel, Integer, Text, Texts
+from blindfit.algorithms.protocols.table import ONCE, VERTICAL, Arrow, Table
 
 MOST_COLUMNS = 2**16
 
@@ -38,6 +39,13 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class Stored:
     epochs: Integer  # of the training
+
+
+TABLE = Table(
+    "ready",
+    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "a party's number of columns, unsafe flags, checkpoints"),
+    Arrow("3", VERTICAL, VERTICAL, Stored, ONCE, "that a party has stored its part"),
+)
 
 
 # --- steps ---------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ from blindfit.algorithms.privacy.label_mechanisms import (
 )
 from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.protocols.walr import MAX_REQUEST_ID_CHARS, ConsumerRows, ContentDigest, WeightRows
 from blindfit.algorithms.randomness import UniformInt
 
@@ -131,6 +132,17 @@ class NoisyLabels:
 
     steps: IntegerTensor  # on the mechanism's grid; 0 where withheld
     withheld: Octets  # a bit a row, the first in the highest bit; empty: none is
+
+
+TABLE = Table(
+    "release_labels",
+    Arrow("1", ACTIVE, MEASUREMENT, LabelsOpen, ONCE, "what is asked for, and the hash of the ids"),
+    Arrow("2", MEASUREMENT, ACTIVE, LabelsOpened, ONCE, "whether the release was made before"),
+    Arrow("3", ACTIVE, MEASUREMENT, LabelIds, CHUNKS, "ids"),
+    Arrow("3", ACTIVE, MEASUREMENT, LabelIdsEnd, ONCE, "that these were all"),
+    Arrow("5", MEASUREMENT, ACTIVE, FittedRelease, ONCE, "the mechanism, what it costs, a receipt"),
+    Arrow("6", MEASUREMENT, ACTIVE, NoisyLabels, CHUNKS, "noisy labels, and which rows have none"),
+)
 
 
 # --- steps of the consumer -------------------------------------------------------------------------

@@ -53,6 +53,7 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt
 
 BATCH_BYTES = 2**21  # of one message: half of what gRPC lets through
@@ -129,6 +130,19 @@ class NoisySum:
 @dataclass(frozen=True, slots=True, repr=False)
 class RowsKept:
     bits: Octets
+
+
+_NEW = "a request that was not answered before"
+
+TABLE = Table(
+    "walr",
+    Arrow("1", ACTIVE, MEASUREMENT, AggregateOpen, ONCE, "what is asked for, and the hash of the rows"),
+    Arrow("2", MEASUREMENT, ACTIVE, Opened, ONCE, "whether the request was answered before"),
+    Arrow("3", ACTIVE, MEASUREMENT, WeightRows, CHUNKS, "rows and their ids", _NEW),
+    Arrow("3", ACTIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
+    Arrow("5", MEASUREMENT, ACTIVE, NoisySum, ONCE, "the noisy sum"),
+    Arrow("5", MEASUREMENT, ACTIVE, RowsKept, CHUNKS, "which rows counted", "rows that did not count"),
+)
 
 
 # --- steps of the active party ---------------------------------------------------------------------

@@ -13,6 +13,8 @@ import grpc
 import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.table import Gate, Table, listed
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
 from blindfit.parties.wire import error_codes
 from blindfit.protos import measurement_pb2 as pb
@@ -88,6 +90,7 @@ class Messages:
         bodies: the field of the envelope that holds a message of this class.
         decoders: (protobuf message, culprit) -> message of this class.
         answer: the class after which the server has answered, whatever becomes of the call.
+        table: who sends what to whom.
     """
 
     bodies: Mapping[type, str]
@@ -95,6 +98,10 @@ class Messages:
     request_to_pb: Callable[[object], Any]
     response_to_pb: Callable[[object], Any]
     answer: type
+    table: Table
+
+    def gate(self, role: str, roles: Mapping[str, str]) -> Gate:
+        return Gate(role, roles, listed([self.table]))
 
     def from_pb(self, envelope: Any, kind: type[M], *, culprit: str) -> M:
         """Raises:
@@ -157,7 +164,7 @@ _DECODERS: dict[type, Any] = {
     NoisySum: answer_from_pb,
     RowsKept: lambda message, _culprit: RowsKept(message.bits),
 }
-AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum)
+AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, walr.TABLE)
 
 
 # --- channels --------------------------------------------------------------------------------------
@@ -176,10 +183,11 @@ class ServerSide:
     ) -> None:
         self._consumer, self._requests, self._context = consumer, aiter(requests), context
         self._step_timeout_s, self._messages = step_timeout_s, messages
+        self._gate = messages.gate("measurement", {consumer: "active"})
         self.answered = False
 
     async def send(self, to: str, message: object) -> None:
-        _require_peer(to, self._consumer)
+        self._gate.check_sent(message, to)
         step = type(message).__name__
         try:
             async with asyncio.timeout(self._step_timeout_s):
@@ -189,7 +197,7 @@ class ServerSide:
         self.answered = self.answered or isinstance(message, self._messages.answer)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        _require_peer(sender, self._consumer)
+        self._gate.check_asked(kind, sender)
         try:
             async with asyncio.timeout(self._step_timeout_s):
                 request = await anext(self._requests)
@@ -217,7 +225,7 @@ class ClientSide:
         max_message_bytes: int,
         messages: Messages = AGGREGATE,
     ) -> None:
-        self._messages = messages
+        self._messages, self._gate = messages, messages.gate("active", {server: "measurement"})
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
         self._read: asyncio.Future[Any] | None = None
@@ -226,7 +234,7 @@ class ClientSide:
         self.bytes_sent = 0
 
     async def send(self, to: str, message: object) -> None:
-        _require_peer(to, self._server)
+        self._gate.check_sent(message, to)
         request = self._messages.request_to_pb(message)
         size = request.ByteSize()
         if size > self._max_message_bytes:
@@ -243,7 +251,7 @@ class ClientSide:
             await self._raise_status(step)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        _require_peer(sender, self._server)
+        self._gate.check_asked(kind, sender)
         step = kind.__name__
         try:
             async with asyncio.timeout(self._step_timeout_s):
@@ -306,8 +314,3 @@ def _value_now(value: Coroutine[Any, Any, M]) -> M:
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     raise LocalProtocolError("gRPC tells of the end of a call whose status is not known")
-
-
-def _require_peer(name: str, expected: str) -> None:
-    if name != expected:
-        raise LocalProtocolError(f"{name} is not at the other end of this call, {expected} is")

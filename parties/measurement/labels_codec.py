@@ -9,6 +9,7 @@ import numpy as np
 
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
+from blindfit.algorithms.protocols import release_labels
 from blindfit.algorithms.protocols.release_labels import (
     FittedRelease,
     LabelIds,
@@ -170,4 +171,4 @@ _BODIES: dict[type, str] = {
     FittedRelease: "release",
     NoisyLabels: "labels",
 }
-MESSAGES = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, FittedRelease)
+MESSAGES = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, FittedRelease, release_labels.TABLE)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar, cast
@@ -34,6 +34,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
+from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.store import SessionRow, Store
@@ -120,10 +121,15 @@ Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
 
 @dataclass(frozen=True)
 class Part:
-    """What this party can do in one protocol."""
+    """What this party can do in one protocol.
+
+    Args:
+        tables: what the members of a session send each other once they have shaken hands.
+    """
 
     check: Check
     run: Run
+    tables: Sequence[Table] = ()
 
 
 class Sessions:
@@ -195,7 +201,12 @@ class Sessions:
         job = self._read_job(parameters)
         peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
-        channel = ExchangeChannel(proposal.session, me.name, peers, self._open_peer, self._limits, timeouts)
+        roles = {m.name: m.role for m in members.values()}
+        part = self._parts.get(job.protocol)  # none: policy is about to refuse the job
+        arrows = listed([handshake.TABLE, *(part.tables if part else ())])
+        channel = ExchangeChannel(
+            proposal.session, me.name, peers, roles, arrows, self._open_peer, self._limits, timeouts
+        )
         return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
 
     def _address_of(self, member: Member) -> str:

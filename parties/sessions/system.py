@@ -5,11 +5,12 @@ Whoever reads a job needs the table of systems and not the rooms behind it, so n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.job.parameters import JobParameters
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ class System(Generic[J]):
     """
     Args:
         roles: in the order in which a mistake in a job file lists them.
-        is_recorded: whether its messages between parties are kept as a transcript.
+        tables: what its parties send each other, but for the handshake; a session of a system that has any is recorded.
         models: how to read what its parties write as model.json, by the file's `format`.
         policy_options: of [policy], what a party of this role makes use of for this system.
     """
 
     job: type[J]
     roles: Mapping[str, Role[J]]
-    is_recorded: bool = False
+    tables: Sequence[Table] = ()
     models: Mapping[str, ModelReader] = field(default_factory=dict)
     policy_options: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -10,55 +10,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.protocols.table import CHUNKS, Arrow, Table
 from blindfit.parties.files import written
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One arrow of a protocol's table."""
+class _Row:
+    """All arrows of one name, which two protocols may have: a session uses one of them."""
 
-    step: str
-    to: frozenset[str]  # roles that may receive it
-    opened: str  # what the receiver reads
-    chunked: bool = False
+    step: str = ""
+    opened: str = "not in the table"
+    in_chunks: bool = False
+
+    @classmethod
+    def of(cls, name: str, tables: Sequence[Table]) -> _Row:
+        found = [(table, _named(table, name)) for table in tables]
+        arrows = [arrow for _, some in found for arrow in some]
+        if not arrows:
+            return cls()
+        return cls(
+            ", ".join(table.label(some) for table, some in found if some),
+            "; ".join(dict.fromkeys(arrow.opened for arrow in arrows)),
+            any(arrow.how_often is CHUNKS for arrow in arrows),
+        )
 
 
-_ALL = frozenset({"active", "passive", "key-node"})
-_DATA = frozenset({"active", "passive"})
-_KEY = frozenset({"key-node"})
-_PASSIVE = frozenset({"passive"})
-
-# Every message class of a vertical session; what is not here is never received.
-TABLE: dict[str, Row] = {
-    "Hello": Row("handshake", _ALL, "the public parameters"),
-    "TaylorKey": Row("taylor 0", _DATA, "the public key"),
-    "SetSize": Row("align 1", _KEY, "the size of a set"),
-    "SetSizes": Row("align 2", _DATA, "the sizes of the sets"),
-    "PassedPoints": Row("align 3, 4", _DATA, "nothing: blinded points", chunked=True),
-    "BlindedPoints": Row("align 4", _KEY, "which shuffled positions match", chunked=True),
-    "CommonRows": Row("align 5", _DATA, "own common rows", chunked=True),
-    "Outcome": Row("align 5, link 2", _DATA, "whether enough rows match"),
-    "KeyShare": Row("link 0", _DATA, "half of the filters' secret"),
-    "Filters": Row("link 1", _KEY, "how alike keyed filters are", chunked=True),
-    "Slots": Row("link 3", _DATA, "own rows' slots; of the mask nothing", chunked=True),
-    "Ready": Row("ready 1", _ALL, "a party's number of columns, unsafe flags, checkpoints"),
-    "Stored": Row("ready 3", _ALL, "that a party has stored its part"),
-    "RowFactors": Row("taylor 0", _PASSIVE, "nothing: ciphertexts"),
-    "HoldOutLabels": Row("taylor 0", _PASSIVE, "nothing: ciphertexts"),
-    "ChainedResiduals": Row("taylor 1, 2", _PASSIVE, "nothing: ciphertexts"),
-    "Residuals": Row("taylor 2", _DATA, "nothing: ciphertexts"),
-    "MaskedGradient": Row("taylor 3", _KEY, "a gradient plus a uniform mask"),
-    "NoisyGradient": Row("taylor 4", _DATA, "own noisy gradient"),
-    "PartialLoss": Row("taylor 6", _PASSIVE, "nothing: ciphertexts"),
-    "HoldOutLoss": Row("taylor 6", _KEY, "the hold-out loss"),
-    "Verdict": Row("taylor 7", _DATA, "go on or stop"),
-    "MaskSeed": Row("predict 1", _PASSIVE, "a mask shared with another passive party"),
-    "MaskedScores": Row("predict 2", frozenset({"active"}), "a part of scores, masked where two parties are passive"),
-}
+def _named(table: Table, name: str) -> list[Arrow]:
+    return [arrow for arrow in table.arrows if arrow.message.__name__ == name]
 
 
 @dataclass(slots=True)
@@ -71,9 +54,15 @@ class _Line:
 
 
 class Transcript:
-    """Takes every message as it is received; written when the session ends, also when it fails."""
+    """Takes every message as it is received; written when the session ends, also when it fails.
 
-    def __init__(self) -> None:
+    Args:
+        tables: of the session's protocols.
+    """
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._tables = tables
+        self._rows: dict[str, _Row] = {}
         self._lines: list[_Line] = []
         self._chunked: dict[tuple[str, str], _Line] = {}
 
@@ -82,17 +71,22 @@ class Transcript:
         if line is None:
             line = _Line(sender, kind)
             self._lines.append(line)
-            if kind in TABLE and TABLE[kind].chunked:
+            if self._row(kind).in_chunks:
                 self._chunked[sender, kind] = line
         line.size += len(data)
         line.messages += 1
         line.digest.update(data)
 
+    def _row(self, kind: str) -> _Row:
+        if kind not in self._rows:
+            self._rows[kind] = _Row.of(kind, self._tables)
+        return self._rows[kind]
+
     def write(self, path: Path) -> None:
         written.write_file(path, b"".join(self._encoded(number, line) for number, line in enumerate(self._lines, 1)))
 
     def _encoded(self, number: int, line: _Line) -> bytes:
-        row = TABLE.get(line.kind, Row("", frozenset(), "not in the table"))
+        row = self._row(line.kind)
         told = {
             "message": number,
             "from": line.sender,

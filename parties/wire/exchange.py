@@ -25,6 +25,7 @@ from blindfit.algorithms.errors import (
     TransportError,
     UnexpectedStep,
 )
+from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.channel import aborted_by
 from blindfit.parties.wire.frames import Arrived, Inbox, Outbox
@@ -76,6 +77,8 @@ class ExchangeChannel:
 
     Args:
         peers: name and address of every other party of the session.
+        roles: of every party of the session, this one too.
+        listed: what the tables of the session's protocols let them send each other.
         on_waiting: told for whom and what this party waits; an empty name when it goes on.
     """
 
@@ -84,12 +87,15 @@ class ExchangeChannel:
         session: str,
         name: str,
         peers: Mapping[str, str],
+        roles: Mapping[str, str],
+        listed: Listed,
         open_peer: OpenPeer,
         limits: Limits,
         timeouts: Timeouts,
         on_waiting: Callable[[str, str], None] = lambda _peer, _step: None,
     ) -> None:
         self.session, self.name, self.peers = session, name, dict(peers)
+        self._gate = Gate(roles[name], roles, listed, session)
         self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
         self._links: dict[str, Link] = {}
         self._arrivals = {peer: _Arrivals(Inbox(session, peer, limits)) for peer in peers}
@@ -103,7 +109,9 @@ class ExchangeChannel:
 
         Raises:
             TransportError, ProtocolError: the link has failed.
+            LocalProtocolError: no table lists the message; nothing left.
         """
+        self._gate.check_sent(message, to)
         data = codec.encode(message)
         await self._link(to).send(type(message).__name__, data)
         self.bytes_sent += len(data)
@@ -114,6 +122,7 @@ class ExchangeChannel:
         MalformedMessage, UnexpectedStep, LimitExceeded: something else came.
         """
         arrivals = self._arrivals_of(sender)
+        self._gate.check_asked(kind, sender)
         step = arrivals.step = kind.__name__
         self.on_waiting(sender, step)
         try:
@@ -178,11 +187,13 @@ class ExchangeChannel:
 
         Raises:
             TransportError, ProtocolError: a peer did not receive everything, so the session has failed after all.
+            UnexpectedStep: a peer sent what was not read.
         """
         if self._is_closed:
             return
         if error is None:
             await self._flush(self._timeouts.step_s)
+            self._require_all_read()
         self._is_closed = True
         try:
             if error is not None:
@@ -198,6 +209,14 @@ class ExchangeChannel:
         for result in results:
             if result is not None:
                 raise result
+
+    def _require_all_read(self) -> None:
+        """A farewell is no message: who has failed after sending everything takes nothing away from this party."""
+        for peer, arrivals in self._arrivals.items():
+            if got := arrivals.inbox.unread:
+                raise UnexpectedStep(
+                    culprit=peer, expected="the end of the session", got=got, session=self.session, step=got
+                )
 
     async def _let_go(self) -> None:
         for arrivals in self._arrivals.values():
@@ -256,6 +275,8 @@ class ExchangeChannel:
 
     def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
         arrivals.inbox.accept(frame)
+        if frame.WhichOneof("body") == "chunk":
+            self._gate.check_arrived(frame.step, arrivals.inbox.sender)
         if self._is_closed:
             if frame.WhichOneof("body") == "chunk":
                 raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged

@@ -204,6 +204,12 @@ class Inbox:
         self._buffered_bytes = 0
 
     @property
+    def unread(self) -> str:
+        """The name of a message that came, perhaps not yet whole, and was not read; empty: there is none."""
+        names = [arrived.step for arrived in self._arrived if arrived.abort_code is None]
+        return names[0] if names else self._step if self._part else ""
+
+    @property
     def is_empty(self) -> bool:
         return not self._arrived
 

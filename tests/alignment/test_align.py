@@ -39,9 +39,11 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.alignment.bad_points import BAD_POINTS
+from tests.protocols.counts import assert_as_often
 
 KEY_NODE = "key node"
 NAMES = ("advertiser", "bank", "courier", "doctor", "editor")
+ROLES = {KEY_NODE: "key-node", **dict.fromkeys(NAMES, "passive"), NAMES[0]: "active"}
 Ids = Sequence[str]
 Sent = list[tuple[str, str, str]]
 
@@ -70,7 +72,7 @@ class Session:
 
     def __init__(self, id_sets: Sequence[Ids], *, wire: Wire = untouched, network: Any = None) -> None:
         self.id_sets, self.parties = id_sets, NAMES[: len(id_sets)]
-        self.network = network or LocalNetwork(timeout_s=1.0, wire=wire)
+        self.network = network or LocalNetwork(ROLES, align.TABLE, timeout_s=1.0, wire=wire)
         self.ended: dict[str, Any] = {}
 
     def run(
@@ -216,7 +218,7 @@ def test_twenty_thousand_rows() -> None:
         for start, size in zip((0, 15_000), sizes, strict=True)
     ]
     told: list[tuple[str, int, int]] = []
-    session = Session(id_sets, network=LocalNetwork(timeout_s=60.0)).run(
+    session = Session(id_sets, network=LocalNetwork(ROLES, align.TABLE, timeout_s=60.0)).run(
         workers=Threads(os.cpu_count() or 1), in_thread=asyncio.to_thread, report=lambda *said: told.append(said)
     )
     first, second = session.aligned_ids
@@ -250,6 +252,9 @@ def test_the_messages_are_those_of_the_table(parties: int) -> None:
     id_sets = overlapping(parties)
     session = Session(id_sets).run()
     assert sorted(session.network.sent) == sorted(table(list(map(len, id_sets)), 6))
+    having = ["enough common rows", *(["three data parties or more"] if parties > 2 else [])]
+    assert_as_often(align.TABLE, ROLES, session.network.sent, having=having)
+    assert not session.network.unread
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -312,7 +317,7 @@ class TightNetwork(LocalNetwork):
     """A sender waits while its link holds `room` messages that were not received; seats take turns at random."""
 
     def __init__(self, room: int, seed: int) -> None:
-        super().__init__(timeout_s=5.0)
+        super().__init__(ROLES, align.TABLE, timeout_s=5.0)
         self.room, self.fullest, self._random = room, 0, random.Random(seed)
 
     def channel(self, name: str) -> Any:

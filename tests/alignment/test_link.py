@@ -34,8 +34,10 @@ from blindfit.algorithms.protocols.link import (
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
+from tests.protocols.counts import assert_as_often
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))
+ROLES = {"bank": "active", "shop": "passive", "keys": "key-node"}
 SETTINGS = LinkageSettings(Encoding(FIELDS), least_matches=10)
 PEOPLE = registers(70, 40, 25, seed=2)
 TABLE = [
@@ -86,7 +88,7 @@ def run_all(
     Args:
         to_the_end: then each seat's error stands for its result; else the first error is raised.
     """
-    network = LocalNetwork(wire=wire)
+    network = LocalNetwork(ROLES, link.TABLE, wire=wire)
 
     async def run() -> list[Any]:
         tasks = [asyncio.ensure_future(seat) for seat in seats(key, network, settings, people)]
@@ -130,6 +132,7 @@ def test_the_roles_compute_what_the_specification_says(insecure_test_key: Privat
 def test_nothing_is_sent_but_the_table(insecure_test_key: PrivateKey) -> None:
     _, sent = run_all(insecure_test_key)
     assert Counter(sent) == Counter(TABLE)
+    assert_as_often(link.TABLE, ROLES, sent, having=["enough matches"])
 
 
 def test_matches_share_a_slot_and_nobody_else_does(insecure_test_key: PrivateKey) -> None:
@@ -189,7 +192,7 @@ def test_the_key_nodes_own_randomisers_do(insecure_test_key: PrivateKey) -> None
 
 def test_progress_is_told(insecure_test_key: PrivateKey) -> None:
     told: list[tuple[str, int, int]] = []
-    network = LocalNetwork()
+    network = LocalNetwork(ROLES, link.TABLE)
     filters = Filters(np.random.default_rng(0).integers(0, 256, (40, 128)).astype(np.uint8))
 
     async def key_node() -> None:
@@ -261,6 +264,7 @@ def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: 
     }
     assert all(result.hint for result in results)
     assert Counter(sent) == Counter(TABLE[:-2])
+    assert_as_often(link.TABLE, ROLES, sent)
 
 
 def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey) -> None:
@@ -374,7 +378,13 @@ def test_exactly_two_data_parties(insecure_test_key: PrivateKey) -> None:
         with pytest.raises(ConfigError) as refusal:
             asyncio.run(
                 link.run_key_node(
-                    *(data_parties, SETTINGS, OwnKey(insecure_test_key), "keys", LocalNetwork().channel("keys"))
+                    *(
+                        data_parties,
+                        SETTINGS,
+                        OwnKey(insecure_test_key),
+                        "keys",
+                        LocalNetwork(ROLES, link.TABLE).channel("keys"),
+                    )
                 )
             )
         return str(refusal.value)
@@ -389,7 +399,7 @@ def test_records_that_cannot_be_linked_are_refused_before_anything_is_sent(
     insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(records: dict[str, list[str]]) -> str:
-        network = LocalNetwork()
+        network = LocalNetwork(ROLES, link.TABLE)
         with pytest.raises(DataError) as refusal:
             asyncio.run(
                 link.run_data_party(

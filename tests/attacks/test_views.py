@@ -11,6 +11,7 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import ShortExponent
+from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, run_data_party, run_key_node
 from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_plan import Grid
@@ -43,7 +44,8 @@ def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Tr
         seats.append(DataSeat(name, part, optimiser, ShortExponent(key.public_key), uniform))
     seats[0].label_terms, seats[0].y = simulated.label_terms, data.y
     key_seat = KeySeat(key, views.NOISE_KEY, Patience(0, 0.0))
-    network = LocalNetwork()
+    roles = dict.fromkeys(parameters.data_parties, "passive")
+    network = LocalNetwork({**roles, parameters.active: "active", "key-node": "key-node"}, taylor.TABLE)
 
     async def run() -> None:
         batch_rows = [len(batch) for batch in simulated.plan.batches]

@@ -18,10 +18,15 @@ from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.protocols.predict import MaskedScores, MaskSeed
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import first_failure, replaced
 
 ACTIVE = "bank"
 PART = st.integers(-(2**56), 2**56)
+
+
+def network_of(passives: int, **options: object) -> LocalNetwork:
+    return LocalNetwork({ACTIVE: "active", **dict.fromkeys(names(passives), "passive")}, predict.TABLE, **options)
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -78,7 +83,7 @@ def test_over_channels_it_is_the_specification_bit_for_bit(held, seed):
         return data
 
     mine = [iter([drawn[i, j] for j in range(i + 1, count)]) for i in range(count)]
-    learnt = run(held, LocalNetwork(wire=keep), [lambda _, own=own: next(own) for own in mine])
+    learnt = run(held, network_of(count, wire=keep), [lambda _, own=own: next(own) for own in mine])
     again = seeded(seed)
     assert learnt.tolist() == predict.run_locally(held[0], held[1:], again).tolist()
     assert again(2**64) == source(2**64)  # both drew as many seeds
@@ -91,11 +96,14 @@ def test_over_channels_it_is_the_specification_bit_for_bit(held, seed):
 
 @pytest.mark.parametrize("passives", range(1, 6))
 def test_what_is_sent_is_the_table(passives):
-    network = LocalNetwork()
+    network = network_of(passives)
     run(random_parts(passives), network)
     own = names(passives)
     seeds = [(own[i], own[j], "MaskSeed") for i in range(passives) for j in range(i + 1, passives)]
     assert Counter(network.sent) == Counter([*seeds, *((name, ACTIVE, "MaskedScores") for name in own)])
+    having = ["two passive parties or more"] if passives > 1 else []
+    assert_as_often(predict.TABLE, network.roles, network.sent, having=having)
+    assert not network.unread
 
 
 def test_sixteen_parties_at_their_bound_do_not_overflow():
@@ -116,7 +124,7 @@ def masked_scores(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
             seen.append(codec.decode(data, MaskedScores, culprit=sender).scores)
         return data
 
-    run(parts, LocalNetwork(wire=keep), [seeded(seed + i) for i in range(len(parts) - 1)])
+    run(parts, network_of(len(parts) - 1, wire=keep), [seeded(seed + i) for i in range(len(parts) - 1)])
     return seen
 
 
@@ -157,7 +165,7 @@ def test_one_passive_party_has_nobody_to_mask_with():
 
 def refused(wire: Callable[..., bytes], passives: int = 3) -> MalformedMessage:
     with pytest.raises(MalformedMessage) as caught:
-        run(random_parts(passives), LocalNetwork(wire=wire))
+        run(random_parts(passives), network_of(passives, wire=wire))
     return caught.value
 
 
@@ -186,7 +194,7 @@ def test_another_seed_on_the_way_is_noticed():
 
 
 def test_a_party_that_is_silent_is_named():
-    network = LocalNetwork(timeout_s=0.05)
+    network = network_of(1, timeout_s=0.05)
     with pytest.raises(PeerTimeout) as caught:
         asyncio.run(predict.run_active(np.zeros(2, np.int64), ["p0"], network.channel(ACTIVE)))
     assert (caught.value.peer, caught.value.step) == ("p0", "MaskedScores")

@@ -8,7 +8,6 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.preflight.taylor_cost import Cost, Speed, measure
-from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import Case, Tap, case_of
 
 SPEED = Speed(product_s=4e-6, randomiser_s=4e-4, decryption_s=2.4e-3)
@@ -27,7 +26,7 @@ def test_bytes_are_those_of_a_run(insecure_test_key: PrivateKey, n_passive: int,
     for epochs in (1, 3):
         tap = Tap()
         one = case.with_parameters(epochs=epochs)
-        one.run(one.seats(), one.key_seat(), LocalNetwork(wire=tap))
+        one.run(one.seats(), one.key_seat(), one.network(wire=tap))
         sent[epochs] = sum(len(data) for *_, data in tap.seen)
     predicted = cost_of(case).epoch_bytes()
     assert (sent[3] - sent[1]) / 2 == pytest.approx(predicted, rel=0.25)

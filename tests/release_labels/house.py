@@ -15,6 +15,7 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSet
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import release_labels
 from blindfit.algorithms.protocols.release_labels import LabelsOpen, Received
+from blindfit.algorithms.protocols.table import Gate
 from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import open_or_build
@@ -79,9 +80,14 @@ class Pipe:
 class End:
     def __init__(self, pipe: Pipe, server: bool) -> None:
         self._pipe, self._server = pipe, server
+        self._role, self._peer_role = ("measurement", "active") if server else ("active", "measurement")
+
+    def _gate(self, peer: str) -> Gate:
+        return MESSAGES.gate(self._role, {peer: self._peer_role})
 
     async def send(self, to: str, message: object) -> None:
         pipe = self._pipe
+        self._gate(to).check_sent(message, to)
         pipe.sent.append(type(message).__name__)
         if self._server:
             await pipe.to_consumer.put(MESSAGES.response_to_pb(pipe.tamper(message)).SerializeToString())
@@ -90,6 +96,7 @@ class End:
 
     async def receive(self, sender: str, kind: type) -> Any:
         pipe = self._pipe
+        self._gate(sender).check_asked(kind, sender)
         if self._server:
             envelope: Any = pb.ReleaseLabelsRequest.FromString(await pipe.to_server.get())
         else:

@@ -69,7 +69,7 @@ def test_both_seats_are_the_specification(counter: Counter, settings: MechanismS
 def test_the_messages_are_those_of_the_table(counter: Counter) -> None:
     counter.ask()
     steps = ["LabelsOpen", "LabelsOpened", "LabelIds", "LabelIdsEnd", "FittedRelease", "NoisyLabels"]
-    assert counter.sent == steps
+    assert counter.sent == steps == [arrow.message.__name__ for arrow in protocol.TABLE.arrows]
     counter.ask(NAMES[:3])
     assert counter.sent == steps
 

@@ -102,11 +102,15 @@ class Case:
 
     # --- the three ways -----------------------------------------------------------------------------------
 
+    def network(self, **options: Any) -> LocalNetwork:
+        roles = {**dict.fromkeys(self.names, "passive"), self.parameters.active: "active", KEY_NODE: "key-node"}
+        return LocalNetwork(roles, taylor.TABLE, **options)
+
     def run(
         self, seats: Sequence[DataSeat], key_seat: KeySeat, network: LocalNetwork | None = None, **options: Any
     ) -> list[int]:
         """Over channels; how many epochs ran, by every role, the key node last. `options` are the roles'."""
-        network = network or LocalNetwork()
+        network = network or self.network()
         roles = [self.data_role(seat, network, **options) for seat in seats]
         return asyncio.run(first_failure(*roles, self.key_role(key_seat, network, **options)))
 

@@ -17,7 +17,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.paillier.packing import encrypt_packed
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import (
+from blindfit.algorithms.protocols.taylor.messages import (
     ChainedResiduals,
     HoldOutLabels,
     HoldOutLoss,
@@ -29,7 +29,7 @@ from blindfit.algorithms.protocols.taylor import (
     TaylorKey,
     Verdict,
 )
-from blindfit.parties.wire.channel import LocalNetwork, Wire
+from blindfit.parties.wire.channel import Wire
 from tests.paillier.tools import seeded
 from tests.taylor.seats import KEY_NODE, Case, case_of, forged, randomisers, replaced
 
@@ -62,7 +62,7 @@ def three(key: PrivateKey, **changes: Any) -> Case:
 
 def fails(case: Case, wire: Wire, error: type[Exception]) -> Any:
     with pytest.raises(error) as refused:
-        case.run(case.seats(), case.key_seat(), LocalNetwork(wire=wire))
+        case.run(case.seats(), case.key_seat(), case.network(wire=wire))
     assert type(refused.value) is error
     return refused.value
 
@@ -150,7 +150,7 @@ def test_a_bad_public_key_is_refused_before_anything_is_encrypted(insecure_test_
         (replace(key, hs=1), "hs"),
         (replace(key, hs=None), "hs"),
     ]:
-        network = LocalNetwork(wire=replaced(KEY_NODE, TaylorKey, lambda _, wrong=wrong: TaylorKey(wrong)))
+        network = case.network(wire=replaced(KEY_NODE, TaylorKey, lambda _, wrong=wrong: TaylorKey(wrong)))
         with pytest.raises(MalformedMessage) as refused:
             case.run(case.seats(), case.key_seat(), network)
         assert (refused.value.culprit, refused.value.field) == (KEY_NODE, "public_key")
@@ -191,8 +191,8 @@ def test_a_loss_that_is_too_large_is_refused_by_the_key_node(insecure_test_key: 
 
 def shifted(by: int) -> Callable[[NoisyGradient], NoisyGradient]:
     def change(answer: NoisyGradient) -> NoisyGradient:
-        values = taylor.integers_of(answer.values)
-        return NoisyGradient(taylor.octets_of([*values[:-1], values[-1] + by], answer.values.shape[1] + 8))
+        values = taylor.steps.integers_of(answer.values)
+        return NoisyGradient(taylor.steps.octets_of([*values[:-1], values[-1] + by], answer.values.shape[1] + 8))
 
     return change
 
@@ -243,7 +243,8 @@ def test_a_message_of_another_step_is_refused(insecure_test_key: PrivateKey, sen
 async def test_a_peer_that_is_not_there_is_named_by_who_waits_for_it(
     insecure_test_key: PrivateKey, absent: str
 ) -> None:
-    case, network = three(insecure_test_key), LocalNetwork(timeout_s=0.3)
+    case = three(insecure_test_key)
+    network = case.network(timeout_s=0.3)
     roles = {seat.name: case.data_role(seat, network) for seat in case.seats()}
     roles[KEY_NODE] = case.key_role(case.key_seat(), network)
     roles.pop(absent).close()
@@ -264,7 +265,7 @@ async def test_a_peer_that_drops_out_later_is_named_with_the_step(insecure_test_
             raise Gone
         return data
 
-    network = LocalNetwork(timeout_s=0.3, wire=wire)
+    network = case.network(timeout_s=0.3, wire=wire)
     seats = {seat.name: seat for seat in case.seats()}
     roles = [case.data_role(seat, network) for seat in seats.values()]
     ends = await asyncio.gather(*roles, case.key_role(case.key_seat(), network), return_exceptions=True)
@@ -284,7 +285,7 @@ async def test_a_peer_that_drops_out_later_is_named_with_the_step(insecure_test_
 async def test_a_hold_out_of_no_rows_is_refused_by_every_role_before_it_sends(insecure_test_key: PrivateKey) -> None:
     case = three(insecure_test_key)
     empty = replace(case, plan=replace(case.plan, validation=np.zeros(0, np.int64)))
-    network = LocalNetwork()
+    network = case.network()
     with pytest.raises(ConfigError, match="held out"):
         await taylor.run_data_party(empty.seats()[0], empty.plan, empty.parameters, network.channel(ACTIVE))
     with pytest.raises(ConfigError, match="held out"):
@@ -295,7 +296,8 @@ async def test_a_hold_out_of_no_rows_is_refused_by_every_role_before_it_sends(in
 
 
 async def test_a_seat_without_its_labels_sends_nothing(insecure_test_key: PrivateKey) -> None:
-    case, network = three(insecure_test_key), LocalNetwork()
+    case = three(insecure_test_key)
+    network = case.network()
     seat = replace(case.seats()[0], y=None)
     with pytest.raises(LocalProtocolError, match="y is missing"):
         await taylor.run_data_party(seat, case.plan, case.parameters, network.channel(ACTIVE))

@@ -24,7 +24,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.packing import decrypt_packed
 from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, check_parameters, check_seat
+from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, check_parameters
+from blindfit.algorithms.protocols.taylor.parameters import check_seat
 from blindfit.algorithms.statistics.taylor_plan import (
     HIDING_BITS,
     LABEL_TERM_BOUND,
@@ -172,7 +173,7 @@ def test_ten_thousand_extreme_rows_never_wrap(insecure_test_key: PrivateKey, mod
         assert decrypt(residuals, case.key).values.tolist() == exact
         assert residuals.bound == bound
         for seat in seats:
-            masked, rho = taylor.step_3_gradient(seat, case.batch, case.grid, residuals)
+            masked, rho = taylor.steps.step_3_gradient(seat, case.batch, case.grid, residuals)
             X = seat.features[case.batch].astype(object)
             opened = decrypt_packed(masked, case.key).values - np.array(rho, dtype=object)
             assert opened.tolist() == (X.T @ np.array(exact, dtype=object)).tolist()
@@ -181,10 +182,10 @@ def test_ten_thousand_extreme_rows_never_wrap(insecure_test_key: PrivateKey, mod
 def through_the_chain(seats: list[DataSeat], case: Case) -> tuple[Any, list[int]]:
     """Steps 0 to 2, and the residuals as integers."""
     parameters, batch, grid = case.parameters, case.batch, case.grid
-    taylor._share_locally(seats[0], seats[1:], parameters)
-    residuals = taylor.step_1_residuals(seats[0], batch, grid)
+    taylor.local.share_locally(seats[0], seats[1:], parameters)
+    residuals = taylor.steps.step_1_residuals(seats[0], batch, grid)
     for seat in seats[1:]:
-        residuals = taylor.step_2_add(seat, batch, grid, residuals)
+        residuals = taylor.steps.step_2_add(seat, batch, grid, residuals)
     factors = case.table.row_factors(batch).tolist()
     terms = [grid.score_terms(grid.scores(seat.features[batch], seat.optimiser.weights)).tolist() for seat in seats]
     columns = [*terms, case.table.label_terms[batch].tolist()]
@@ -204,7 +205,7 @@ def test_the_bounds_are_reached(insecure_test_key: PrivateKey) -> None:
         seat.uniform = lambda m: m - 1
     residuals, exact = through_the_chain(seats, case)
     assert set(exact) == {case.grid.residual_bound}
-    masked, rho = taylor.step_3_gradient(seats[1], case.batch, case.grid, residuals)
+    masked, rho = taylor.steps.step_3_gradient(seats[1], case.batch, case.grid, residuals)
     assert set(rho) == {case.grid.hiding_bound(500) - 1}
     opened = decrypt_packed(masked, case.key).values - np.array(rho, dtype=object)
     assert set(opened.tolist()) == {case.grid.gradient_bound(500)}
@@ -222,13 +223,13 @@ def test_the_largest_hold_out_loss_is_within_its_bound(
     seats = case.seats()
     for seat in seats:
         seat.optimiser.weights = sign * weights_at_the_bound(seat, case)
-    taylor._share_locally(seats[0], seats[1:], case.parameters)
+    taylor.local.share_locally(seats[0], seats[1:], case.parameters)
     grid, rows = case.grid, case.held_out
-    mu = taylor._mu_locally(seats[0], seats[1:], rows, grid)
-    scores, loss = taylor.step_6_start(seats[0], rows, grid)
+    mu = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
+    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
     for seat in seats[1:]:
-        loss = taylor.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
-        scores = taylor.step_6_scores(seat, rows, grid, scores)
+        loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
+        scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
     most = np.array([len(seats) * grid.score_bound * grid.factor_bound] * len(rows), dtype=object) * int(sign)
     assert decrypt(scores, case.key).values.tolist() == most.tolist()
     opened = int(decrypt(loss, case.key).values[0])
@@ -379,4 +380,4 @@ def test_a_feature_past_the_clip_is_refused_at_the_start_and_in_its_step(insecur
     with pytest.raises(RangeError, match=f"{seat.name} passes 8"):
         check_seat(seat, case.plan, case.parameters)
     with pytest.raises(RangeError, match="passes the bound"):
-        taylor.step_3_gradient(replace(seat, uniform=seeded()), case.batch, case.grid, residuals)
+        taylor.steps.step_3_gradient(replace(seat, uniform=seeded()), case.batch, case.grid, residuals)

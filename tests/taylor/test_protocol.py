@@ -13,9 +13,10 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import ChainedResiduals, Progress, Residuals
+from blindfit.algorithms.protocols.taylor import Progress
+from blindfit.algorithms.protocols.taylor.messages import ChainedResiduals, Residuals
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.parties.wire.channel import LocalNetwork
+from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 
 MOMENTUM = OptimiserSettings(0.2, "inverse", decay=0.1, optimiser="momentum", momentum=0.7, l2=0.02)
@@ -124,7 +125,8 @@ def test_a_resumed_training_ends_as_one_that_was_never_cut(
 
 def test_an_epoch_is_kept_after_its_verdict(insecure_test_key: PrivateKey) -> None:
     """A checkpoint of a party that has not heard the verdict would be one epoch ahead of the others."""
-    case, network = case_of(insecure_test_key, epochs=2), LocalNetwork()
+    case = case_of(insecure_test_key, epochs=2)
+    network = case.network()
     kept: list[tuple[int, int]] = []
 
     def keep(epoch: int, _go_on: bool) -> None:
@@ -182,17 +184,32 @@ def table_of(chain: tuple[str, str, str], batches: int, epochs: int, *, class_we
 def test_what_is_sent_is_the_table_and_nothing_else(
     insecure_test_key: PrivateKey, class_weights: bool, masked: bool, hold_out: bool
 ) -> None:
-    network = LocalNetwork()
     changes = {"class_weights": class_weights, "masked": masked, "hold_out_loss": hold_out}
     case = case_of(insecure_test_key, n_passive=2, epochs=2, **changes)
+    network = case.network()
     case.run(case.seats(), case.key_seat(), network)
     expected = table_of(case.names, 2, 2, class_weights=class_weights, hold_out=hold_out)
     assert Counter(network.sent) == expected
+    conditions = {"class weights": class_weights, "a hold-out loss": hold_out, "two passive parties or more": True}
+    having = [what for what, is_there in conditions.items() if is_there]
+    assert_as_often(taylor.TABLE, network.roles, network.sent, epochs=2, batches=2, having=having)
+    assert not network.unread
+
+
+def test_a_training_that_stops_early_sends_for_the_epochs_that_ran(insecure_test_key: PrivateKey) -> None:
+    case = case_of(insecure_test_key, **CASES["stops early"])
+    network = case.network()
+    epochs = case.run(case.seats(), case.key_seat(), network)[0]
+    assert epochs < case.parameters.epochs
+    assert not network.unread
+    having = ["a hold-out loss", *(["two passive parties or more"] if len(case.names) > 2 else [])]
+    batches = len(case.plan.batches)
+    assert_as_often(taylor.TABLE, network.roles, network.sent, epochs=epochs, batches=batches, having=having)
 
 
 def wire_of(case: Case, run: int = 0) -> Tap:
     tap = Tap()
-    case.run(case.seats(run), case.key_seat(), LocalNetwork(wire=tap))
+    case.run(case.seats(run), case.key_seat(), case.network(wire=tap))
     return tap
 
 
@@ -233,13 +250,13 @@ def test_without_re_randomising_the_quotient_is_the_score(insecure_test_key: Pri
     active, passive = case.seats()
     passive.optimiser.weights = np.array([0.7, -1.3])
     kernel, grid, batch = insecure_test_key.public_key.kernel, case.grid, case.batch
-    sent = taylor.step_1_residuals(active, batch, grid)
+    sent = taylor.steps.step_1_residuals(active, batch, grid)
     own = grid.score_terms(grid.scores(passive.features[batch], passive.optimiser.weights))
-    bare = taylor._added(passive, batch, sent, own, grid.residual_bits)
+    bare = taylor.steps.added(passive, batch, sent, own, grid.residual_bits)
     read = quotients(kernel.integers(sent.residues), kernel.integers(bare.residues), n)
     assert [quotient % n for quotient in read] == [1] * len(batch)
     assert [quotient // n for quotient in read] == [int(term) % n for term in own]
-    hidden = taylor.step_2_add(passive, batch, grid, sent)
+    hidden = taylor.steps.step_2_add(passive, batch, grid, sent)
     assert decrypt(hidden, case.key).values.tolist() == decrypt(bare, case.key).values.tolist()
     assert all(q % n != 1 for q in quotients(kernel.integers(sent.residues), kernel.integers(hidden.residues), n))
 

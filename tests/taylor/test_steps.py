@@ -16,7 +16,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.packing import Layout, decrypt_packed, encrypt_packed
 from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import DataSeat, NoisyGradient
+from blindfit.algorithms.protocols.taylor import DataSeat
+from blindfit.algorithms.protocols.taylor.messages import NoisyGradient
 from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.taylor_plan import HIDING_BITS
 from tests.privacy.noise_checks import faults_of_normal
@@ -38,7 +39,7 @@ def ready(key: PrivateKey, n_passive: int = 2, **changes: Any) -> tuple[Case, li
     rng = np.random.default_rng(7)
     for seat in seats:
         seat.optimiser.weights = rng.normal(size=len(seat.optimiser.weights))
-    taylor._share_locally(seats[0], seats[1:], case.parameters)
+    taylor.local.share_locally(seats[0], seats[1:], case.parameters)
     return case, seats
 
 
@@ -62,7 +63,7 @@ def test_step_0_factors_are_the_class_weights_of_rows_under_the_mask(
     insecure_test_key: PrivateKey, masked: bool
 ) -> None:
     case = case_of(insecure_test_key, class_weights=True, masked=masked)
-    sent = taylor.step_0_factors(case.seat(case.names[0]), case.grid)
+    sent = taylor.steps.step_0_factors(case.seat(case.names[0]), case.grid)
     assert type(sent.ciphertext) is FreshCiphertext
     assert (sent.frac_bits, sent.bound) == (FACTOR_BITS, case.grid.factor_bound)
     assert opened(sent, case) == case.table.factors.tolist()
@@ -72,10 +73,10 @@ def test_step_0_factors_are_the_class_weights_of_rows_under_the_mask(
 def test_step_0_a_party_without_class_weights_has_the_mask_or_nothing(insecure_test_key: PrivateKey) -> None:
     masked, plain = case_of(insecure_test_key, masked=True), case_of(insecure_test_key)
     seat = masked.seat(masked.names[1])
-    assert taylor.step_0_own_factors(seat, masked.grid) is seat.mask_enc
-    assert taylor.step_0_own_factors(plain.seat(plain.names[0]), plain.grid) is None
+    assert taylor.steps.step_0_own_factors(seat, masked.grid) is seat.mask_enc
+    assert taylor.steps.step_0_own_factors(plain.seat(plain.names[0]), plain.grid) is None
     with pytest.raises(LocalProtocolError, match="no factors"):
-        taylor.step_0_factors(seat, masked.grid)
+        taylor.steps.step_0_factors(seat, masked.grid)
 
 
 def test_step_0_a_factor_past_its_bound_is_refused(insecure_test_key: PrivateKey) -> None:
@@ -84,7 +85,7 @@ def test_step_0_a_factor_past_its_bound_is_refused(insecure_test_key: PrivateKey
         seat = case.seat(case.names[0])
         seat.factors = seat.factors + case.grid.factor_bound
         with pytest.raises(RangeError):
-            taylor.step_0_factors(seat, case.grid)
+            taylor.steps.step_0_factors(seat, case.grid)
 
 
 @weighted
@@ -92,11 +93,11 @@ def test_step_0_a_factor_past_its_bound_is_refused(insecure_test_key: PrivateKey
 def test_step_0_labels_and_mu(insecure_test_key: PrivateKey, weights: dict[str, bool], model: str) -> None:
     case, seats = ready(insecure_test_key, model=model, **weights)
     rows, grid = case.held_out, case.grid
-    labels = taylor.step_0_labels(seats[0], rows, grid)
+    labels = taylor.hold_out.step_0_labels(seats[0], rows, grid)
     y = np.rint(case.table.y[rows] * 2**grid.label_bits).astype(np.int64)
     expected = case.table.row_factors(rows) * y
     assert opened(labels, case) == expected.tolist()
-    mu = taylor.step_0_mu(seats[1], rows, grid, labels)
+    mu = taylor.hold_out.step_0_mu(seats[1], rows, grid, labels)
     assert opened(mu, case) == (seats[1].features[rows].T @ expected).tolist()
     assert mu.frac_bits == grid.label_bits + grid.factor_bits + grid.feature_bits
 
@@ -110,7 +111,7 @@ def test_step_1_is_the_active_partys_part_of_the_residuals(
     insecure_test_key: PrivateKey, weights: dict[str, bool], model: str
 ) -> None:
     case, seats = ready(insecure_test_key, model=model, **weights)
-    residuals = taylor.step_1_residuals(seats[0], case.batch, case.grid)
+    residuals = taylor.steps.step_1_residuals(seats[0], case.batch, case.grid)
     expected = case.table.row_factors(case.batch) * (own_terms(case, seats[0]) + case.table.label_terms[case.batch])
     assert opened(residuals, case) == expected.tolist()
     assert residuals.frac_bits == case.grid.weighted_residual_bits
@@ -120,8 +121,8 @@ def test_step_1_is_the_active_partys_part_of_the_residuals(
 @weighted
 def test_step_2_adds_a_passive_partys_part(insecure_test_key: PrivateKey, weights: dict[str, bool]) -> None:
     case, seats = ready(insecure_test_key, **weights)
-    before = taylor.step_1_residuals(seats[0], case.batch, case.grid)
-    after = taylor.step_2_add(seats[1], case.batch, case.grid, before)
+    before = taylor.steps.step_1_residuals(seats[0], case.batch, case.grid)
+    after = taylor.steps.step_2_add(seats[1], case.batch, case.grid, before)
     expected = case.table.row_factors(case.batch) * own_terms(case, seats[1])
     assert np.subtract(opened(after, case), opened(before, case)).tolist() == expected.tolist()
     assert after.bound == case.grid.residual_bound_after(2) * case.grid.factor_bound
@@ -130,7 +131,7 @@ def test_step_2_adds_a_passive_partys_part(insecure_test_key: PrivateKey, weight
 
 def test_step_1_belongs_to_the_active_party(insecure_test_key: PrivateKey) -> None:
     case, seats = ready(insecure_test_key)
-    for step in (taylor.step_1_residuals, taylor.step_0_labels, taylor.step_6_start):
+    for step in (taylor.steps.step_1_residuals, taylor.hold_out.step_0_labels, taylor.hold_out.step_6_start):
         with pytest.raises(LocalProtocolError, match="active party"):
             step(seats[1], case.batch, case.grid)
 
@@ -138,13 +139,13 @@ def test_step_1_belongs_to_the_active_party(insecure_test_key: PrivateKey) -> No
 @pytest.mark.parametrize("step", ["1", "2", "6"])
 def test_a_score_past_the_bound_is_a_training_that_diverges(insecure_test_key: PrivateKey, step: str) -> None:
     case, seats = ready(insecure_test_key)
-    sent = taylor.step_1_residuals(seats[0], case.batch, case.grid)
+    sent = taylor.steps.step_1_residuals(seats[0], case.batch, case.grid)
     for seat in seats:
         seat.optimiser.weights = np.full_like(seat.optimiser.weights, 1e4)
     steps = {
-        "1": lambda: taylor.step_1_residuals(seats[0], case.batch, case.grid),
-        "2": lambda: taylor.step_2_add(seats[1], case.batch, case.grid, sent),
-        "6": lambda: taylor.step_6_start(seats[0], case.held_out, case.grid),
+        "1": lambda: taylor.steps.step_1_residuals(seats[0], case.batch, case.grid),
+        "2": lambda: taylor.steps.step_2_add(seats[1], case.batch, case.grid, sent),
+        "6": lambda: taylor.hold_out.step_6_start(seats[0], case.held_out, case.grid),
     }
     with pytest.raises(RangeError, match="scores grow past") as refused:
         steps[step]()
@@ -166,7 +167,7 @@ def test_step_3_is_the_gradient_and_a_mask_that_its_owner_knows(
     asked: list[int] = []
     uniform = seats[place].uniform
     seats[place].uniform = lambda m: (asked.append(m), uniform(m))[1]
-    masked, rho = taylor.step_3_gradient(seats[place], case.batch, case.grid, residuals)
+    masked, rho = taylor.steps.step_3_gradient(seats[place], case.batch, case.grid, residuals)
     gradient = decrypt_packed(masked, case.key).values - np.array(rho, dtype=object)
     assert gradient.tolist() == expected[start : start + len(rho)]
     assert type(masked.ciphertext) is FreshCiphertext
@@ -176,15 +177,15 @@ def test_step_3_is_the_gradient_and_a_mask_that_its_owner_knows(
 
 
 def residuals_of(case: Case, seats: list[DataSeat]) -> EncryptedVector[Any]:
-    residuals = taylor.step_1_residuals(seats[0], case.batch, case.grid)
+    residuals = taylor.steps.step_1_residuals(seats[0], case.batch, case.grid)
     for seat in seats[1:]:
-        residuals = taylor.step_2_add(seat, case.batch, case.grid, residuals)
+        residuals = taylor.steps.step_2_add(seat, case.batch, case.grid, residuals)
     return residuals
 
 
 def test_step_3_packs_many_columns_into_few_ciphertexts(insecure_test_key: PrivateKey) -> None:
     case, seats = ready(insecure_test_key, n_passive=1, columns=(3, 23))
-    masked, rho = taylor.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
+    masked, rho = taylor.steps.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
     slots = (512 - 2) // case.grid.slot_bits(len(case.batch))
     assert (len(rho), len(masked.ciphertext)) == (23, -(-23 // slots))
     gradient = decrypt_packed(masked, case.key).values - np.array(rho, dtype=object)
@@ -196,10 +197,10 @@ def test_step_3_packs_many_columns_into_few_ciphertexts(insecure_test_key: Priva
 
 def test_step_4_answers_with_the_plaintext_and_the_noise_of_the_place(insecure_test_key: PrivateKey) -> None:
     case, seats = ready(insecure_test_key, noise_std=1.0)
-    masked, _ = taylor.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
+    masked, _ = taylor.steps.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
     where = (seats[1].name, 4, 1)
-    answer = taylor.step_4_answer(case.key_seat(), masked, case.parameters, where)
-    noise = np.array(taylor.integers_of(answer.values)) - decrypt_packed(masked, case.key).values
+    answer = taylor.steps.step_4_answer(case.key_seat(), masked, case.parameters, where)
+    noise = np.array(taylor.steps.integers_of(answer.values)) - decrypt_packed(masked, case.key).values
     assert noise.tolist() == case.noise(*where, len(masked))
     assert 0 not in noise.tolist()
 
@@ -214,7 +215,7 @@ def test_step_4_a_plaintext_that_no_masked_gradient_can_be_is_refused(insecure_t
     )
     claimed = replace(wide, bound=bound)
     with pytest.raises(MalformedMessage) as refused:
-        taylor.step_4_answer(case.key_seat(), claimed, case.parameters, ("shop", 0, 0))
+        taylor.steps.step_4_answer(case.key_seat(), claimed, case.parameters, ("shop", 0, 0))
     assert (refused.value.culprit, refused.value.field) == ("shop", "gradient")
 
 
@@ -255,33 +256,33 @@ def test_without_noise_the_answer_is_exact(insecure_test_key: PrivateKey) -> Non
     "values", [[], [0], [-1, 0, 1], [2**127 - 1, -(2**127)], [random.Random(1).randrange(-(2**100), 2**100)] * 3]
 )
 def test_octets_are_the_integers(values: list[int]) -> None:
-    octets = taylor.octets_of(values, 16)
+    octets = taylor.steps.octets_of(values, 16)
     assert octets.shape == (len(values), 16)
-    assert taylor.integers_of(octets) == values
+    assert taylor.steps.integers_of(octets) == values
 
 
 # --- step 5 -------------------------------------------------------------------------------------------------
 
 
 def answer_of(values: list[int]) -> NoisyGradient:
-    return NoisyGradient(taylor.octets_of(values, 24))
+    return NoisyGradient(taylor.steps.octets_of(values, 24))
 
 
 def test_step_5_takes_the_mask_off_and_the_mean_over_the_batch(insecure_test_key: PrivateKey) -> None:
     parameters = case_of(insecure_test_key).parameters
     one, rho = 1 << parameters.grid.gradient_bits, [5, 1 << 90]
-    gradient = taylor.step_5_gradient(answer_of([3 * one + 5, (1 << 90) - one]), rho, 12, parameters)
+    gradient = taylor.steps.step_5_gradient(answer_of([3 * one + 5, (1 << 90) - one]), rho, 12, parameters)
     assert gradient.tolist() == [3 / 12, -1 / 12]
 
 
 def test_step_5_a_number_past_gradient_and_noise_is_refused(insecure_test_key: PrivateKey) -> None:
     parameters = case_of(insecure_test_key).parameters
-    most = parameters.grid.gradient_bound(12) + taylor.NOISE_REACH * taylor.noise_steps(parameters)
+    most = parameters.grid.gradient_bound(12) + taylor.parameters.NOISE_REACH * taylor.steps.noise_steps(parameters)
     rho = [7, 7]
-    taylor.step_5_gradient(answer_of([7 + most, 7 - most]), rho, 12, parameters)
+    taylor.steps.step_5_gradient(answer_of([7 + most, 7 - most]), rho, 12, parameters)
     for wrong in ([7 + most + 1, 7], [7, 7 - most - 1], [7], [7, 7, 7], []):
         with pytest.raises(MalformedMessage) as refused:
-            taylor.step_5_gradient(answer_of(wrong), rho, 12, parameters)
+            taylor.steps.step_5_gradient(answer_of(wrong), rho, 12, parameters)
         assert (refused.value.culprit, refused.value.field) == (parameters.key_node, "values")
 
 
@@ -296,12 +297,12 @@ def test_step_6_adds_up_to_the_hold_out_loss(
     """After each party: the scores of all before it, and the loss as if they were alone."""
     case, seats = ready(insecure_test_key, model=model, **weights)
     rows, grid = case.held_out, case.grid
-    mu = taylor._mu_locally(seats[0], seats[1:], rows, grid)
-    scores, loss = taylor.step_6_start(seats[0], rows, grid)
+    mu = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
+    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
     for n, seat in enumerate(seats, start=1):
         if n > 1:
-            loss = taylor.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
-            scores = taylor.step_6_scores(seat, rows, grid, scores)
+            loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
+            scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
         table = replace(case.table, blocks={name: case.table.blocks[name] for name in case.names[:n]})
         expected = taylor_oracle.mean_loss(table, rows, grid, weights_of(seats))
         found = float(decrypt(loss, case.key).to_reals()[0]) / len(rows)
@@ -319,7 +320,7 @@ def test_step_7_takes_the_mean_and_says_when_to_stop(insecure_test_key: PrivateK
     case = case_of(insecure_test_key, patience=1, tolerance=0.1)
     seat, bits = case.key_seat(), case.grid.loss_bits
     verdicts = [
-        taylor.step_7_verdict(seat, loss_of(case, round(9 * mean * 2.0**bits)), 9, case.parameters).go_on
+        taylor.hold_out.step_7_verdict(seat, loss_of(case, round(9 * mean * 2.0**bits)), 9, case.parameters).go_on
         for mean in (0.75, 0.5, 0.45)
     ]
     assert verdicts == [1, 1, 0]
@@ -331,7 +332,7 @@ def test_step_7_a_loss_that_cannot_be_is_refused(insecure_test_key: PrivateKey) 
     seat, bound = case.key_seat(), case.grid.loss_bound(9)
     wrong = replace(loss_of(case, bound + 1), bound=bound)
     with pytest.raises(MalformedMessage) as refused:
-        taylor.step_7_verdict(seat, wrong, 9, case.parameters)
+        taylor.hold_out.step_7_verdict(seat, wrong, 9, case.parameters)
     assert (refused.value.culprit, refused.value.field) == (case.names[-1], "loss")
     assert seat.patience.losses == []
 
@@ -345,10 +346,14 @@ def loss_of(case: Case, steps: int) -> EncryptedVector[Any]:
 
 def test_a_gradient_in_slots_is_laid_out_as_the_key_node_reads_it(insecure_test_key: PrivateKey) -> None:
     case, seats = ready(insecure_test_key, n_passive=1, columns=(3, 9))
-    masked, _ = taylor.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
+    masked, _ = taylor.steps.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
     assert masked.layout == Layout.of(case.key.public_key, 9, case.grid.slot_bits(len(case.batch)))
-    read = taylor._masked_gradient(
-        taylor.MaskedGradient(masked.ciphertext), seats[1].name, len(case.batch), case.key.public_key, case.parameters
+    read = taylor.roles.masked_gradient(
+        taylor.messages.MaskedGradient(masked.ciphertext),
+        seats[1].name,
+        len(case.batch),
+        case.key.public_key,
+        case.parameters,
     )
     assert (read.layout, read.frac_bits) == (masked.layout, masked.frac_bits)
     assert decrypt_packed(read, case.key).values.tolist() == decrypt_packed(masked, case.key).values.tolist()

@@ -100,8 +100,11 @@ def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_p
     refuse_unknown(tmp_path, job(resume="s"), "shop")
 
 
+DATA_ROLES = {"bank": "active", "shop": "passive"}
+
+
 def test_nobody_goes_on_before_every_party_has_stored() -> None:
-    network = LocalNetwork(timeout_s=5)
+    network = LocalNetwork(DATA_ROLES, ready.TABLE, timeout_s=5)
     removed = []
 
     async def party(name: str, others: list[str], *, stores: asyncio.Event) -> None:
@@ -124,7 +127,7 @@ def test_nobody_goes_on_before_every_party_has_stored() -> None:
 
 
 def test_who_trained_for_another_number_of_epochs_is_named() -> None:
-    network = LocalNetwork()
+    network = LocalNetwork(DATA_ROLES, ready.TABLE)
 
     async def both() -> None:
         await network.channel("shop").send("bank", ready.Stored(2))

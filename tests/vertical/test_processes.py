@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.parties.sessions.transcript import TABLE
+from blindfit.algorithms.protocols import handshake
+from blindfit.parties.systems import system
 from tests.vertical.project import ROLES, Project
 
 pytestmark = pytest.mark.timeout(400)  # several jobs of four processes each
@@ -39,12 +40,18 @@ def transcript(project: Project, name: str) -> list[dict[str, object]]:
 def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> None:
     finished = project.run("taylor.epochs=2", 'taylor.class_weights="balanced"')
     assert finished.returncode == 0, finished.stderr
+    arrows = [arrow for table in (handshake.TABLE, *system("taylor").tables) for arrow in table.arrows]
     for name, role in ROLES.items():
         lines = transcript(project, name)
         for line in lines:
-            row = TABLE[str(line["kind"])]
-            assert role in row.to, f"{name} received {line['kind']}"
-            assert line["from"] in ROLES
+            sender = ROLES[str(line["from"])]
+            found = [
+                arrow
+                for arrow in arrows
+                if arrow.message.__name__ == line["kind"] and sender in arrow.senders and role in arrow.receivers
+            ]
+            assert found, f"{name} received {line['kind']} from {line['from']}"
+            assert line["opened"] == found[0].opened
             assert re.fullmatch("[0-9a-f]{64}", str(line["sha256"]))
         kinds = {str(line["kind"]) for line in lines}
         assert ("MaskedGradient" in kinds) == (role == "key-node")

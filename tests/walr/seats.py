@@ -78,10 +78,11 @@ def run_both(
     consumer: str = "shop",
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
     """The answer, which rows counted, and what was sent."""
-    network = LocalNetwork(wire=wire)
+    network = LocalNetwork({consumer: "active", "labels": "measurement"}, walr.TABLE, wire=wire)
     active = walr.run_active(rows, request, "labels", network.channel(consumer))
     server = walr.run_measurement_server(consumer, network.channel("labels"), desk)
     answer, kept = asyncio.run(first_failure(active, server))
+    assert not network.unread
     return answer, kept, network.sent
 
 
@@ -97,7 +98,7 @@ async def first_failure(active: Awaitable[Any], server: Awaitable[Any]) -> Any:
 
 async def talk(desk: Any, *messages: object) -> NoisySum:
     """The server's role with a consumer that says just these messages."""
-    network = LocalNetwork(timeout_s=1)
+    network = LocalNetwork({"shop": "active", "labels": "measurement"}, walr.TABLE, timeout_s=1)
     for message in messages:
         await network.channel("shop").send("labels", message)
     return await walr.run_measurement_server("shop", network.channel("labels"), desk)

@@ -17,6 +17,7 @@ from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
 from blindfit.algorithms.statistics.logistic import QuantisedRows, sigmoid
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
 from blindfit.parties.wire import codec
+from tests.protocols.counts import assert_as_often
 from tests.walr.seats import FRAC_BITS, MemoryDesk, labels_of, request_for, rows_of, run_both, talk
 
 ROWS = rows_of()
@@ -24,6 +25,8 @@ LABELS = labels_of(ROWS)
 REQUEST = request_for(ROWS)
 BATCH = WeightRows(ROWS.ids, ROWS.weights)
 TABLE = ["AggregateOpen", "Opened", "WeightRows", "RowsEnd", "NoisySum"]
+ROLES = {"shop": "active", "labels": "measurement"}
+NEW = "a request that was not answered before"
 SENDER = {"Opened": "labels", "NoisySum": "labels", "RowsKept": "labels"}
 
 
@@ -58,6 +61,7 @@ def test_many_batches_are_many_messages_and_one_answer(monkeypatch: pytest.Monke
     answer, _, sent = run_both(ROWS, REQUEST, desk())
     assert same(answer, whole)
     assert sorted(sent) == sorted(sent_by_table([*TABLE, *["WeightRows"] * 7]))
+    assert_as_often(walr.TABLE, ROLES, sent, having=[NEW])
 
 
 def test_rows_that_did_not_count_are_told() -> None:
@@ -66,6 +70,7 @@ def test_rows_that_did_not_count_are_told() -> None:
     assert answer.rows_kept == 48
     assert [i for i, counted in zip(ROWS.ids, kept, strict=True) if not counted] == list(dropped)
     assert sorted(sent) == sorted(sent_by_table([*TABLE, "RowsKept", "RowsKept"]))
+    assert_as_often(walr.TABLE, ROLES, sent, having=[NEW, "rows that did not count"])
     rest = np.array([i not in dropped for i in ROWS.ids])
     remaining = ConsumerRows(tuple(np.array(ROWS.ids)[rest]), ROWS.weights[rest])
     expected = walr.run_locally(remaining, request_for(remaining), LABELS, random.Random(1).randrange)

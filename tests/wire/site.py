@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import grpc
 
+from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire.exchange import ExchangeChannel, ExchangeServicer
@@ -25,11 +26,12 @@ QUICK = Timeouts(step_s=5.0, reconnect_s=2.0)
 
 
 class Site:
-    """Serves the sessions that it opens; `addresses` says where the others are."""
+    """Serves the sessions that it opens; `addresses` says where the others are, `tables` what sessions may carry."""
 
-    def __init__(self, authority: Path, name: str, limits: Limits | None = None) -> None:
+    def __init__(self, authority: Path, name: str, limits: Limits | None = None, tables: Sequence[Table] = ()) -> None:
         self.identity: Identity = make_identity(authority, name)
         self.name, self.limits = name, limits or Limits(connect_timeout_s=3.0)
+        self.listed = listed(tables)
         self.sessions: dict[str, ExchangeChannel] = {}
         self.addresses: dict[str, str] = {}
         self.server: grpc.aio.Server | None = None
@@ -61,7 +63,9 @@ class Site:
         await self.start()
 
     def join(self, session: str, timeouts: Timeouts = QUICK) -> ExchangeChannel:
-        channel = ExchangeChannel(session, self.name, self.addresses, self.connect, self.limits, timeouts)
+        channel = ExchangeChannel(
+            session, self.name, self.addresses, ROLES, self.listed, self.connect, self.limits, timeouts
+        )
         self.sessions[session] = channel
         return channel
 
@@ -71,9 +75,11 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def sites(authority: Path, *names: str, limits: Limits | None = None) -> AsyncIterator[dict[str, Site]]:
+async def sites(
+    authority: Path, *names: str, limits: Limits | None = None, tables: Sequence[Table] = ()
+) -> AsyncIterator[dict[str, Site]]:
     """Every one can reach every other directly."""
-    up = {name: Site(authority, name, limits) for name in names}
+    up = {name: Site(authority, name, limits, tables) for name in names}
     try:
         for site in up.values():
             await site.start()
@@ -86,9 +92,11 @@ async def sites(authority: Path, *names: str, limits: Limits | None = None) -> A
 
 
 @contextlib.asynccontextmanager
-async def proxied(authority: Path, *names: str, schedule: random.Random) -> AsyncIterator[dict[str, Site]]:
+async def proxied(
+    authority: Path, *names: str, schedule: random.Random, tables: Sequence[Table]
+) -> AsyncIterator[dict[str, Site]]:
     """Every one reaches every other through a bad network."""
-    async with sites(authority, *names) as up, contextlib.AsyncExitStack() as stack:
+    async with sites(authority, *names, tables=tables) as up, contextlib.AsyncExitStack() as stack:
         proxies = {n: await stack.enter_async_context(Proxy(site.port, schedule)) for n, site in up.items()}
         introduce(up, {name: f"127.0.0.1:{proxy.port}" for name, proxy in proxies.items()})
         yield up

@@ -13,6 +13,7 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.messages import Integer, Octets
+from blindfit.algorithms.protocols.table import ALL, CHUNKS, Arrow, Table
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.link import Timeouts
 from tests.wire.site import proxied
@@ -28,6 +29,9 @@ class Piece:
     number: Integer
     data: Octets
     before: Octets  # hash of everything that its sender has received
+
+
+TABLE = Table("pieces", Arrow("1", ALL, ALL, Piece, CHUNKS, "all of it"))
 
 
 def pieces(seed: int, name: str) -> list[bytes]:
@@ -49,7 +53,7 @@ async def talk(me: ExchangeChannel, peer: str, mine: list[bytes]) -> list[tuple[
 
 async def outcome(authority: Path, seed: int) -> str:
     """The outcome of one schedule: right, or the typed errors of both sides."""
-    async with proxied(authority, "p0", "p1", schedule=random.Random(seed)) as up:
+    async with proxied(authority, "p0", "p1", schedule=random.Random(seed), tables=[TABLE]) as up:
         channels = {name: site.join("s", TIMEOUTS) for name, site in up.items()}
         async with asyncio.timeout(DEADLINE_S):
             ends = await asyncio.gather(*(run(channels[me], peer, seed) for me, peer in (("p0", "p1"), ("p1", "p0"))))

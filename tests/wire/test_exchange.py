@@ -26,6 +26,7 @@ from blindfit.algorithms.errors import (
     UnexpectedStep,
 )
 from blindfit.algorithms.messages import Integer, Octets
+from blindfit.algorithms.protocols.table import ACTIVE, ALL, CHUNKS, PASSIVE, Arrow, Table
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.wire import frames
 from blindfit.parties.wire.exchange import ExchangeChannel
@@ -50,11 +51,25 @@ class Letter:
     number: Integer
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Postcard:
+    """Which no table has."""
+
+    number: Integer
+
+
+MAIL = Table(
+    "mail",
+    Arrow("1", ALL, ALL, Parcel, CHUNKS, "all of it"),
+    Arrow("1", ALL, ALL, Letter, CHUNKS, "all of it"),
+)
+
+
 @contextlib.asynccontextmanager
 async def pair(
     authority: Path, timeouts: Timeouts = QUICK, limits: Limits | None = None
 ) -> AsyncIterator[tuple[ExchangeChannel, ExchangeChannel, dict[str, Site]]]:
-    async with sites(authority, "p0", "p1", limits=limits) as up:
+    async with sites(authority, "p0", "p1", limits=limits, tables=[MAIL]) as up:
         yield up["p0"].join("s", timeouts), up["p1"].join("s", timeouts), up
 
 
@@ -256,11 +271,67 @@ async def test_a_sender_that_starts_the_session_anew_is_found_out(authority: Pat
         assert isinstance(await failure(anew.receive("p1", Letter), PeerAborted), PeerAborted)
 
 
+# --- what the tables list -------------------------------------------------------------------------------
+
+
+async def test_what_no_table_lists_does_not_leave(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        error = await failure(p0.send("p1", Postcard(1)), LocalProtocolError)
+        assert str(error).startswith("Postcard does not go from a party that is active to one that is passive")
+        assert p0.bytes_sent == 0
+        assert not p0._links  # not even a stream was opened
+        await failure(p1.receive("p0", Postcard), LocalProtocolError, within_s=0.5)  # nobody may send it: no wait
+
+
+async def test_a_message_goes_only_between_the_roles_that_the_table_names(authority: Path) -> None:
+    down = Table("mail", Arrow("1", ACTIVE, PASSIVE, Letter, CHUNKS, "all of it"))
+    async with sites(authority, "p0", "p1", tables=[down]) as up:
+        p0, p1 = up["p0"].join("s"), up["p1"].join("s")
+        await p0.send("p1", Letter(1))
+        assert (await p1.receive("p0", Letter)).number == 1
+        await failure(p1.send("p0", Letter(2)), LocalProtocolError)
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+async def test_what_arrives_and_no_table_lists_is_its_senders_fault(authority: Path, is_waiting: bool) -> None:
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
+        up["p0"].listed |= {(Postcard, "active", "passive")}  # a sender that does not keep to the table
+        p0, p1 = up["p0"].join("s"), up["p1"].join("s")
+        receiving = asyncio.ensure_future(p1.receive("p0", Letter))
+        if not is_waiting:
+            receiving.cancel()
+        await p0.send("p1", Postcard(1))
+        told = await failure(p0.receive("p1", Letter), PeerAborted)  # refused as it comes, read or not
+        assert told.culprit == "p1"
+        error = await failure(receiving if is_waiting else p1.close(), UnexpectedStep)
+        assert (error.culprit, error.got) == ("p0", "Postcard")
+
+
 # --- the end of a session -------------------------------------------------------------------------------
 
 
+async def test_a_message_that_nobody_read_is_no_good_end(authority: Path) -> None:
+    async with pair(authority) as (p0, p1, _):
+        await p0.send("p1", Letter(1))
+        await p0.send("p1", Letter(2))
+        await p0.close()  # which is for p1 to say
+        await p1.receive("p0", Letter)
+        error = await failure(p1.close(), UnexpectedStep)
+        assert (error.culprit, error.expected, error.got) == ("p0", "the end of the session", "Letter")
+        await p1.close(error)
+
+
+async def test_a_farewell_is_no_message_that_nobody_read(authority: Path) -> None:
+    """A peer that fails after it has sent everything takes nothing away from who has finished."""
+    async with pair(authority) as (p0, p1, _):
+        await p0.send("p1", Letter(1))
+        await p0.close(DataError("too few rows"))
+        await p1.receive("p0", Letter)
+        await p1.close()
+
+
 async def test_an_abort_brings_its_code_and_no_text(authority: Path) -> None:
-    async with sites(authority, "p0", "p1", "dealer") as up:
+    async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
         p0, p1, dealer = (up[name].join("s") for name in up)
         await p0.send("p1", Letter(7))
         with capture_logs() as logs:
@@ -336,7 +407,7 @@ async def test_nobody_else_can_be_sent_to(authority: Path) -> None:
 
 
 async def test_a_stranger_learns_nothing_of_a_session(authority: Path) -> None:
-    async with sites(authority, "p0", "p1", "stranger") as up:
+    async with sites(authority, "p0", "p1", "stranger", tables=[MAIL]) as up:
         introduce({"p0": up["p0"], "p1": up["p1"]}, {n: f"127.0.0.1:{up[n].port}" for n in ("p0", "p1")})
         p1 = up["p1"].join("s", SHORT)
         said = []
@@ -388,7 +459,7 @@ def changed(frame: pb.Frame, **fields: object) -> pb.Frame:
     ],
 )
 async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: list[pb.Frame], code: str) -> None:
-    async with sites(authority, "p0", "p1", "dealer") as up:
+    async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
         p1 = up["p1"].join("s")
         call, channel = await open_stream(up["p0"], up["p1"])
         for frame in sent:
@@ -402,7 +473,7 @@ async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: li
 
 
 async def test_a_peer_that_opens_many_streams_holds_one(authority: Path) -> None:
-    async with sites(authority, "p0", "p1") as up:
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         p1 = up["p1"].join("s", SHORT)
         channel = await up["p0"].connect("p1", f"127.0.0.1:{up['p1'].port}")
         stub = exchange_pb2_grpc.ExchangeStub(channel)
@@ -417,7 +488,7 @@ async def test_a_peer_that_opens_many_streams_holds_one(authority: Path) -> None
         await asyncio.sleep(SHORT.reconnect_s + 0.2)
         assert p1._arrivals["p0"].failure is None  # the clocks of the older streams do not end the newest
         await channel.close()
-        await p1.close()
+        await failure(p1.close(), UnexpectedStep)  # that chunk was not read
 
 
 # --- a receiver that misbehaves -----------------------------------------------------------------------------
@@ -445,7 +516,7 @@ class Liar(exchange_pb2_grpc.ExchangeServicer):
     ],
 )
 async def test_an_acknowledgement_that_cannot_be(authority: Path, acks: list[int], reason: str) -> None:
-    async with sites(authority, "p0", "p1") as up:
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         await up["p1"].stop()
         server = grpc.aio.server(options=server_options(Limits()))
         exchange_pb2_grpc.add_ExchangeServicer_to_server(Liar([pb.Ack(received=n) for n in acks]), server)
@@ -463,7 +534,7 @@ async def test_an_acknowledgement_that_cannot_be(authority: Path, acks: list[int
 
 
 async def test_a_receiver_that_never_acknowledges_is_given_up(authority: Path) -> None:
-    async with sites(authority, "p0", "p1") as up:
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         await up["p1"].stop()
         server = grpc.aio.server(options=server_options(Limits()))
         exchange_pb2_grpc.add_ExchangeServicer_to_server(Liar([]), server)

@@ -95,6 +95,21 @@ Exchange.TestCase.settings = settings(max_examples=60, stateful_step_count=40, d
 TestSchedules = Exchange.TestCase
 
 
+def test_unread_is_a_message_or_a_part_of_one_and_no_farewell() -> None:
+    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), Inbox("s", "p0", LIMITS)
+    outbox.put("First", b"x" * (LIMITS.chunk_bytes + 1))
+    outbox.abort(1, "")
+    inbox.accept(outbox.hello())
+    seen = [inbox.unread]
+    for sequence in range(3):
+        frame = outbox.frame_after(sequence)
+        assert frame is not None
+        inbox.accept(frame)
+        seen.append(inbox.unread)
+    inbox.pop()
+    assert [*seen, inbox.unread] == ["", "First", "First", "First", ""]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=100))
 def test_a_message_in_chunks_is_whole_again(data: bytes) -> None:

@@ -13,6 +13,7 @@ from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_di
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.protocols.counts import assert_as_often
 from tests.wire.site import QUICK, sites
 
 PARAMETERS = {
@@ -38,12 +39,16 @@ async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[st
 
 
 def in_memory() -> dict[str, Channel]:
-    network = LocalNetwork(timeout_s=1)
+    network = LocalNetwork(ROLES, handshake.TABLE, timeout_s=1)
     return {name: network.channel(name) for name in ROLES}
 
 
 async def test_who_agrees_goes_on() -> None:
-    assert await shake({name: hello(name) for name in ROLES}, in_memory()) == {"p0": None, "p1": None}
+    network = LocalNetwork(ROLES, handshake.TABLE)
+    ends = await shake({name: hello(name) for name in ROLES}, {name: network.channel(name) for name in ROLES})
+    assert ends == {"p0": None, "p1": None}
+    assert_as_often(handshake.TABLE, ROLES, network.sent)
+    assert not network.unread
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ async def test_version_protocol_and_role(change: dict[str, str], fields: list[st
 async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differs(authority: Path) -> None:
     """Row 23."""
     other = replace(hello("p1", **{"privacy.epsilon": 9.0, "new": 1}), version="2", protocol="new", digest=b"new")
-    async with sites(authority, "p0", "p1") as up:
+    async with sites(authority, "p0", "p1", tables=[handshake.TABLE]) as up:
         channels = {name: site.join("s", QUICK) for name, site in up.items()}
         ends = await shake({"p0": hello("p0"), "p1": other}, channels)
     assert str(ends["p0"]) == "p1 disagrees on protocol version: ours is '1', theirs is '2'"

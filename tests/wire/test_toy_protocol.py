@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import MalformedMessage, PeerTimeout, Unexpected
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork
 from tests import toy
+from tests.protocols.counts import assert_as_often
 from tests.wire.site import sites
 
 N = 50
@@ -50,14 +51,20 @@ def test_the_specification_multiplies() -> None:
 
 
 async def test_in_memory_it_equals_the_specification() -> None:
-    network = LocalNetwork()
+    network = LocalNetwork(toy.ROLES, toy.TABLE)
     assert_as_specified(await over({name: network.channel(name) for name in ("p0", "p1", "dealer")}))
-    assert len(network.sent) == len(toy.TABLE)
-    assert set(network.sent) == toy.TABLE
+    assert sorted(network.sent) == [
+        ("dealer", "p0", "TripleShare"),
+        ("dealer", "p1", "TripleShare"),
+        ("p0", "p1", "Masked"),
+        ("p1", "p0", "Masked"),
+    ]
+    assert not network.unread
+    assert_as_often(toy.TABLE, toy.ROLES, network.sent)
 
 
 async def test_over_grpc_it_equals_the_specification(authority: Path) -> None:
-    async with sites(authority, "p0", "p1", "dealer") as up:
+    async with sites(authority, "p0", "p1", "dealer", tables=[toy.TABLE]) as up:
         channels = {name: site.join("s") for name, site in up.items()}
         assert_as_specified(await over(channels))
         for channel in channels.values():
@@ -79,7 +86,7 @@ async def test_a_tampered_opening_names_the_culprit(tampered: object, error: typ
     def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
         return codec.encode(tampered) if (sender, step) == ("p1", "Masked") else data
 
-    network = LocalNetwork(wire=wire)
+    network = LocalNetwork(toy.ROLES, toy.TABLE, wire=wire)
     with pytest.raises(error) as caught:
         await over({name: network.channel(name) for name in ("p0", "p1", "dealer")})
     assert str(caught.value) == text
@@ -87,7 +94,7 @@ async def test_a_tampered_opening_names_the_culprit(tampered: object, error: typ
 
 
 async def test_a_dealer_that_says_nothing_is_named() -> None:
-    network = LocalNetwork(timeout_s=0.05)
+    network = LocalNetwork(toy.ROLES, toy.TABLE, timeout_s=0.05)
     x, y = inputs()
     with pytest.raises(PeerTimeout) as caught:
         await toy.run_party(0, "p1", x[0], y[0], network.channel("p0"))

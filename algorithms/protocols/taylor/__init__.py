@@ -1,0 +1,102 @@
+"""Vertical logistic or linear regression on the Taylor loss, under Paillier, with or without an encrypted mask.
+
+Source: Hardy et al. 2017 (arXiv 1711.10677), Algorithms 1 to 3, and its fourth, for mu.
+Model: semi-honest; the key node colludes with nobody. One active party (labels), any number of passive parties, in one
+    order, the chain. theta, X and y never leave their owners. Trains on rows that were aligned before (align, link).
+
+    step  who        does                                                               sends
+    0     key node   key pair                                                           TaylorKey
+    0     active     [[f]] = [[m]] o c: class weights, where used                       RowFactors
+    0     active     [[f o y]] on the hold-out rows                                     HoldOutLabels
+    0     passive    [[mu]] = X_H^T [[f o y]], kept                                     --
+    1     active     on batch S: [[w]] = [[f]] o (2a z_A - b y + n), re-randomised      ChainedResiduals
+    2     passive    [[w]] <- [[w]] + [[f]] o 2a z_p, re-randomised                     ChainedResiduals to the next,
+                                                                                        the last: Residuals to all
+    3     each       [[g]] = X_S^T [[w]], packed, plus rho, re-randomised               MaskedGradient
+    4     key node   decrypts, adds noise                                               NoisyGradient to its owner
+    5     each       theta <- theta - rate ((g + noise) / s + l2 theta)                 --
+    6     active     each epoch, hold-out: [[f o z_A]], [[loss of z_A]]                 PartialLoss
+    6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    PartialLoss to the next,
+                                                                                        the last: HoldOutLoss
+    7     key node   decrypts the loss; patience                                        Verdict to all
+
+    f_i multiplies row i: 1 without a mask (then nothing is sent and factors are plain), the mask's 0 or 1 (then all
+    hold [[m]] from the alignment), a class's weight c_i, or both. n is the jitter of each row, drawn once. a and b are
+    those of statistics.taylor. The loss is the mean of f_i loss_i over the slots, as the gradient is.
+
+Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = log 2 / h; the mean over a batch is of its
+    slots; every ciphertext is re-randomised before it leaves (else the active party divides what comes back by what it
+    sent and reads 2a z_p); gradients are masked, packed and noised; any number of passive parties.
+Learns: each party, its own noisy gradients; the key node, masked gradients, the hold-out loss of each epoch, which it
+    tells as "go on" or "stop"; nobody else's weights, scores or labels. What gradients give away, and the defences, is
+    in docs/threat-model.md.
+"""
+
+from __future__ import annotations
+
+from blindfit.algorithms.protocols.table import (
+    ACTIVE,
+    BATCH,
+    CIPHERTEXTS,
+    DATA,
+    EPOCH,
+    KEY,
+    ONCE,
+    PASSIVE,
+    Arrow,
+    Table,
+)
+from blindfit.algorithms.protocols.taylor.local import run_locally
+from blindfit.algorithms.protocols.taylor.messages import (
+    ChainedResiduals,
+    HoldOutLabels,
+    HoldOutLoss,
+    MaskedGradient,
+    NoisyGradient,
+    PartialLoss,
+    Residuals,
+    RowFactors,
+    TaylorKey,
+    Verdict,
+)
+from blindfit.algorithms.protocols.taylor.parameters import DataSeat, KeySeat, TaylorParameters, check_parameters
+from blindfit.algorithms.protocols.taylor.roles import (
+    Progress,
+    run_data_party,
+    run_key_exchange,
+    run_key_node,
+    share_key,
+)
+from blindfit.algorithms.protocols.taylor.steps import gradient_noise
+
+__all__ = [
+    "TABLE",
+    "DataSeat",
+    "KeySeat",
+    "Progress",
+    "TaylorParameters",
+    "check_parameters",
+    "gradient_noise",
+    "run_data_party",
+    "run_key_exchange",
+    "run_key_node",
+    "run_locally",
+    "share_key",
+]
+
+_CLASS_WEIGHTS, _HOLD_OUT = "class weights", "a hold-out loss"
+
+TABLE = Table(
+    "taylor",
+    Arrow("0", KEY, DATA, TaylorKey, ONCE, "the public key"),
+    Arrow("0", ACTIVE, PASSIVE, RowFactors, ONCE, CIPHERTEXTS, _CLASS_WEIGHTS),
+    Arrow("0", ACTIVE, PASSIVE, HoldOutLabels, ONCE, CIPHERTEXTS, _HOLD_OUT),
+    Arrow("1", ACTIVE, PASSIVE, ChainedResiduals, BATCH, CIPHERTEXTS),
+    Arrow("2", PASSIVE, PASSIVE, ChainedResiduals, BATCH, CIPHERTEXTS, "two passive parties or more"),
+    Arrow("2", PASSIVE, DATA, Residuals, BATCH, CIPHERTEXTS),
+    Arrow("3", DATA, KEY, MaskedGradient, BATCH, "a gradient plus a uniform mask"),
+    Arrow("4", KEY, DATA, NoisyGradient, BATCH, "own noisy gradient"),
+    Arrow("6", DATA, PASSIVE, PartialLoss, EPOCH, CIPHERTEXTS, _HOLD_OUT),
+    Arrow("6", PASSIVE, KEY, HoldOutLoss, EPOCH, "the hold-out loss", _HOLD_OUT),
+    Arrow("7", KEY, DATA, Verdict, EPOCH, "go on or stop", _HOLD_OUT),
+)

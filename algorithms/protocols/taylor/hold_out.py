@@ -1,0 +1,113 @@
+"""The hold-out loss of a Taylor training: mu in step 0, steps 6 and 7."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext
+from blindfit.algorithms.paillier.sums import columns_dot
+from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt
+from blindfit.algorithms.protocols.taylor.messages import Verdict
+from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
+from blindfit.algorithms.protocols.taylor.steps import Fresh, added, bounded, weighted
+from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, Grid, Rows
+
+# --- of the data parties ----------------------------------------------------------------------------------
+
+
+def step_0_labels(seat: DataSeat, rows: Rows, grid: Grid) -> Fresh:
+    """[[f o y]] on the hold-out rows."""
+    y = Fixed.from_reals(_labels(seat)[rows], grid.label_bits).values
+    return weighted(seat, rows, y, grid, grid.label_bits, LABEL_TERM_BOUND << grid.label_bits)
+
+
+def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> Encrypted:
+    """[[mu]] = X_H^T [[f o y]], once for the whole training."""
+    return columns_dot(Fixed(seat.features[rows], grid.feature_bits), labels_enc, workers=seat.workers)
+
+
+def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
+    """[[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
+    y, scores = _labels(seat)[rows], grid.scores(seat.features[rows], seat.optimiser.weights)
+    scores_enc = weighted(seat, rows, _score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
+    losses = grid.loss.constants(y) - grid.loss.cross * y * scores + grid.loss.square * scores**2
+    loss = bounded(_weighted_sum(seat, rows, losses, grid), grid.loss_bound(len(rows)))
+    return scores_enc, loss.rerandomize(seat.randomisers)
+
+
+def step_6_loss(
+    seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, loss_enc: Encrypted, mu_enc: Encrypted
+) -> Fresh:
+    """The loss with this party's scores, re-randomised; `scores_enc` are those of the parties before.
+
+    The operations' bound of the loss is checked against the key; the bound that it leaves with is the smaller one that
+    every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
+    """
+    scores = grid.scores(seat.features[rows], seat.optimiser.weights)
+    _score_steps(scores, grid)
+    cross = Fixed.from_reals(2 * grid.loss.square * scores[:, None], grid.score_bits)
+    total = (
+        loss_enc
+        + columns_dot(cross, scores_enc, workers=seat.workers)
+        + _weighted_sum(seat, rows, grid.loss.square * scores**2, grid)
+        + _label_product(seat, mu_enc, grid)
+    )
+    return total.within(grid.loss_bound(len(rows))).rerandomize(seat.randomisers)
+
+
+def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
+    """The scores of the parties so far, re-randomised, for the next in the chain."""
+    own = _score_steps(grid.scores(seat.features[rows], seat.optimiser.weights), grid)
+    bound = scores_enc.bound + grid.score_bound * grid.factor_bound
+    scores_enc = bounded(added(seat, rows, scores_enc, own, grid.score_bits), bound)
+    return scores_enc.rerandomize(seat.randomisers)
+
+
+def _labels(seat: DataSeat) -> Floats:
+    if seat.y is None:
+        raise LocalProtocolError("only the active party has labels")
+    return seat.y
+
+
+def _score_steps(scores: Floats, grid: Grid) -> Rows:
+    steps = np.rint(np.ldexp(scores, grid.score_bits))
+    if steps.size and not float(np.abs(steps).max()) <= grid.score_bound:
+        raise RangeError("the scores grow past the bound of the protocol", hint="lower taylor.learning_rate")
+    return steps.astype(np.int64)
+
+
+def _weighted_sum(seat: DataSeat, rows: Rows, losses: Floats, grid: Grid) -> Encrypted:
+    """[[sum f_i losses_i]] at loss_bits; un-randomised where factors are plain."""
+    fixed = Fixed.from_reals(losses[:, None], 2 * grid.score_bits)
+    if seat.factors_enc is not None:
+        return columns_dot(fixed, seat.factors_enc.take(rows.tolist()), workers=seat.workers)
+    factors = [1] * len(rows) if seat.factors is None else seat.factors[rows].tolist()
+    total = sum(f * v for f, v in zip(factors, fixed.values[:, 0].tolist(), strict=True))
+    kernel = seat.randomisers.public_key.kernel
+    plain = Ciphertext(seat.randomisers.public_key, kernel.ones_plus([total]))
+    return EncryptedVector(plain, grid.loss_bits, abs(total))
+
+
+def _label_product(seat: DataSeat, mu_enc: Encrypted, grid: Grid) -> Encrypted:
+    """[[-b theta . mu]] at loss_bits."""
+    bits = grid.loss_bits - mu_enc.frac_bits
+    weights = Fixed.from_reals(-grid.loss.cross * seat.optimiser.weights[:, None], bits)
+    return columns_dot(weights, mu_enc)
+
+
+# --- of the key node --------------------------------------------------------------------------------------
+
+
+def step_7_verdict(seat: KeySeat, loss_enc: Encrypted, rows: int, parameters: TaylorParameters) -> Verdict:
+    """Takes the mean loss of the hold-out rows and says whether training goes on.
+
+    Raises:
+        MalformedMessage: the plaintext is larger than a loss can be.
+    """
+    try:
+        total = decrypt(loss_enc, seat.private_key).to_reals()[0]
+    except RangeError as bad:
+        raise MalformedMessage(culprit=parameters.last, field="loss", reason=str(bad), step="HoldOutLoss") from None
+    return Verdict(int(seat.patience.goes_on(float(total) / rows)))

@@ -1,0 +1,73 @@
+"""The specification of a Taylor training: all seats in one process, no channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blindfit.algorithms.protocols.taylor.hold_out import (
+    step_0_labels,
+    step_0_mu,
+    step_6_loss,
+    step_6_scores,
+    step_6_start,
+    step_7_verdict,
+)
+from blindfit.algorithms.protocols.taylor.parameters import (
+    DataSeat,
+    Encrypted,
+    KeySeat,
+    TaylorParameters,
+    check_parameters,
+    check_seat,
+)
+from blindfit.algorithms.protocols.taylor.steps import (
+    step_0_factors,
+    step_0_own_factors,
+    step_1_residuals,
+    step_2_add,
+    step_3_gradient,
+    step_4_answer,
+    step_5_gradient,
+)
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+
+
+def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, parameters: TaylorParameters) -> int:
+    """What the roles compute, on one page; returns how many epochs ran. `seats`: the chain, the active party first."""
+    check_parameters(parameters, [len(batch) for batch in plan.batches], len(plan.validation))
+    for seat in seats:
+        check_seat(seat, plan, parameters)
+    grid, held_out = parameters.grid, plan.validation
+    active, *passives = seats
+    share_locally(active, passives, parameters)
+    mu_enc = mu_locally(active, passives, held_out, grid) if parameters.hold_out_loss else {}
+    for epoch in range(parameters.epochs):
+        for number, batch in enumerate(plan.batches):
+            residuals = step_1_residuals(active, batch, grid)
+            for seat in passives:
+                residuals = step_2_add(seat, batch, grid, residuals)
+            for seat in seats:
+                masked, rho = step_3_gradient(seat, batch, grid, residuals)
+                answer = step_4_answer(key_seat, masked, parameters, (seat.name, epoch, number))
+                seat.optimiser.step(step_5_gradient(answer, rho, len(batch), parameters), epoch, number)
+        if not parameters.hold_out_loss:
+            continue
+        scores, loss = step_6_start(active, held_out, grid)
+        for seat in passives:
+            loss = step_6_loss(seat, held_out, grid, scores, loss, mu_enc[seat.name])
+            if seat is not passives[-1]:
+                scores = step_6_scores(seat, held_out, grid, scores)
+        if not step_7_verdict(key_seat, loss, len(held_out), parameters).go_on:
+            return epoch + 1
+    return parameters.epochs
+
+
+def share_locally(active: DataSeat, passives: Sequence[DataSeat], parameters: TaylorParameters) -> None:
+    active.factors_enc = step_0_own_factors(active, parameters.grid)
+    step = step_0_factors if parameters.encrypted_factors else step_0_own_factors
+    for seat in passives:
+        seat.factors_enc = step(active if parameters.encrypted_factors else seat, parameters.grid)
+
+
+def mu_locally(active: DataSeat, passives: Sequence[DataSeat], rows: Rows, grid: Grid) -> dict[str, Encrypted]:
+    return {seat.name: step_0_mu(seat, rows, grid, step_0_labels(active, rows, grid)) for seat in passives}

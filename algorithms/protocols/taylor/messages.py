@@ -1,0 +1,58 @@
+"""The messages of a Taylor training: one class for each arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blindfit.algorithms.messages import CiphertextVector, Integer, OctetVector, PublicKeyKind
+
+
+@dataclass(frozen=True, slots=True)
+class TaylorKey:
+    public_key: PublicKeyKind
+
+
+@dataclass(frozen=True, slots=True)
+class RowFactors:
+    factors: CiphertextVector  # (rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOutLabels:
+    labels: CiphertextVector  # (hold-out rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedResiduals:
+    residuals: CiphertextVector  # (batch rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    residuals: CiphertextVector  # (batch rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedGradient:
+    gradient: CiphertextVector  # packed
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NoisyGradient:
+    values: OctetVector  # (columns, width): g + rho + noise, two's complement, big-endian
+
+
+@dataclass(frozen=True, slots=True)
+class PartialLoss:
+    scores: CiphertextVector  # (hold-out rows,)
+    loss: CiphertextVector  # (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOutLoss:
+    loss: CiphertextVector  # (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    go_on: Integer

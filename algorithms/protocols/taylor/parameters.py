@@ -1,0 +1,186 @@
+"""What a Taylor training agrees on, what each seat holds, and what is checked before the first ciphertext."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import ConfigError, LocalProtocolError, PrivacyError, RangeError
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, Randomisers
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.randomness import UniformInt
+from blindfit.algorithms.statistics.taylor import Optimiser, Patience
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.workers import THIS_PROCESS, Workers
+
+Floats = npt.NDArray[np.float64]
+Encrypted = EncryptedVector[Ciphertext]
+NOISE_REACH = 64  # standard deviations: no noise goes so far
+
+
+@dataclass(frozen=True, slots=True)
+class TaylorParameters:
+    """Public: the same at every party.
+
+    Attributes:
+        data_parties: the chain, the active party first.
+        columns: of each data party, in the same order.
+        encrypted_factors: rows have factors that the active party alone knows (class weights), and sends encrypted.
+        masked: rows have a mask, which every data party holds encrypted since the alignment.
+        noise_std: of the key node's noise on every coordinate of a batch's sum, in units of the features.
+        noise_kept: drawn once for each batch and the same in every epoch (label DP), not afresh.
+        hold_out_loss: whether step 6 runs; without it every epoch runs.
+    """
+
+    data_parties: tuple[str, ...]
+    key_node: str
+    columns: tuple[int, ...]
+    grid: Grid
+    key_bits: int = 2048
+    epochs: int = 20
+    patience: int = 3
+    tolerance: float = 1e-4
+    encrypted_factors: bool = False
+    masked: bool = False
+    noise_std: float = 1.0
+    noise_kept: bool = False
+    hold_out_loss: bool = True
+
+    @property
+    def active(self) -> str:
+        return self.data_parties[0]
+
+    @property
+    def last(self) -> str:
+        return self.data_parties[-1]
+
+    def after(self, party: str) -> str:
+        return self.data_parties[self.data_parties.index(party) + 1]
+
+    def before(self, party: str) -> str:
+        return self.data_parties[self.data_parties.index(party) - 1]
+
+    def columns_of(self, party: str) -> int:
+        return self.columns[self.data_parties.index(party)]
+
+
+@dataclass(slots=True, repr=False)
+class DataSeat:
+    """One data party's own: rows in the common order, weights, randomness.
+
+    Attributes:
+        features: (rows, k) integers of the grid.
+        label_terms: (rows,) -b y + n, at the active party; None elsewhere.
+        y: (rows,) at the active party.
+        factors: (rows,) class weights in steps, at the active party.
+        mask_enc: (rows,) [[m]] where there is a mask.
+        factors_enc: (rows,) [[f]], which step 0 sets: the mask, or what the active party makes of it.
+        uniform: for the masks rho.
+    """
+
+    name: str
+    features: Rows
+    optimiser: Optimiser
+    randomisers: Randomisers
+    uniform: UniformInt
+    label_terms: Rows | None = None
+    y: Floats | None = None
+    factors: Rows | None = None
+    mask_enc: Encrypted | None = None
+    factors_enc: Encrypted | None = None
+    workers: Workers = THIS_PROCESS
+
+
+@dataclass(slots=True, repr=False)
+class KeySeat:
+    """The key node's own: the private key, and the secret that its noise is drawn from, the same when resumed."""
+
+    private_key: PrivateKey
+    noise_key: bytes
+    patience: Patience
+    threads: int = 1
+
+
+# --- what is checked before the first ciphertext --------------------------------------------------------
+
+
+def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], validation_rows: int) -> None:
+    """That no number of this training can pass what holds it, and that what is combined may be.
+
+    Raises:
+        RangeError: a bound does not fit under the key, in a slot or in 62 bits.
+        ConfigError: too few parties, or no rows where there must be some.
+        PrivacyError: label DP with something that would break its claim.
+    """
+    if len(parameters.data_parties) < 2 or parameters.grid.data_parties != len(parameters.data_parties):
+        raise ConfigError("a training has an active and at least one passive party, and a grid for as many")
+    if len(parameters.columns) != len(parameters.data_parties) or min(parameters.columns) < 1:
+        raise ConfigError("each party of a training has at least one column")
+    if not batch_rows or min(batch_rows) < 1:
+        raise ConfigError("a training has batches of at least one row")
+    if parameters.hold_out_loss and validation_rows < 1:
+        raise ConfigError("no row is held out, so there is no loss to stop by", hint="choose a validation_fraction")
+    if not parameters.encrypted_factors and (parameters.grid.factor_bits, parameters.grid.factor_bound) != (0, 1):
+        raise ConfigError("the grid has room for class weights, and there are none")
+    if parameters.noise_kept and parameters.encrypted_factors:
+        raise PrivacyError("class weights break label DP: what a label changes would grow with the score")
+    if parameters.noise_kept and parameters.hold_out_loss:
+        raise PrivacyError(
+            "stopping by the hold-out loss breaks label DP: it tells of the labels",
+            hint="fix the number of epochs: validation_fraction = 0",
+        )
+    _check_bounds(parameters, max(batch_rows), validation_rows)
+
+
+def _check_bounds(parameters: TaylorParameters, batch_rows: int, validation_rows: int) -> None:
+    grid, columns = parameters.grid, max(parameters.columns)
+    grid.check()
+    slot_bits = grid.slot_bits(batch_rows)
+    most_noise = math.ldexp(grid.hiding_bound(batch_rows), -grid.gradient_bits) / NOISE_REACH
+    if not 0 <= parameters.noise_std < most_noise:
+        raise RangeError(f"gradient_noise = {parameters.noise_std:g} is not between 0 and {most_noise:.3g}")
+    most = max(
+        1 << (slot_bits + 1),  # a slot and its place below half the modulus, as Layout has it
+        grid.partial_loss_bound(validation_rows, columns) if parameters.hold_out_loss else 0,
+    )
+    if 2 * most >= 1 << (parameters.key_bits - 1):
+        raise RangeError(
+            f"a number of the training could need {most.bit_length() + 1} bits, more than a key of "
+            f"{parameters.key_bits} bits holds",
+            hint="use fewer fraction bits, fewer rows to a batch or a larger key",
+        )
+
+
+def check_seat(seat: DataSeat, plan: RowPlan, parameters: TaylorParameters) -> None:
+    """That a party's own rows are what the parameters say.
+
+    Raises:
+        LocalProtocolError: something is missing, or has another shape.
+        RangeError: a feature passes the grid's bound.
+    """
+    rows, grid = len(seat.features), parameters.grid
+    active = seat.name == parameters.active
+    shape = (rows, parameters.columns_of(seat.name))
+    wrong = {
+        "features": seat.features.shape != shape or len(seat.optimiser.weights) != shape[1],
+        "plan": any(
+            part.size and not 0 <= part.min() <= part.max() < rows for part in (*plan.batches, plan.validation)
+        ),
+        "label_terms": active and (seat.label_terms is None or len(seat.label_terms) != rows),
+        "y": active and parameters.hold_out_loss and (seat.y is None or len(seat.y) != rows),
+        "factors": (seat.factors is not None) != (active and parameters.encrypted_factors),
+        "mask_enc": _wrong_mask(seat.mask_enc, rows) if parameters.masked else seat.mask_enc is not None,
+    }
+    for name in (name for name, is_wrong in wrong.items() if is_wrong):
+        raise LocalProtocolError(f"{seat.name}: {name} is missing, or is not what the parameters say")
+    if seat.features.size and max(int(seat.features.max()), -int(seat.features.min())) > grid.feature_steps:
+        raise RangeError(f"a feature of {seat.name} passes {grid.feature_bound:g}", hint="clip with Grid.features")
+
+
+def _wrong_mask(mask_enc: Encrypted | None, rows: int) -> bool:
+    return mask_enc is None or (len(mask_enc), mask_enc.frac_bits, mask_enc.bound) != (rows, 0, 1)

@@ -1,0 +1,181 @@
+"""Steps 0 to 5 of a Taylor training: from the chain of residuals to each party's gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
+from blindfit.algorithms.paillier.packing import PackedVector, decrypt_packed, pack
+from blindfit.algorithms.paillier.sums import columns_dot
+from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, encrypt
+from blindfit.algorithms.privacy import discrete_gaussian
+from blindfit.algorithms.protocols.taylor.messages import NoisyGradient
+from blindfit.algorithms.protocols.taylor.parameters import (
+    NOISE_REACH,
+    DataSeat,
+    Encrypted,
+    Floats,
+    KeySeat,
+    TaylorParameters,
+)
+from blindfit.algorithms.randomness import keyed_uniform
+from blindfit.algorithms.statistics.taylor_plan import SCORE_TERM_BOUND, Grid, Rows
+
+Fresh = EncryptedVector[FreshCiphertext]
+
+
+# --- of the data parties ----------------------------------------------------------------------------------
+
+
+def step_0_factors(seat: DataSeat, grid: Grid) -> Fresh:
+    """[[m]] o c, or Enc(c) without a mask, for one passive party."""
+    if seat.factors is None:
+        raise LocalProtocolError("the active party has no factors to send")
+    factors = Fixed(seat.factors, grid.factor_bits)
+    if seat.mask_enc is None:
+        return encrypt(factors, seat.randomisers, bound=grid.factor_bound)
+    return bounded(seat.mask_enc.scale(factors), grid.factor_bound).rerandomize(seat.randomisers)
+
+
+def step_0_own_factors(seat: DataSeat, grid: Grid) -> Encrypted | None:
+    """[[f]] as the party itself uses it, before a passive party gets the active party's; None where it is plain."""
+    if seat.factors is not None and seat.mask_enc is not None:
+        return bounded(seat.mask_enc.scale(Fixed(seat.factors, grid.factor_bits)), grid.factor_bound)
+    return seat.mask_enc
+
+
+def step_1_residuals(seat: DataSeat, batch: Rows, grid: Grid) -> Fresh:
+    """[[f]] o (2a z_A - b y + n) on the batch; without encrypted factors the randomisers are nearly all the cost."""
+    if seat.label_terms is None:
+        raise LocalProtocolError("only the active party has labels")
+    residuals = _own_terms(seat, batch, grid) + seat.label_terms[batch]
+    return weighted(seat, batch, residuals, grid, grid.residual_bits, grid.residual_bound_after(1))
+
+
+def step_2_add(seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted) -> Fresh:
+    """[[w]] + [[f]] o 2a z_p, re-randomised."""
+    residuals = added(seat, batch, residuals_enc, _own_terms(seat, batch, grid), grid.residual_bits)
+    bound = residuals_enc.bound + (SCORE_TERM_BOUND << grid.residual_bits) * grid.factor_bound
+    return bounded(residuals, bound).rerandomize(seat.randomisers)
+
+
+def step_3_gradient(
+    seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted
+) -> tuple[PackedVector[FreshCiphertext], list[int]]:
+    """[[X^T w + rho]], packed, and rho."""
+    gradient = columns_dot(Fixed(seat.features[batch], grid.feature_bits), residuals_enc, workers=seat.workers)
+    rho = [seat.uniform(grid.hiding_bound(len(batch))) for _ in range(len(gradient))]
+    packed = pack(bounded(gradient, grid.gradient_bound(len(batch))), grid.slot_bits(len(batch)))
+    masked = packed + Fixed(np.array(rho, dtype=object), grid.gradient_bits)
+    return masked.rerandomize(seat.randomisers), rho
+
+
+def step_5_gradient(answer: NoisyGradient, rho: Sequence[int], batch_rows: int, parameters: TaylorParameters) -> Floats:
+    """(g + noise) / s as reals.
+
+    Raises:
+        MalformedMessage: not one number for each column, or one past what a gradient and its noise can be.
+    """
+    values = integers_of(answer.values)
+    grid = parameters.grid
+    reach = grid.gradient_bound(batch_rows) + NOISE_REACH * noise_steps(parameters)
+    if len(values) != len(rho) or any(abs(value - mask) > reach for value, mask in zip(values, rho, strict=True)):
+        raise MalformedMessage(
+            culprit=parameters.key_node,
+            field="values",
+            reason="is not the gradient asked for",
+            step="NoisyGradient",
+        )
+    scale = (1 << grid.gradient_bits) * batch_rows
+    return np.array([(value - mask) / scale for value, mask in zip(values, rho, strict=True)])
+
+
+def _own_terms(seat: DataSeat, rows: Rows, grid: Grid) -> Rows:
+    return grid.score_terms(grid.scores(seat.features[rows], seat.optimiser.weights))
+
+
+def bounded(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
+    """The vector under a bound that follows from what is public, and that its own operations keep to.
+
+    Raises:
+        RangeError: they do not.
+    """
+    if vector.bound > bound:
+        raise RangeError("a number of this party passes the bound of the protocol")
+    return vector.within(bound)
+
+
+def weighted(seat: DataSeat, rows: Rows, values: Rows, grid: Grid, frac_bits: int, bound: int) -> Fresh:
+    """[[f]] o values: from encrypted factors, from plain ones, or from none."""
+    bound *= grid.factor_bound
+    if seat.factors_enc is not None:
+        scaled = seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
+        return bounded(scaled, bound).rerandomize(seat.randomisers)
+    if seat.factors is not None:
+        values = seat.factors[rows] * values
+        frac_bits += grid.factor_bits
+    return encrypt(Fixed(values, frac_bits), seat.randomisers, bound=bound)
+
+
+def added(seat: DataSeat, rows: Rows, vector: Encrypted, values: Rows, frac_bits: int) -> Encrypted:
+    """vector + [[f]] o values."""
+    if seat.factors_enc is not None:
+        return vector + seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
+    return vector + Fixed(values, vector.frac_bits)
+
+
+# --- of the key node --------------------------------------------------------------------------------------
+
+
+def step_4_answer(
+    seat: KeySeat, masked: PackedVector[Ciphertext], parameters: TaylorParameters, where: tuple[str, int, int]
+) -> NoisyGradient:
+    """g + rho + noise; `where` is party, epoch and batch, from which the noise follows.
+
+    Raises:
+        MalformedMessage: the plaintext is larger than a masked gradient can be.
+    """
+    try:
+        values = decrypt_packed(masked, seat.private_key, threads=seat.threads).values
+    except RangeError as bad:
+        raise MalformedMessage(culprit=where[0], field="gradient", reason=str(bad), step="MaskedGradient") from None
+    noise = gradient_noise(seat.noise_key, parameters, where, len(values))
+    noisy = [int(value) + drawn for value, drawn in zip(values, noise, strict=True)]
+    return NoisyGradient(octets_of(noisy, masked.layout.slot_bits // 8 + 2))
+
+
+def gradient_noise(
+    noise_key: bytes, parameters: TaylorParameters, where: tuple[str, int, int], columns: int
+) -> list[int]:
+    """Discrete Gaussian noise in steps of the gradient's grid: one for each epoch, or one kept for all (label DP)."""
+    steps = noise_steps(parameters)
+    if steps == 0:
+        return [0] * columns
+    party, epoch, batch = where
+    purpose = f"gradient/{party}/{'kept' if parameters.noise_kept else epoch}/{batch}"
+    return discrete_gaussian.sample_vector(columns, Fraction(steps) ** 2, keyed_uniform(noise_key, purpose))
+
+
+def noise_steps(parameters: TaylorParameters) -> int:
+    """The noise's standard deviation in steps, rounded up."""
+    scaled = parameters.noise_std * 2.0**parameters.grid.gradient_bits
+    return int(-(-scaled // 1))
+
+
+# --- octets ---------------------------------------------------------------------------------------------
+
+
+def octets_of(values: Sequence[int], width: int) -> npt.NDArray[np.uint8]:
+    """Two's complement, big-endian; (n, width)."""
+    data = b"".join(int(value).to_bytes(width, "big", signed=True) for value in values)
+    return np.array(bytearray(data), dtype=np.uint8).reshape(len(values), width)
+
+
+def integers_of(octets: npt.NDArray[np.uint8]) -> list[int]:
+    return [int.from_bytes(row.tobytes(), "big", signed=True) for row in octets]

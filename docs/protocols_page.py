@@ -1,0 +1,60 @@
+"""Writes protocols.md from the tables of the protocols, which is what parties are held to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from blindfit.algorithms.protocols import align, handshake, link, predict, ready, release_labels, taylor, walr
+from blindfit.algorithms.protocols.table import Arrow, Table
+
+PAGE = Path(__file__).with_name("protocols.md")
+PROTOCOLS = (handshake, align, link, ready, taylor, predict, walr, release_labels)
+HEAD = """# What is sent
+
+Every message of every protocol: who sends it to whom, how often, and what the receiver can read of it. A party sends
+nothing else: a message without a line here does not leave, and one that comes all the same ends the session with its
+sender's name. "How often" is for one sender and one receiver; in a chain or a ring a party sends to the next one alone.
+
+`make protocols-page` writes this page from the tables in
+[algorithms/protocols](../algorithms/protocols).
+"""
+COLUMNS = ("step", "from", "to", "message", "how often", "what the receiver reads")
+
+
+def page() -> str:
+    return "\n".join([HEAD, *("\n".join(section(protocol)) for protocol in PROTOCOLS)])
+
+
+def section(protocol: ModuleType) -> Iterator[str]:
+    table: Table = protocol.TABLE
+    about = inspect.cleandoc(protocol.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    yield f"## {table.name}\n\n{about}\n"
+    yield row(COLUMNS)
+    yield "|---" * len(COLUMNS) + "|"
+    for arrow in table.arrows:
+        yield row(
+            (
+                arrow.step,
+                ", ".join(arrow.senders),
+                ", ".join(arrow.receivers),
+                arrow.message.__name__,
+                how_often(arrow),
+                arrow.opened,
+            )
+        )
+    yield ""
+
+
+def how_often(arrow: Arrow) -> str:
+    return f"{arrow.how_often}, with {arrow.only_with}" if arrow.only_with else str(arrow.how_often)
+
+
+def row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

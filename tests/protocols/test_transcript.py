@@ -1,0 +1,70 @@
+"""The lines of a transcript: every arrow's step and what is read, from the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blindfit.algorithms.protocols import handshake
+from blindfit.parties.sessions.transcript import Transcript
+from blindfit.parties.systems import system
+
+# As transcripts have it since they are kept; their readers hold lines against these words.
+LINES = {
+    "Hello": ("handshake", "the public parameters"),
+    "TaylorKey": ("taylor 0", "the public key"),
+    "SetSize": ("align 1", "the size of a set"),
+    "SetSizes": ("align 2", "the sizes of the sets"),
+    "PassedPoints": ("align 3, 4", "nothing: blinded points"),
+    "BlindedPoints": ("align 4", "which shuffled positions match"),
+    "CommonRows": ("align 5", "own common rows"),
+    "Outcome": ("align 5, link 2", "whether enough rows match"),
+    "KeyShare": ("link 0", "half of the filters' secret"),
+    "Filters": ("link 1", "how alike keyed filters are"),
+    "Slots": ("link 3", "own rows' slots; of the mask nothing"),
+    "Ready": ("ready 1", "a party's number of columns, unsafe flags, checkpoints"),
+    "Stored": ("ready 3", "that a party has stored its part"),
+    "RowFactors": ("taylor 0", "nothing: ciphertexts"),
+    "HoldOutLabels": ("taylor 0", "nothing: ciphertexts"),
+    "ChainedResiduals": ("taylor 1, 2", "nothing: ciphertexts"),
+    "Residuals": ("taylor 2", "nothing: ciphertexts"),
+    "MaskedGradient": ("taylor 3", "a gradient plus a uniform mask"),
+    "NoisyGradient": ("taylor 4", "own noisy gradient"),
+    "PartialLoss": ("taylor 6", "nothing: ciphertexts"),
+    "HoldOutLoss": ("taylor 6", "the hold-out loss"),
+    "Verdict": ("taylor 7", "go on or stop"),
+    "MaskSeed": ("predict 1", "a mask shared with another passive party"),
+    "MaskedScores": ("predict 2", "a part of scores, masked where two parties are passive"),
+}
+IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
+
+
+def lines_of(tmp_path: Path, protocol: str, kinds: list[str]) -> list[dict[str, object]]:
+    transcript = Transcript((handshake.TABLE, *system(protocol).tables))
+    for kind in kinds:
+        transcript.received("shop", kind, b"12")
+    transcript.write(tmp_path / "transcript.jsonl")
+    return [json.loads(line) for line in (tmp_path / "transcript.jsonl").read_text().splitlines()]
+
+
+def test_every_message_of_a_training_has_its_line(tmp_path: Path) -> None:
+    lines = lines_of(tmp_path, "taylor", list(LINES))
+    assert {line["kind"]: (line["step"], line["opened"]) for line in lines} == LINES
+    names = {arrow.message.__name__ for table in system("taylor").tables for arrow in table.arrows}
+    assert names | {"Hello"} == set(LINES)
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_chunks_of_one_sender_are_one_line(tmp_path: Path, kind: str) -> None:
+    lines = lines_of(tmp_path, "taylor", [kind, kind])
+    assert [line["messages"] for line in lines] == ([2] if kind in IN_CHUNKS else [1, 1])
+    assert sum(int(str(line["bytes"])) for line in lines) == 4
+
+
+def test_a_prediction_has_only_its_own_steps(tmp_path: Path) -> None:
+    (line,) = lines_of(tmp_path, "predict", ["Outcome"])
+    assert line["step"] == "align 5"
+    (unheard,) = lines_of(tmp_path, "predict", ["Verdict"])
+    assert (unheard["step"], unheard["opened"]) == ("", "not in the table")

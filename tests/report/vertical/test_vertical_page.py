@@ -13,9 +13,9 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
+from blindfit.coordinator.report.evaluation import CalibrationPoint, LiftPoint, calibration_plot, lift_plot
 from blindfit.coordinator.report.party import render_party
-from blindfit.coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
-from blindfit.coordinator.report.vertical.plots import calibration_plot, lift_plot, loss_plot, weight_plots
+from blindfit.coordinator.report.vertical.plots import loss_plot, weight_plots
 from tests.report.test_page import HOSTILE, LOADS, Elements
 from tests.report.vertical.conftest import VALUES, MadeUpTraining
 

@@ -18,11 +18,19 @@ from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
+from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import connections as module
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, revoke
-from blindfit.parties.identity.connections import Identity, caller, channel, load_identity, open_channel, probe, server_credentials
+from blindfit.parties.identity.connections import (
+    Identity,
+    caller,
+    channel,
+    load_identity,
+    open_channel,
+    probe,
+    server_credentials,
+)
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
-from blindfit.parties.files.private_files import read_certificate
 from tests.certificates import demo_authority, load, make_identity
 
 TIMEOUT_S = 5.0
@@ -91,11 +99,6 @@ def unchecked(files: PartyFiles, identity: Identity) -> Identity:
         stamps=module._stamps(files),
         revoked=None,
     )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return demo_authority(tmp_path)
 
 
 @pytest.fixture

@@ -13,16 +13,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
 from blindfit.parties.identity.connections import RevocationList, current, load_identity, split_address
-from blindfit.parties.files.private_files import read_certificate
 from tests.certificates import demo_authority, load
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return demo_authority(tmp_path)
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks import dp_lr
-from benchmarks.dp_lr import Split
+from benchmarks.dp_lr_data import DELTA, EPSILONS, Split, gaussian_split
 from blindfit import DPLogisticRegression, Pretrained
 from blindfit.algorithms.statistics import dp_gradient, metrics
 from blindfit.algorithms.statistics.dp_gradient import DescentSettings
@@ -37,7 +36,7 @@ def draw(datasets: Mapping[str, Any], directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, figures in datasets.items():
         _save(accuracy_plot(name, figures), directory / f"dp-lr-accuracy-{name.replace(' ', '-').lower()}.svg")
-    split = dp_lr.gaussian_split(SEED)
+    split = gaussian_split(SEED)
     _save(loss_plot(split), directory / "dp-lr-loss.svg")
     _save(boundary_plot(split), directory / "dp-lr-boundaries.svg")
 
@@ -56,7 +55,7 @@ def accuracy_plot(name: str, figures: Mapping[str, Any]) -> Figure:
             figures["public_alone"]["mean"], color=MUTED, linewidth=1.1, linestyle=":", label="public model alone"
         )
         axes.set_xscale("log")
-        axes.set_xticks(dp_lr.EPSILONS, [f"{epsilon:g}" for epsilon in dp_lr.EPSILONS])
+        axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.xaxis.set_minor_locator(NullLocator())
         for label in axes.get_xticklabels()[-2:-1]:
             label.set_visible(False)  # 15 stands too near 10
@@ -86,7 +85,7 @@ def loss_plot(split: Split) -> Figure:
     shades = {"plain": ("#eec4a6", "#dd8a52", PLAIN), "pretrained": ("#b4cde8", "#6f9fd0", PRETRAINED)}
     for axes, (arm, init) in zip(panels, starts.items(), strict=True):
         for epsilon, shade in zip(LOSS_EPSILONS, shades[arm], strict=True):
-            model = DPLogisticRegression(epsilon, dp_lr.DELTA, init=init).fit(*split.private, *split.test)
+            model = DPLogisticRegression(epsilon, DELTA, init=init).fit(*split.private, *split.test)
             axes.plot(model.loss_curve_, color=shade, linewidth=1.9, label=f"epsilon {epsilon:g}")
         axes.plot(
             loss_without_privacy(split, init), color=INK, linewidth=1.3, linestyle="--", label="the same without noise"
@@ -128,7 +127,7 @@ def boundary_plot(split: Split) -> Figure:
             top, bottom = arm == "plain", arm == "pretrained"
             _points(axes, split)
             for draw in range(BOUNDARY_DRAWS):
-                model = DPLogisticRegression(epsilon, dp_lr.DELTA, init=starts[arm], release=draw).fit(*split.private)
+                model = DPLogisticRegression(epsilon, DELTA, init=starts[arm], release=draw).fit(*split.private)
                 _boundary(axes, model, colour, label, width=0.9, alpha=0.75)
             _boundary(axes, best, INK, "no privacy", width=1.8, alpha=1.0)
             _dress(axes, f"epsilon {epsilon:g}" if top else "", "first feature" if bottom else "")

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
 from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
@@ -29,7 +28,7 @@ UNITS = {
 }
 
 
-class DPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DPLogisticRegression(PrivateBinaryClassifier):
     """Logistic regression by noisy gradient descent, on rows whose features and labels are both private.
 
     Each iteration clips every row's gradient (the intercept's part included) to `clip_norm`, sums them as integers and
@@ -236,22 +235,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         scores: NDArray[np.float64] = self._rows(validate_data(self, X, dtype=np.float64, reset=False)) @ self._weights
         return scores
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        positive = sigmoid(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
-        chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
-        return chosen
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # the noise has no seed
-        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:

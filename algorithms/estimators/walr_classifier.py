@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
 from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.fixed_point import quantise_rows
@@ -26,7 +25,7 @@ from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 
 
-class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class WALRClassifier(PrivateBinaryClassifier):
     """Logistic regression with (epsilon, delta) label differential privacy, from one noisy weighted aggregate.
 
     The unit is the label of one row; features and their number are public. The noise comes from the operating system's
@@ -121,16 +120,6 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.scores(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        positive = self.model_.probabilities(validate_data(self, X, dtype=np.float64, reset=False))
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
-        chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
-        return chosen
-
     def _solver_settings(self) -> SolverSettings:
         return SolverSettings(
             l2=0.0,
@@ -139,10 +128,3 @@ class WALRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # the noise has no seed
-        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
-        tags.classifier_tags.multi_class = False
-        return tags

@@ -22,7 +22,7 @@ from blindfit.algorithms.paillier.ciphertexts import (
 )
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
-from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bounded
+from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bound_of, bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +179,7 @@ def encrypt_packed(
         RangeError: a number passes the bound, or the bound its slot.
     """
     public_key = randomisers.public_key
-    if len(values.shape) != 1:
-        raise RangeError(f"a vector is encrypted, not numbers of shape {values.shape}")
-    if bound is not None and values.bound > bound:
-        raise RangeError("a number is larger than the bound of its vector")
-    bound = values.bound if bound is None else bound
+    bound = bound_of(values, bound)
     layout = Layout.of(public_key, len(values), slot_bits)
     layout.check_bound(bound)
     plain = Ciphertext(public_key, public_key.kernel.ones_plus(layout.join(values.values.tolist())))

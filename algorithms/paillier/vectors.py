@@ -153,14 +153,23 @@ def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None
         RangeError: a number passes the bound, or the bound half the modulus.
     """
     public_key = randomisers.public_key
+    bound = bound_of(values, bound)
+    check_fits(bound, public_key)
+    plain = Ciphertext(public_key, public_key.kernel.ones_plus(int(value) for value in values.values))
+    return EncryptedVector(randomize(plain, randomisers), values.frac_bits, bound)
+
+
+def bound_of(values: Fixed, bound: int | None) -> int:
+    """The bound of a vector to be encrypted: a public one, or else that of the numbers themselves.
+
+    Raises:
+        RangeError: this is no vector, or a number passes the bound.
+    """
     if len(values.shape) != 1:
         raise RangeError(f"a vector is encrypted, not numbers of shape {values.shape}")
     if bound is not None and values.bound > bound:
         raise RangeError("a number is larger than the bound of its vector")
-    bound = values.bound if bound is None else bound
-    check_fits(bound, public_key)
-    plain = Ciphertext(public_key, public_key.kernel.ones_plus(int(value) for value in values.values))
-    return EncryptedVector(randomize(plain, randomisers), values.frac_bits, bound)
+    return values.bound if bound is None else bound
 
 
 def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Ciphertext]:

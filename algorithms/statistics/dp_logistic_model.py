@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid
 from blindfit.algorithms.statistics.scaling import Standardiser
@@ -53,11 +52,7 @@ class DPLogisticModel:
         """Raises:
         DataError: names the field that is missing or not what it must be.
         """
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
-            raise DataError(f"format: not {FORMAT}")
+        fields.check_format(stored, FORMAT)
         scale = Standardiser.from_dict(fields.table(stored, "scale"))
-        weights = fields.table(stored, "weights")
-        if tuple(weights) != scale.kept_columns:
-            raise DataError("weights: not one for each kept column, in their order")
-        numbers = tuple(fields.number(weights, name) for name in weights)
-        return cls(scale, numbers, fields.number(stored, "intercept"))
+        weights = fields.weights(stored, scale.kept_columns)
+        return cls(scale, weights, fields.number(stored, "intercept"))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from blindfit.algorithms.errors import DataError
+
+
+def check_format(stored: Any, name: str) -> None:
+    """Raises DataError: no table, or one of another format."""
+    if not isinstance(stored, Mapping) or stored.get("format") != name:
+        raise DataError(f"format: not {name}")
 
 
 def table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -40,6 +46,22 @@ def texts(stored: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise DataError(f"{name}: missing or not a list of texts")
     return tuple(value)
+
+
+def weights(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
+    """One for each kept column, in their order."""
+    found = table(stored, "weights")
+    if tuple(found) != tuple(kept_columns):
+        raise DataError("weights: not one for each kept column, in their order")
+    return tuple(number(found, name) for name in found)
+
+
+def weights_by_name(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
+    """One for each kept column, whatever their order in the file."""
+    found = table(stored, "weights")
+    if set(found) != set(kept_columns):
+        raise DataError("weights: not one for each column that is kept")
+    return tuple(number(found, name) for name in kept_columns)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -53,10 +53,8 @@ class Weights:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Weights:
-        weights = fields.table(stored, "weights")
-        if set(weights) != set(columns):
-            raise DataError("weights: not one for each column that is kept")
-        return cls(np.array([fields.number(weights, n) for n in columns]), fields.number(stored, "intercept"))
+        weights = np.array(fields.weights_by_name(stored, columns))
+        return cls(weights, fields.number(stored, "intercept"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,8 +161,7 @@ class LabelRegressionModel:
         """Raises:
         DataError: names the field that is missing or not what it must be.
         """
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
-            raise DataError(f"format: not {FORMAT}")
+        fields.check_format(stored, FORMAT)
         regressor = fields.text(stored, "regressor")
         try:
             options = check_options(regressor, fields.table(stored, "options"))

@@ -9,7 +9,7 @@ The file (`to_json`, `from_json`) holds names, means, standard deviations and we
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,17 +113,13 @@ class Pretrained:
     @classmethod
     def from_dict(cls, stored: Any) -> Pretrained:
         """Raises DataError: what the first wrong field is."""
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
-            raise DataError(f"format: not {FORMAT}")
+        fields.check_format(stored, FORMAT)
         unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept"})
         if unknown:
             raise DataError(f"unknown: {', '.join(unknown)}")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
-        weights = fields.table(stored, "weights")
-        if tuple(weights) != standardiser.kept_columns:
-            raise DataError("weights: not one for each kept column, in their order")
-        numbers = tuple(fields.number(weights, name) for name in weights)
-        return cls(standardiser, numbers, fields.number(stored, "intercept"))
+        weights = fields.weights(stored, standardiser.kept_columns)
+        return cls(standardiser, weights, fields.number(stored, "intercept"))
 
 
 def pretrain(

@@ -139,14 +139,11 @@ class VerticalModelPart:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> VerticalModelPart:
         """Raises DataError, RangeError: not such a part; names the field."""
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
-            raise DataError(f"format: not {FORMAT}")
+        fields.check_format(stored, FORMAT)
         if fields.table(stored, "grid") != GRID:
             raise DataError("grid: not that of this version")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
-        weights = fields.table(stored, "weights")
-        if set(weights) != set(standardiser.kept_columns):
-            raise DataError("weights: not one for each column that is kept")
+        weights = np.array(fields.weights_by_name(stored, standardiser.kept_columns))
         own = _of_the_active_party(stored) if stored.get("role") == "active" else {}
         return cls(
             party=fields.text(stored, "party"),
@@ -154,7 +151,7 @@ class VerticalModelPart:
             model=fields.text(stored, "model"),
             data_parties=fields.texts(stored, "data_parties"),
             standardiser=standardiser,
-            weights=np.array([fields.number(weights, name) for name in standardiser.kept_columns]),
+            weights=weights,
             feature_bound=fields.number(stored, "feature_bound"),
             row_bound=_row_bound(stored),
             **own,

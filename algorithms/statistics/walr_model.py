@@ -63,13 +63,9 @@ class WALRModel:
         """Raises:
         DataError: names the field that is missing or not what it must be.
         """
-        if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
-            raise DataError(f"format: not {FORMAT}")
+        fields.check_format(stored, FORMAT)
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
-        weights = fields.table(stored, "weights")
-        if tuple(weights) != standardiser.kept_columns:
-            raise DataError("weights: not one for each kept column, in their order")
-        numbers = [fields.number(weights, name) for name in weights]
+        numbers = list(fields.weights(stored, standardiser.kept_columns))
         intercept = stored.get("intercept") is not None
         if intercept:
             numbers.append(fields.number(stored, "intercept"))

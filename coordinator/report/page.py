@@ -107,12 +107,29 @@ def bars(steps: Mapping[str, float | None]) -> list[Bar]:
     return [Bar(name, duration(value), value / longest) for name, value in known.items()]
 
 
-def total_seconds(report: Mapping[str, Any], own_laps: Mapping[str, float | None]) -> float:
-    """From start to end; in a party's own report, where nobody timed that, its own laps."""
+def steps(report: Mapping[str, Any], laps: Mapping[str, float | None], start: str = "start the processes") -> list[Bar]:
+    """What the coordinator timed, then a party's own laps."""
+    seconds = report["seconds"]
+    return bars({start: seconds.get("launch"), "connect and agree": seconds.get("set_up"), **laps})
+
+
+def total_seconds(report: Mapping[str, Any], timing: object) -> float:
+    """From start to end; in a party's own report, where nobody timed that, its own laps.
+
+    Args:
+        timing: a dataclass of seconds, None where a lap is not known.
+    """
+    laps: Mapping[str, float | None] = vars(timing)
     seconds = report["seconds"]
     if "job" in seconds:
         return float(seconds["job"] + seconds.get("launch", 0.0))
-    return sum(value for value in own_laps.values() if value is not None)
+    return sum(value for value in laps.values() if value is not None)
+
+
+def all_weights(models: Mapping[str, Any]) -> list[tuple[str, str, float]]:
+    """Owner, feature and weight, the largest first."""
+    rows = [(party, name, weight) for party, model in models.items() for name, weight in model["weights"].items()]
+    return sorted(rows, key=lambda row: -abs(row[2]))
 
 
 def flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, str]]:

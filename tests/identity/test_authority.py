@@ -17,14 +17,8 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files.private_files import read_certificate, read_private_key, replace_file, write_new
 from blindfit.parties.identity import authority as module
 from blindfit.parties.identity.authority import PartyFiles, create_authority, issue, party_of, renew, renew_crl, revoke
-from tests.certificates import demo_authority
 
 PASSPHRASE = b"correct horse battery staple"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return demo_authority(tmp_path)
 
 
 def revoked_serials(path: Path) -> set[int]:

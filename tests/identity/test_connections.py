@@ -102,11 +102,6 @@ def unchecked(files: PartyFiles, identity: Identity) -> Identity:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return demo_authority(tmp_path)
-
-
-@pytest.fixture
 def alice(folder: Path) -> Identity:
     return make_identity(folder, "alice")
 

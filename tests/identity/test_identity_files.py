@@ -21,11 +21,6 @@ from tests.certificates import demo_authority, load
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return demo_authority(tmp_path)
-
-
-@pytest.fixture
 def files(folder: Path) -> PartyFiles:
     return issue(folder, "alice")
 

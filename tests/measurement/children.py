@@ -22,6 +22,7 @@ from blindfit.algorithms.protocols.walr import NoisySum, Tally
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.server import AggregateDesk, LabelDataset
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
+from tests.measurement.talking import fork_until_killed, main
 
 RELEASE_EPSILON, BUDGET = 0.2, Budget(1.0, 1e-6)  # room for about 20 releases
 LAST_UNIT = Budget(1.0, 1e-6)
@@ -37,13 +38,7 @@ def dataset_of(directory: Path) -> LabelDataset:
 
 def releasing(directory: Path) -> None:
     dataset = dataset_of(directory)
-    for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            release_until_killed(Path(line.strip()), dataset)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("dead", flush=True)
+    fork_until_killed(lambda directory: release_until_killed(directory, dataset))
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
@@ -101,8 +96,4 @@ def race(house: House, name: str, start: float) -> str:
 
 
 if __name__ == "__main__":
-    what, argument = sys.argv[1:]
-    if what == "releasing":
-        releasing(Path(argument))
-    else:
-        racing(int(argument))
+    main(releasing, racing)

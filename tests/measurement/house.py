@@ -44,12 +44,7 @@ def make_dataset(
     max_rows_per_person: int = 1,
 ) -> LabelDataset:
     """Writes the table and builds its index anew."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f"{name}.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["id", "label", *(["person"] if persons else [])])
-        for i, (row, label) in enumerate(labels.items()):
-            table.writerow([row, label, *([persons[i]] if persons else [])])
+    write_labels(directory / f"{name}.csv", "label", labels, persons)
     settings = PartyDatasetSettings(
         url=f"csv:{name}.csv",
         id="id",
@@ -62,6 +57,15 @@ def make_dataset(
     )
     index = open_or_build(open_source(settings, directory, name), directory / "index" / name)
     return LabelDataset(name, settings, index)
+
+
+def write_labels(path: Path, column: str, labels: Mapping[str, float], persons: Sequence[str] | None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", column, *(["person"] if persons else [])])
+        for i, (row, label) in enumerate(labels.items()):
+            table.writerow([row, label, *([persons[i]] if persons else [])])
 
 
 def one_hot(names: Sequence[str] = NAMES, columns: Sequence[int] | None = None, weight: int = ONE) -> ConsumerRows:

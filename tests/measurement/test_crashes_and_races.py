@@ -7,13 +7,10 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,31 +22,9 @@ from blindfit.protos import measurement_pb2 as pb
 from tests.measurement import children
 from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of
 from tests.measurement.house import House
+from tests.measurement.talking import await_answers, child, tell, told
 
-
-@contextmanager
-def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.measurement.children", *arguments]
-    root = Path(children.__file__).parents[2]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-        try:
-            yield process
-        finally:
-            process.stdin.close()  # type: ignore[union-attr]
-            process.wait(60)
-
-
-def tell(process: subprocess.Popen[str], line: str) -> None:
-    pipe: IO[str] = process.stdin  # type: ignore[assignment]
-    pipe.write(line + "\n")
-    pipe.flush()
-
-
-def told(process: subprocess.Popen[str]) -> str:
-    pipe: IO[str] = process.stdout  # type: ignore[assignment]
-    line = pipe.readline()
-    assert line, "the child process has died"
-    return line.strip()
+CHILDREN = "tests.measurement.children"
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------
@@ -81,22 +56,11 @@ def check_charged(house: House, answers: dict[str, bytes]) -> None:
     assert house.spent() <= BUDGET.epsilon * (1 + 1e-9)
 
 
-def await_answers(path: Path, more: int) -> None:
-    """So that kills are spread over the work on any machine; with none awaited, it may be opening still."""
-
-    def lines() -> int:
-        return path.read_bytes().count(b"\n") if path.exists() else 0
-
-    wanted, give_up = lines() + more, time.monotonic() + 30
-    while lines() < wanted and time.monotonic() < give_up:
-        time.sleep(0.002)
-
-
 def kill_at_random(tmp_path: Path, kills: int, seed: int, kills_a_ledger: int = 5) -> int:
     rng = random.Random(seed)
     n_answers = 0
     dataset = dataset_of(tmp_path / "index")
-    with child("releasing", str(tmp_path / "child")) as process:
+    with child(CHILDREN, "releasing", str(tmp_path / "child")) as process:
         for ledger in range(-(-kills // kills_a_ledger)):
             directory = tmp_path / str(ledger)
             directory.mkdir()
@@ -139,7 +103,7 @@ THREADS, PROCESSES = 32, 2
 
 def race(tmp_path: Path, rounds: int) -> None:
     dataset = dataset_of(tmp_path / "index")
-    with child("racing", str(THREADS)) as one, child("racing", str(THREADS)) as two:
+    with child(CHILDREN, "racing", str(THREADS)) as one, child(CHILDREN, "racing", str(THREADS)) as two:
         for number in range(rounds):
             directory = tmp_path / str(number)
             house = House(directory, {"visits": dataset}, LAST_UNIT)
@@ -183,7 +147,7 @@ def test_a_loser_of_the_race_was_admitted(tmp_path: Path, monkeypatch: pytest.Mo
             chargeable(reader, *arguments)
 
     monkeypatch.setattr(house.service, "check_chargeable", only_at_admission)
-    with children.ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(8) as threads:
         start = time.time() + 0.5
         results = list(threads.map(lambda i: children.race(house, str(i), start), range(8)))
     assert len([result for result in results if result != "-"]) > 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +12,7 @@ import pytest
 from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.settings import PartyDatasetSettings
-from tests.measurement import children
+from tests.measurement.talking import said_by
 
 FEW, MANY, COLUMNS, PERSONS = 200_000, 800_000, 20, 100_000
 
@@ -40,8 +37,7 @@ STREAM = """
             stop = min(start + len(weights), n_rows)
             ids = tuple(f"row-{i}" for i in range(start, stop))
             tally.add(WeightRows(ids, weights[: stop - start]), join, consumer="shop")
-    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-    print(tally.rows, tally.rows_kept, int(peak.split()[1]) / 1024)
+    print(tally.rows, tally.rows_kept, peak_mib())
 """
 
 
@@ -51,15 +47,7 @@ def dataset_in(directory: Path):
 
 
 def peak_mib(directory: Path, n_rows: int) -> float:
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(STREAM), str(directory), str(n_rows)],
-        cwd=Path(children.__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert run.returncode == 0, run.stderr
-    rows, rows_kept, peak = run.stdout.split()
+    rows, rows_kept, peak = said_by(STREAM, directory, n_rows)
     assert (int(rows), int(rows_kept)) == (n_rows, min(n_rows, 3 * PERSONS))
     return float(peak)
 

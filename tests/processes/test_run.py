@@ -79,10 +79,14 @@ def test_bad_features_are_named(project, old, new, expected):
     assert "Traceback" not in refused.stderr
 
 
-def test_a_value_that_is_no_number_is_named_but_not_shown(project):
+def set_last_value(project, row: int, value: str) -> None:
     lines = project.path("rows.csv").read_text().splitlines()
-    lines[500] = lines[500].rsplit(",", 1)[0] + ",secret-canary"
+    lines[row] = lines[row].rsplit(",", 1)[0] + f",{value}"
     project.path("rows.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_a_value_that_is_no_number_is_named_but_not_shown(project):
+    set_last_value(project, 500, "secret-canary")
     refused = project.blindfit("run", "job.toml")
     assert "column f3" in error_line(refused)
     assert "500" in error_line(refused)
@@ -90,9 +94,7 @@ def test_a_value_that_is_no_number_is_named_but_not_shown(project):
 
 
 def test_a_missing_value_is_named(project):
-    lines = project.path("rows.csv").read_text().splitlines()
-    lines[40] = lines[40].rsplit(",", 1)[0] + ","
-    project.path("rows.csv").write_text("\n".join(lines) + "\n")
+    set_last_value(project, 40, "")
     refused = project.blindfit("run", "job.toml")
     assert "row 40" in error_line(refused)
     assert "column f3" in error_line(refused)

@@ -20,6 +20,7 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.release_labels import Received
 from blindfit.parties.measurement.charging import LabelDataset
 from tests.measurement.house import House
+from tests.measurement.talking import fork_until_killed, main
 from tests.release_labels.house import NAMES, Counter, make_labels
 
 BUDGET = Budget(12.0, 1e-6)  # room for twelve releases
@@ -32,13 +33,7 @@ def octets(received: Received) -> str:
 
 def releasing(directory: Path) -> None:
     dataset = make_labels(directory)
-    for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            release_until_killed(Path(line.strip()), dataset)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("dead", flush=True)
+    fork_until_killed(lambda directory: release_until_killed(directory, dataset))
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
@@ -81,8 +76,4 @@ def race(counter: Counter, name: str, start: float) -> str:
 
 
 if __name__ == "__main__":
-    what, argument = sys.argv[1:]
-    if what == "releasing":
-        releasing(Path(argument))
-    else:
-        racing(int(argument))
+    main(releasing, racing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from blindfit.parties.measurement.labels_codec import MESSAGES
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.protos import measurement_pb2 as pb
-from tests.measurement.house import House
+from tests.measurement.house import House, write_labels
 from tests.walr.seats import first_failure
 
 RANGE = (0.0, 10.0)
@@ -43,12 +42,7 @@ def make_labels(
     index: str = "index",
     **settings: Any,
 ) -> LabelDataset:
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f"{name}.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["id", "price", *(["person"] if persons else [])])
-        for i, (row, label) in enumerate(labels.items()):
-            table.writerow([row, label, *([persons[i]] if persons else [])])
+    write_labels(directory / f"{name}.csv", "price", labels, persons)
     options: dict[str, Any] = {
         "population": "people",
         "consumers": ["shop", "bank"],

@@ -6,13 +6,9 @@ import hashlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +17,12 @@ import pytest
 from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.parties.measurement.release_labels import LabelReleases
 from tests.measurement.house import House
-from tests.measurement.test_crashes_and_races import await_answers, tell, told
+from tests.measurement.talking import await_answers, child, tell, told
 from tests.release_labels import children
 from tests.release_labels.children import BUDGET, LAST_UNIT
 from tests.release_labels.house import NAMES, Counter, make_labels
 
-
-@contextmanager
-def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.release_labels.children", *arguments]
-    root = Path(children.__file__).parents[2]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-        try:
-            yield process
-        finally:
-            process.stdin.close()  # type: ignore[union-attr]
-            process.wait(60)
+CHILDREN = "tests.release_labels.children"
 
 
 def answers_in(directory: Path) -> dict[str, str]:
@@ -67,7 +53,7 @@ def check_charged(counter: Counter, answers: dict[str, str]) -> None:
 
 def kill_at_random(tmp_path: Path, kills: int, seed: int) -> int:
     rng, dataset, n_answers = random.Random(seed), make_labels(tmp_path / "index"), 0
-    with child("releasing", str(tmp_path / "child")) as process:
+    with child(CHILDREN, "releasing", str(tmp_path / "child")) as process:
         for number in range(kills):
             directory = tmp_path / str(number // 5)
             directory.mkdir(exist_ok=True)
@@ -97,7 +83,7 @@ def test_a_thousand_kills(tmp_path: Path) -> None:
 def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
     """Two processes with one database, and indexes of their own under other keys; in the last round all ask alike."""
     dataset = make_labels(tmp_path / "index")
-    with child("racing", "8") as one, child("racing", "8") as two:
+    with child(CHILDREN, "racing", "8") as one, child(CHILDREN, "racing", "8") as two:
         for number in range(4):
             directory, same = tmp_path / str(number), number == 3
             house = House(directory, {"prices": dataset}, LAST_UNIT)

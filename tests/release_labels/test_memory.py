@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,7 @@ from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.house import House
-from tests.release_labels import children
+from tests.measurement.talking import said_by
 from tests.release_labels.house import Counter
 
 FEW, MANY, BATCH = 200_000, 1_000_000, 16384
@@ -27,7 +24,7 @@ STREAM = """
     import sys
     from pathlib import Path
     from blindfit.algorithms.protocols.release_labels import LabelIds, RollCall, step_6_pieces
-    from blindfit.parties.release_labels import LabelsDesk
+    from blindfit.parties.measurement.release_labels import LabelsDesk
     from tests.release_labels.test_memory import BATCH, counter_in
 
     n_rows = int(sys.argv[2])
@@ -42,8 +39,7 @@ STREAM = """
     desk.release(roll)
     rows = sum(len(piece.steps) for block in desk.labels() for piece in step_6_pieces(block))
     desk.close()
-    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-    print(rows, counter.charges, int(peak.split()[1]) / 1024)
+    print(rows, counter.charges, peak_mib())
 """
 
 
@@ -68,15 +64,7 @@ def peak_mib(directory: Path, n_rows: int) -> float:
     directory.mkdir()
     pq.write_table(pa.table(columns), directory / "labels.parquet")
     counter_in(directory).house.close()  # builds the index, in this process
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(STREAM), str(directory), str(n_rows)],
-        cwd=Path(children.__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert run.returncode == 0, run.stderr
-    rows, charges, peak = run.stdout.split()
+    rows, charges, peak = said_by(STREAM, directory, n_rows)
     assert (int(rows), int(charges)) == (n_rows, 1)
     return float(peak)
 

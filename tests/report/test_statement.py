@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator.report import write
@@ -15,6 +13,7 @@ from blindfit.coordinator.report.walr.figures import figures_of
 from blindfit.coordinator.report.walr.statement import privacy_statement, two_sentences
 from blindfit.coordinator.report.wording import duration, size
 from tests.report.conftest import MadeUp
+from tests.report.pages import on_screen
 
 
 def text_of(made_up: MadeUp, topic: str, here: tuple[str, ...] = (), **changes: ParameterValue) -> str:
@@ -101,9 +100,7 @@ def test_as_plain_text(made_up: MadeUp) -> None:
 
 def shown(made_up: MadeUp, here: list[str], **changes: ParameterValue) -> str:
     written = write(made_up.session(**changes), made_up.out, here)
-    screen = io.StringIO()
-    written.show(Console(file=screen, width=100))
-    return screen.getvalue()
+    return on_screen(written, width=100)
 
 
 def test_the_summary_in_the_terminal(made_up: MadeUp) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +20,7 @@ from blindfit.algorithms.statistics.logistic import (
     softplus,
     weighted_aggregate,
 )
-from tests.statistics.conftest import Problem
+from tests.statistics.conftest import Floats, Problem
 
 EPS = np.finfo(float).eps
 
@@ -50,13 +53,14 @@ def test_the_value_is_the_log_loss_plus_the_penalty(objective: WalrObjective, pr
     assert objective.value_and_gradient(weights)[0] == pytest.approx(expected, rel=1e-13)
 
 
+def slopes_of(function: Callable[[Floats], Any], at: Floats, h: float) -> list[Any]:
+    """Along each axis, by central differences."""
+    return [(function(at + h * unit) - function(at - h * unit)) / (2 * h) for unit in np.eye(len(at))]
+
+
 def test_the_gradient_is_the_slope_of_the_value(objective: WalrObjective) -> None:
     weights, h = np.linspace(-1, 1, 7), 1e-5
-    slopes = [
-        (objective.value_and_gradient(weights + h * unit)[0] - objective.value_and_gradient(weights - h * unit)[0])
-        / (2 * h)
-        for unit in np.eye(7)
-    ]
+    slopes = slopes_of(lambda at: objective.value_and_gradient(at)[0], weights, h)
     # Rounding eps / h, and the cubic term h^2 / 6 times a third derivative below E|x|^3 / 10 < 2.
     bound = 16 * EPS / h + h**2
     np.testing.assert_allclose(objective.value_and_gradient(weights)[1], slopes, rtol=0, atol=bound)
@@ -64,11 +68,7 @@ def test_the_gradient_is_the_slope_of_the_value(objective: WalrObjective) -> Non
 
 def test_the_hessian_is_the_slope_of_the_gradient(objective: WalrObjective) -> None:
     weights, h = np.linspace(-1, 1, 7), 1e-4
-    slopes = [
-        (objective.value_and_gradient(weights + h * unit)[1] - objective.value_and_gradient(weights - h * unit)[1])
-        / (2 * h)
-        for unit in np.eye(7)
-    ]
+    slopes = slopes_of(lambda at: objective.value_and_gradient(at)[1], weights, h)
     # The fourth derivative is below E|x|^4 / 8 < 16.
     np.testing.assert_allclose(objective.hessian(weights), slopes, rtol=0, atol=16 * EPS / h + 16 / 6 * h**2)
 

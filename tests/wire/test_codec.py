@@ -185,16 +185,21 @@ MALFORMED: dict[str, tuple[str, str, Change]] = {
 }
 
 
-@pytest.mark.parametrize("case", MALFORMED)
-def test_a_malformed_field_is_named(case: str) -> None:
-    name, reason, change = MALFORMED[case]
-    message = pb.Message.FromString(encode(PLAIN))
+def check_named(sent: Everything | Encrypted, malformed: tuple[str, str, Change]) -> MalformedMessage:
+    name, reason, change = malformed
+    message = pb.Message.FromString(encode(sent))
     change(message)
     with pytest.raises(MalformedMessage) as caught:
-        decode(message.SerializeToString(), Everything, culprit="p1", session="s")
+        decode(message.SerializeToString(), type(sent), culprit="p1", session="s")
     error = caught.value
-    assert (error.culprit, error.session, error.step) == ("p1", "s", "Everything")
+    assert (error.culprit, error.session, error.step) == ("p1", "s", type(sent).__name__)
     assert (error.field, error.reason) == (name, reason)
+    return error
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_field_is_named(case: str) -> None:
+    check_named(PLAIN, MALFORMED[case])
 
 
 @pytest.mark.parametrize("junk", [b"\xff" * 9, encode(PLAIN)[:-1], b"\x0a\x02\xff\xfe"])
@@ -317,14 +322,7 @@ MALFORMED_ENCRYPTED: dict[str, tuple[str, str, Change]] = {
 
 @pytest.mark.parametrize("case", MALFORMED_ENCRYPTED)
 def test_a_malformed_field_under_a_key_is_named(insecure_test_key: PrivateKey, case: str) -> None:
-    name, reason, change = MALFORMED_ENCRYPTED[case]
-    message = pb.Message.FromString(encode(encrypted(insecure_test_key)))
-    change(message)
-    with pytest.raises(MalformedMessage) as caught:
-        decode(message.SerializeToString(), Encrypted, culprit="p1", session="s")
-    error = caught.value
-    assert (error.culprit, error.session, error.step) == ("p1", "s", "Encrypted")
-    assert (error.field, error.reason) == (name, reason)
+    error = check_named(encrypted(insecure_test_key), MALFORMED_ENCRYPTED[case])
     assert error.__cause__ is None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from blindfit.coordinator.report.dp_lr.figures import Figures
-from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
+from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.wording import counted, figure
 
 WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
-FEW_TEST_ROWS = 100
 
 
 def cautions_of(facts: Figures) -> list[str]:

@@ -7,25 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, points_of
+from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
-from blindfit.coordinator.report.vertical.figures import CalibrationPoint, ClassFigures, LiftPoint
 from blindfit.parties.dp_lr.rows import SCALES, STARTS
 from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.tables import validate
 
 
-@dataclass(frozen=True)
-class RowFigures:
-    trained: int
-    held_out: int
+@dataclass(frozen=True, kw_only=True)
+class RowFigures(FittedRows):
     public: int  # rows that the start was fitted to, where the job names them
-    features: int
-    dropped_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class PrivacyFigures(LabelDP):
+class PrivacyFigures(LabelPrivacy):
     mechanism: str
     noise_multiplier: float  # of each iteration's gradient
     releases: int
@@ -126,8 +123,6 @@ def _evaluation(found: Any, active: str) -> Evaluation:
         raise DataError(f"what {active} reports: evaluation has no curves")
     return Evaluation(
         classes=read(ClassFigures, {"evaluation": found}, active, "evaluation"),
-        lift=tuple(read(LiftPoint, {"lift": point}, active, "lift") for point in found["lift"]),
-        calibration=tuple(
-            read(CalibrationPoint, {"calibration": point}, active, "calibration") for point in found["calibration"]
-        ),
+        lift=points_of(LiftPoint, found, active, "lift"),
+        calibration=points_of(CalibrationPoint, found, active, "calibration"),
     )

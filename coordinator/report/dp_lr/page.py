@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report import fitted_rows, label_privacy, page
 from blindfit.coordinator.report.dp_lr.cautions import cautions_of
-from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
-from blindfit.coordinator.report.dp_lr.plots import evaluation_plots, loss_plot, model_plot
+from blindfit.coordinator.report.dp_lr.figures import Evaluation, Figures, figures_of
+from blindfit.coordinator.report.dp_lr.plots import loss_plot, model_plot
+from blindfit.coordinator.report.evaluation import curves
 from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
@@ -22,20 +24,20 @@ def render(report: Mapping[str, Any]) -> str:
         cautions=cautions_of(facts),
         cards=list(_cards(facts, report)),
         weights=model_plot(model, facts),
-        all_weights=_all_weights(model),
+        all_weights=page.all_weights({facts.active: model} if model else {}),
         loss=loss_plot(facts),
-        curves=evaluation_plots(facts),
+        curves=_curves(facts.evaluation),
         evaluation=list(_evaluation(facts)),
         no_evaluation=why_no_evaluation(facts),
         descent=list(_descent(facts)),
         releases=releases(facts),
-        steps=page.bars(_steps(facts, report["seconds"])),
+        steps=page.steps(report, _laps(facts), start="start the process"),
         parties=[
             page.party_row(report, name, rows=facts.rows.trained + facts.rows.held_out, has_model=True)
             for name in report["parties"]
         ],
         facts=facts,
-        dropped_columns=_dropped(facts),
+        dropped_columns=fitted_rows.dropped(facts.rows, "columns constant in the public rows"),
     )
 
 
@@ -45,17 +47,14 @@ def releases(facts: Figures) -> str:
 
 
 def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
-    rows = facts.rows
-    yield Card("Rows trained on", count(rows.trained), f"{count(rows.held_out)} held out")
-    dropped = len(rows.dropped_columns)
-    yield Card("Features", count(rows.features), f"{count(dropped)} constant dropped" if dropped else "none dropped")
-    yield from label_dp.cards(facts.privacy)
+    yield from fitted_rows.cards(facts.rows)
+    yield from label_privacy.cards(facts.privacy)
     yield Card("Noise", figure(facts.fit.gradient_noise_std), "std of each coordinate of a mean gradient")
     yield Card("Start", facts.start, f"{counted(facts.settings.iterations, 'iteration')} from there")
     if facts.evaluation is not None:
         classes = facts.evaluation.classes
         yield Card("Accuracy", percent(classes.accuracy), f"on {counted(classes.rows, 'held-out row')}")
-    yield Card("Time", duration(total_seconds(facts, report)), "from start to end")
+    yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
 
 
 def _evaluation(facts: Figures) -> Iterator[tuple[str, str]]:
@@ -65,6 +64,10 @@ def _evaluation(facts: Figures) -> Iterator[tuple[str, str]]:
         yield "AUC", f"{classes.auc:.4f}"
         yield "KS statistic", f"{classes.ks:.4f}"
         yield "Log loss", f"{classes.log_loss:.4f}"
+
+
+def _curves(found: Evaluation | None) -> list[Plot]:
+    return [] if found is None else curves(found.calibration, found.lift)
 
 
 def why_no_evaluation(facts: Figures) -> str:
@@ -90,25 +93,8 @@ def _descent(facts: Figures) -> Iterator[tuple[str, str]]:
         yield "shrinkage towards the start", figure(chosen.shrinkage)
 
 
-def _all_weights(model: Mapping[str, Any] | None) -> list[tuple[str, str, float]]:
-    if model is None:
-        return []
-    return sorted((("", name, weight) for name, weight in model["weights"].items()), key=lambda row: -abs(row[2]))
-
-
-def _steps(facts: Figures, seconds: Mapping[str, float]) -> dict[str, float | None]:
+def _laps(facts: Figures) -> dict[str, float | None]:
     return {
-        "start the process": seconds.get("launch"),
-        "connect and agree": seconds.get("set_up"),
         "read rows, find the start": facts.timing.prepare_s,
         "fit and charge": facts.timing.fit_s,
     }
-
-
-def total_seconds(facts: Figures, report: Mapping[str, Any]) -> float:
-    return page.total_seconds(report, vars(facts.timing))
-
-
-def _dropped(facts: Figures) -> list[tuple[str, str]]:
-    dropped = facts.rows.dropped_columns
-    return [("columns constant in the public rows, dropped", ", ".join(dropped))] if dropped else []

@@ -8,7 +8,6 @@ from typing import Any
 
 from blindfit.coordinator.report.dp_lr.figures import Figures
 from blindfit.coordinator.report.plots import LINE, LOG_ODDS, MUTED, POSITIVE, Plot, figure_of, svg_of, weights_plot
-from blindfit.coordinator.report.vertical.plots import calibration_plot, lift_plot
 from blindfit.coordinator.report.wording import counted, figure
 
 STEPS = {"none": "one", "bounds": "half its declared range", "public": "one standard deviation of the public rows"}
@@ -39,10 +38,3 @@ def loss_plot(facts: Figures) -> Plot | None:
         else f"The mean loss of {counted(facts.rows.public, 'public row')}; that of the private rows is not released."
     )
     return Plot("Loss", note, svg_of(drawn))
-
-
-def evaluation_plots(facts: Figures) -> list[Plot]:
-    if facts.evaluation is None:
-        return []
-    found = (calibration_plot(facts.evaluation.calibration), lift_plot(facts.evaluation.lift))
-    return [plot for plot in found if plot is not None]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
@@ -25,8 +25,8 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     return [
         _unit(facts),
         _neighbours(facts),
-        label_dp.epsilon(facts.privacy),
-        label_dp.delta(facts.privacy, facts.rows.trained),
+        label_privacy.epsilon(facts.privacy),
+        label_privacy.delta(facts.privacy, facts.rows.trained),
         _mechanism(facts),
         _noise(facts),
         _composition(facts),
@@ -53,7 +53,7 @@ def _unit(facts: Figures) -> Section:
     return Section(
         "unit",
         "What is protected",
-        (f"The protected unit is {facts.privacy.unit}: from whoever gets the model.", label_dp.ROWS_OF_A_PERSON),
+        (f"The protected unit is {facts.privacy.unit}: from whoever gets the model.", label_privacy.ROWS_OF_A_PERSON),
     )
 
 
@@ -98,7 +98,6 @@ def _noise(facts: Figures) -> Section:
 def _composition(facts: Figures) -> Section:
     privacy, chosen = facts.privacy, facts.settings
     composed = "by privacy loss distributions, rounded up" if chosen.batch_fraction < 1 else "exactly"
-    releases = counted(privacy.releases, "release") + (", which" if privacy.releases == 1 else ", which together")
     asked = (
         f"Each iteration is ({figure(facts.epsilon_asked)}, {figure(privacy.delta)})-DP by itself; "
         if chosen.budget == "iteration"
@@ -110,10 +109,9 @@ def _composition(facts: Figures) -> Section:
         (
             f"{asked}{count(chosen.iterations)} iterations are composed {composed} to epsilon "
             f"{figure(privacy.epsilon)}.",
-            label_dp.budget(privacy),
-            f"After this job the ledger holds {releases} spent epsilon {figure(privacy.spent_epsilon)}; "
-            f"{figure(privacy.left_epsilon)} is left.",
-            label_dp.COMPOSED,
+            label_privacy.budget(privacy),
+            label_privacy.spent(privacy, privacy.releases),
+            label_privacy.COMPOSED,
             "The release was charged in the transaction that keeps its answer: the same job on the same rows gives the "
             "same model, without new noise or charge."
             if privacy.charged_now

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import fitted_rows, label_privacy, page
 from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
-from blindfit.coordinator.report.dp_lr.page import total_seconds
 from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
@@ -15,16 +14,16 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     rows = facts.rows
     yield "job", f"{report['name']} ({report['session']})"
-    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    yield fitted_rows.summary(rows)
     yield "features", f"{count(rows.features)}, {facts.scale}"
-    yield label_dp.summary(facts.privacy)
+    yield label_privacy.summary(facts.privacy)
     yield "noise", f"standard deviation {figure(facts.fit.gradient_noise_std)} on each coordinate of a mean gradient"
     yield "fit", f"{counted(facts.settings.iterations, 'iteration')} from {facts.start}"
     yield "test", _quality(facts)
-    yield label_dp.budget_summary(facts.privacy)
+    yield label_privacy.budget_summary(facts.privacy)
     if not facts.privacy.charged_now:
         yield "charged", "before: the same job on the same rows has the same model"
-    yield "time", duration(total_seconds(facts, report))
+    yield "time", duration(page.total_seconds(report, facts.timing))
 
 
 def _quality(facts: Figures) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.label_regression.figures import Figures
 from blindfit.coordinator.report.wording import count, counted, figure, percent
 

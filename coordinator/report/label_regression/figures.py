@@ -6,26 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.evaluation import ValueFigures
+from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.report.measured import MeasuredFigures, MeasuredPrivacy, members_of
 from blindfit.coordinator.report.reading import read
 from blindfit.parties.label_dp.settings import HAVE_A_BIAS
 
 
-@dataclass(frozen=True)
-class RowFigures:
-    trained: int
-    held_out: int
+@dataclass(frozen=True, kw_only=True)
+class RowFigures(FittedRows):
     withheld: int
-    features: int
     sent: int  # ids; of the withheld ones some would have been trained on, some held out
-    dropped_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class PrivacyFigures(LabelDP):
-    max_rows_per_person: int  # 0: the unit is a row
-    mechanism: str
+class PrivacyFigures(MeasuredPrivacy):
     epsilon_of_row: float
     epsilon_prior: float  # of a row
     prior_mechanism: str
@@ -34,7 +29,6 @@ class PrivacyFigures(LabelDP):
     grid_cells: int
     noise_std: float  # of one label
     largest_bias: float
-    releases: int
     rows_outside: float | None = None
 
     @property
@@ -75,29 +69,19 @@ class ReleasedEvaluation:
 
 
 @dataclass(frozen=True)
-class TrueEvaluation:
-    rows: int
-    mse: float
-    mae: float
-    r2: float
-
-
-@dataclass(frozen=True)
-class Figures:
+class Figures(MeasuredFigures):
     """Everything that the report says about a fit, and who it is about.
 
     Args:
         on_released, on_true: None where nothing was evaluated, or only the coordinator's part is known.
     """
 
-    active: str
-    server: str
     rows: RowFigures
     privacy: PrivacyFigures
     fit: FitFigures
     timing: TimingFigures
     on_released: ReleasedEvaluation | None
-    on_true: TrueEvaluation | None
+    on_true: ValueFigures | None
 
     @property
     def bias(self) -> str:
@@ -110,20 +94,17 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     """Raises:
     DataError: names the party and the figure that is missing or not what it must be.
     """
-    by_role = {party["role"]: name for name, party in report["parties"].items()}
-    if not {"active", "measurement"} <= by_role.keys():
-        raise DataError("the report names no active party and measurement server")
-    active = by_role["active"]
+    active, server = members_of(report)
     summary = report["parties"][active]["summary"]
     own = report["party_reports"].get(active, {})
     found = own.get("evaluation", {})
     return Figures(
         active=active,
-        server=by_role["measurement"],
+        server=server,
         rows=read(RowFigures, summary, active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=read(FitFigures, summary, active, "fit"),
         timing=read(TimingFigures, summary, active, "timing"),
         on_released=read(ReleasedEvaluation, own, active, "evaluation.released") if found.get("released") else None,
-        on_true=read(TrueEvaluation, own, active, "evaluation.true") if found.get("true") else None,
+        on_true=read(ValueFigures, own, active, "evaluation.true") if found.get("true") else None,
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report import fitted_rows, label_privacy, measured, page
 from blindfit.coordinator.report.label_regression.cautions import cautions_of
 from blindfit.coordinator.report.label_regression.figures import Figures, ReleasedEvaluation, figures_of
 from blindfit.coordinator.report.label_regression.plots import fitted_plot, laws_plot
-from blindfit.coordinator.report.page import Card, PartyRow
+from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.plots import Plot, weights_plot
-from blindfit.coordinator.report.reading import process_of
-from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report.wording import counted, duration, figure, percent
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -31,11 +30,11 @@ def render(report: Mapping[str, Any]) -> str:
         weights=_weights_plot(model),
         has_model=model is not None,
         evaluation=list(evaluation_lines(facts)),
-        releases=f"{counted(facts.privacy.releases, 'release')}, this one included.",
-        steps=page.bars(_steps(facts, report["seconds"])),
-        parties=[_party_row(facts, report, name) for name in report["parties"]],
+        releases=measured.releases(facts),
+        steps=page.steps(report, _laps(facts)),
+        parties=measured.party_rows(facts, report, facts.rows.sent),
         facts=facts,
-        dropped_columns=_dropped(facts),
+        dropped_columns=fitted_rows.dropped(facts.rows),
     )
 
 
@@ -46,15 +45,13 @@ def _weights_plot(model: Mapping[str, Any] | None) -> Plot | None:
 
 
 def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
-    rows, privacy, fit = facts.rows, facts.privacy, facts.fit
-    yield Card("Rows trained on", count(rows.trained), f"{count(rows.held_out)} held out")
-    dropped = len(rows.dropped_columns)
-    yield Card("Features", count(rows.features), f"{count(dropped)} constant dropped" if dropped else "none dropped")
-    yield from label_dp.cards(privacy)
+    privacy, fit = facts.privacy, facts.fit
+    yield from fitted_rows.cards(facts.rows)
+    yield from label_privacy.cards(privacy)
     yield Card("Noise", figure(privacy.noise_std), f"std of a label in [{privacy.label_lo:g}, {privacy.label_hi:g}]")
     yield Card("Fit", fit.regressor, facts.bias)
     yield from _error_card(facts)
-    yield Card("Time", duration(total_seconds(facts, report)), "from start to end")
+    yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
 
 
 def _error_card(facts: Figures) -> Iterator[Card]:
@@ -103,27 +100,10 @@ def _corrected(released: ReleasedEvaluation) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _steps(facts: Figures, seconds: Mapping[str, float]) -> dict[str, float | None]:
+def _laps(facts: Figures) -> dict[str, float | None]:
     timing = facts.timing
     return {
-        "start the processes": seconds.get("launch"),
-        "connect and agree": seconds.get("set_up"),
         "read rows": timing.prepare_s,
         "send ids, get noisy labels": timing.release_s,
         "fit and evaluate": timing.fit_s,
     }
-
-
-def total_seconds(facts: Figures, report: Mapping[str, Any]) -> float:
-    return page.total_seconds(report, vars(facts.timing))
-
-
-def _party_row(facts: Figures, report: Mapping[str, Any], name: str) -> PartyRow:
-    is_active = name == facts.active
-    rows = facts.rows.sent if is_active else process_of(report, name).dataset_rows
-    return page.party_row(report, name, rows=rows, has_model=is_active)
-
-
-def _dropped(facts: Figures) -> list[tuple[str, str]]:
-    dropped = facts.rows.dropped_columns
-    return [("constant columns, dropped", ", ".join(dropped))] if dropped else []

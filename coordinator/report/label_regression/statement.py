@@ -9,11 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
 from blindfit.parties.store.store import StoredLabels
+
+COORDINATOR_LEARNT = (
+    "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
+    "columns; the range, the noise and the bias of the mechanism; times, memory and bytes.",
+    "No row, id, label, noisy label, weight, prediction or error of the model.",
+)
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -23,18 +29,18 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     facts = figures_of(report)
     return [
         _unit(facts),
-        label_dp.neighbours(facts.privacy),
-        label_dp.epsilon(facts.privacy),
+        label_privacy.neighbours(facts.privacy),
+        label_privacy.epsilon(facts.privacy),
         _delta(facts),
         _mechanism(facts),
         _noise(facts),
         _composition(facts),
         _active_learnt(facts),
         _server_learnt(facts),
-        _coordinator_learnt(facts, all_here=bool(report["parties_here"])),
-        Section("learnt-key-node", "What a key node learnt", ("Nothing. This protocol uses none.",)),
-        _collusion(facts),
-        _not_covered(),
+        measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
+        measured.key_node_learnt(),
+        measured.collusion(facts, revealed="every label is revealed to them", whatever="whatever it asks for"),
+        measured.not_covered(),
     ]
 
 
@@ -51,20 +57,17 @@ def two_sentences(facts: Figures) -> str:
 
 
 def _unit(facts: Figures) -> Section:
-    most = facts.privacy.max_rows_per_person
-    if most:
-        scope = (
-            f"The protected unit is {facts.privacy.unit}, taken together.",
-            f"{facts.server} releases at most {counted(most, 'row')} of a person; further rows get no label.",
-        )
-    else:
-        scope = (f"The protected unit is {facts.privacy.unit}: its whole value.", label_dp.ROWS_OF_A_PERSON)
-    return Section("unit", "What is protected", scope)
+    most = counted(facts.privacy.max_rows_per_person, "row")
+    return measured.unit(
+        facts,
+        of_a_row="its whole value.",
+        of_a_person=f"releases at most {most} of a person; further rows get no label.",
+    )
 
 
 def _delta(facts: Figures) -> Section:
     if facts.privacy.delta:
-        return label_dp.delta(facts.privacy, facts.rows.sent)
+        return label_privacy.delta(facts.privacy, facts.rows.sent)
     return Section("delta", "Delta", ("delta = 0: the promise holds for every outcome, without exception.",))
 
 
@@ -108,20 +111,17 @@ def _noise(facts: Figures) -> Section:
 
 def _composition(facts: Figures) -> Section:
     privacy = facts.privacy
-    releases = counted(privacy.releases, "release") + (", which" if privacy.releases == 1 else ", which together")
     return Section(
         "composition",
         "What it was composed with",
         (
             "Labels of different units are randomised apart, so one release of all of them costs what one costs.",
-            label_dp.budget(privacy),
-            f"After this job the ledger holds {releases} spent epsilon {figure(privacy.spent_epsilon)}; "
-            f"{figure(privacy.left_epsilon)} is left.",
-            label_dp.COMPOSED,
+            label_privacy.budget(privacy),
+            label_privacy.spent(privacy, privacy.releases),
+            label_privacy.COMPOSED,
             "The noisy labels are remembered: the same release again, of any rows and to anyone, gives the same ones. "
             "No new noise, no new charge, and nothing that averages out.",
-            f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
-            "Releases of the same labels outside this ledger are not counted.",
+            measured.ledger(facts),
         ),
     )
 
@@ -157,54 +157,6 @@ def _server_learnt(facts: Figures) -> Section:
         (
             f"The ids of the {counted(facts.rows.sent, 'row')}, and no feature.",
             "It holds the labels already. Nobody sends it the model or a prediction.",
-        ),
-    )
-
-
-def _coordinator_learnt(facts: Figures, *, all_here: bool) -> Section:
-    sentences = [
-        "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
-        "columns; the range, the noise and the bias of the mechanism; times, memory and bytes.",
-        "No row, id, label, noisy label, weight, prediction or error of the model.",
-    ]
-    if all_here:
-        sentences.append(
-            "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
-            f"this report shows the model of {facts.active}. Between organisations the coordinator never gets it."
-        )
-    return Section("learnt-coordinator", "What the coordinator learnt", tuple(sentences))
-
-
-# --- who may collude ---------------------------------------------------------------------------------------
-
-
-def _collusion(facts: Figures) -> Section:
-    privacy = facts.privacy
-    budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"
-    return Section(
-        "collusion",
-        "Who may collude with whom",
-        (
-            f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
-            "If it colludes with anyone, every label is revealed to them.",
-            f"{facts.active} is not trusted with labels: whatever it asks for, it learns no more than the budget "
-            "allows.",
-            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
-            f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
-        ),
-    )
-
-
-def _not_covered() -> Section:
-    return Section(
-        "not-covered",
-        "What epsilon does not cover",
-        (
-            "Features, ids, and which rows there are. A model depends on its owner's features without any noise: "
-            "consider that before giving it away.",
-            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-            "How long a computation takes.",
         ),
     )
 

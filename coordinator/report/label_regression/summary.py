@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import fitted_rows, label_privacy, page
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
-from blindfit.coordinator.report.label_regression.page import total_seconds
 from blindfit.coordinator.report.wording import count, duration, figure
 
 
@@ -15,14 +14,14 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     rows, privacy, fit = facts.rows, facts.privacy, facts.fit
     yield "job", f"{report['name']} ({report['session']})"
-    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    yield fitted_rows.summary(rows)
     yield "features", count(rows.features)
-    yield label_dp.summary(privacy)
+    yield label_privacy.summary(privacy)
     yield "mechanism", f"{privacy.mechanism}, standard deviation {figure(privacy.noise_std)} on each label"
     yield "fit", f"{fit.regressor}, {facts.bias}"
     yield from _evaluation(facts)
-    yield label_dp.budget_summary(privacy)
-    yield "time", duration(total_seconds(facts, report))
+    yield label_privacy.budget_summary(privacy)
+    yield "time", duration(page.total_seconds(report, facts.timing))
 
 
 def _evaluation(facts: Figures) -> Iterator[tuple[str, str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.coordinator.report.label_dp import large_delta
+from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
+from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.vertical.defences import GIVEN_UP
 from blindfit.coordinator.report.vertical.figures import Figures
 from blindfit.coordinator.report.wording import count, counted, figure, percent
 
-FEW_TEST_ROWS = 100
 MOST_SHRUNK = 0.05
 
 

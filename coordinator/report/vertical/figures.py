@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, ValueFigures, points_of
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.tables import validate
@@ -40,7 +40,7 @@ class KeyNodeFigures:
 
 
 @dataclass(frozen=True)
-class TrainingPrivacy(LabelDP):
+class TrainingPrivacy(LabelPrivacy):
     noise_multiplier: float
 
 
@@ -54,46 +54,11 @@ class TimingFigures:
 
 
 @dataclass(frozen=True)
-class ClassFigures:
-    """Of a classifier, on the test rows."""
-
-    rows: int
-    auc: float
-    ks: float
-    accuracy: float
-    log_loss: float
-    threshold: float
-
-
-@dataclass(frozen=True)
 class Confusion:
     true_positives: int
     false_positives: int
     true_negatives: int
     false_negatives: int
-
-
-@dataclass(frozen=True)
-class ValueFigures:
-    """Of a linear model, on the test rows."""
-
-    rows: int
-    mse: float
-    mae: float
-    r2: float
-
-
-@dataclass(frozen=True)
-class LiftPoint:
-    share: float
-    lift: float
-
-
-@dataclass(frozen=True)
-class CalibrationPoint:
-    rows: int
-    probability: float
-    positives: float
 
 
 @dataclass(frozen=True)
@@ -129,6 +94,11 @@ class Figures:
     def shared_rows(self) -> RowFigures:
         """Of whoever told, the active party first: how rows are split is the same at all."""
         return next(self.rows[name] for name in self.roles.chain if name in self.rows)
+
+    @property
+    def first_timing(self) -> TimingFigures:
+        """Of the data party that told first: they wait for each other, so their times are alike."""
+        return next(iter(self.timing.values()))
 
     @property
     def smallest_batch(self) -> int:
@@ -202,14 +172,6 @@ def _evaluation(report: Mapping[str, Any], summary: Mapping[str, Any], active: s
     return Evaluation(
         classes=read(ClassFigures, own, active, "evaluation"),
         confusion=read(Confusion, own, active, "evaluation.confusion"),
-        lift=_points(LiftPoint, own["evaluation"], active, "lift"),
-        calibration=_points(CalibrationPoint, own["evaluation"], active, "calibration"),
+        lift=points_of(LiftPoint, own["evaluation"], active, "lift"),
+        calibration=points_of(CalibrationPoint, own["evaluation"], active, "calibration"),
     )
-
-
-def _points(kind: type[Any], evaluation: Mapping[str, Any], party: str, name: Literal["lift", "calibration"]) -> Any:
-    """A curve; none where only the coordinator's figures are known."""
-    points = evaluation.get(name, [])
-    if not isinstance(points, list):
-        raise DataError(f"what {party} reports: evaluation.{name} is not a list")
-    return tuple(read(kind, {name: point}, party, name) for point in points)

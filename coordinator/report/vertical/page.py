@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.coordinator.report import label_dp, page
+from blindfit.coordinator.report import label_privacy, page
+from blindfit.coordinator.report.evaluation import curves
 from blindfit.coordinator.report.page import UNKNOWN, Card, PartyRow
 from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.vertical import plots
@@ -37,7 +38,7 @@ def render(report: Mapping[str, Any]) -> str:
         cards=list(_cards(facts, report)),
         fitted=_fitted(facts),
         weights=plots.weight_plots(models),
-        all_weights=_all_weights(models),
+        all_weights=page.all_weights(models),
         loss=plots.loss_plot(facts.losses, facts.shared_rows.validation),
         evaluation=list(_evaluation(facts.evaluation)),
         confusion=_cells(facts.evaluation.confusion) if facts.evaluation and facts.evaluation.confusion else None,
@@ -45,7 +46,7 @@ def render(report: Mapping[str, Any]) -> str:
         no_evaluation=_why_no_evaluation(facts),
         defences=defences_of(facts),
         rows=facts.rows,
-        steps=page.bars(_steps(facts, report["seconds"])),
+        steps=page.steps(report, _laps(facts)),
         parties=[_party_row(facts, report, name) for name in report["parties"]],
         dropped_columns=[
             (f"constant columns of {name}, dropped", ", ".join(dropped)) for name, dropped in _dropped(facts)
@@ -83,7 +84,7 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
         yield Card("Features", count(facts.features), of_each)
     ended = f"hold-out loss {figure(facts.losses[-1])}" if facts.losses else "as many as were asked for"
     yield Card("Epochs", count(facts.fit.epochs), ended)
-    yield Card("Time", duration(total_seconds(facts, report)), "from start to end")
+    yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
     promise = _promise(facts)
     yield from list(_quality(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
     yield from promise
@@ -94,7 +95,7 @@ def _promise(facts: Figures) -> list[Card]:
         return [Card("Epsilon", "none", "no differential privacy")]
     if facts.privacy is None:  # in a passive party's own report
         return [Card("Epsilon", figure(facts.job.epsilon), f"at delta {figure(facts.job.privacy.delta)}")]
-    return list(label_dp.cards(facts.privacy))
+    return list(label_privacy.cards(facts.privacy))
 
 
 def _quality(evaluation: Evaluation | None) -> Iterator[Card]:
@@ -154,11 +155,8 @@ def _cells(confusion: Confusion) -> list[tuple[str, list[Cell]]]:
     ]
 
 
-def _curves(evaluation: Evaluation | None) -> list[Plot]:
-    if evaluation is None:
-        return []
-    found = (plots.calibration_plot(evaluation.calibration), plots.lift_plot(evaluation.lift))
-    return [plot for plot in found if plot is not None]
+def _curves(found: Evaluation | None) -> list[Plot]:
+    return [] if found is None else curves(found.calibration, found.lift)
 
 
 def _why_no_evaluation(facts: Figures) -> str:
@@ -174,27 +172,15 @@ def _why_no_evaluation(facts: Figures) -> str:
 # --- the rest --------------------------------------------------------------------------------------------
 
 
-def _all_weights(models: Mapping[str, Any]) -> list[tuple[str, str, float]]:
-    rows = [(party, name, weight) for party, model in models.items() for name, weight in model["weights"].items()]
-    return sorted(rows, key=lambda row: -abs(row[2]))
-
-
-def _steps(facts: Figures, seconds: Mapping[str, float]) -> dict[str, float | None]:
-    """Of the data party that told first: they wait for each other, so their times are alike."""
-    timing = next(iter(facts.timing.values()))
+def _laps(facts: Figures) -> dict[str, float | None]:
+    timing = facts.first_timing
     return {
-        "start the processes": seconds.get("launch"),
-        "connect and agree": seconds.get("set_up"),
         "read rows": timing.read_s,
         "make keys, align": timing.align_s,
         "scale, check what would leak": timing.prepare_s,
         "train": timing.train_s,
         "score the test rows": timing.evaluate_s,
     }
-
-
-def total_seconds(facts: Figures, report: Mapping[str, Any]) -> float:
-    return page.total_seconds(report, vars(next(iter(facts.timing.values()))))
 
 
 def _party_row(facts: Figures, report: Mapping[str, Any], name: str) -> PartyRow:

@@ -10,17 +10,13 @@ from blindfit.coordinator.report.plots import (
     LOG_ODDS,
     MOST_MARKED_POINTS,
     MUTED,
-    NEGATIVE,
     POSITIVE,
     Plot,
     figure_of,
     svg_of,
     weights_plot,
 )
-from blindfit.coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
 from blindfit.coordinator.report.wording import count
-
-HEIGHT_INCHES = 2.7
 
 
 def weight_plots(models: Mapping[str, Mapping[str, Any]]) -> list[Plot]:
@@ -43,7 +39,7 @@ def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:
         return None
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = figure_of(HEIGHT_INCHES)
+    figure, axes = figure_of(height_inches=2.7)
     epochs = range(1, len(losses) + 1)
     marker = "o" if len(losses) <= MOST_MARKED_POINTS else None
     axes.plot(epochs, losses, color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
@@ -52,48 +48,3 @@ def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:
     axes.set_xlabel("epoch", color=MUTED)
     note = f"The mean Taylor loss of the {count(held_out)} hold-out rows after each epoch, as the key node saw it."
     return Plot("Hold-out loss", note, svg_of(figure))
-
-
-def lift_plot(points: Sequence[LiftPoint]) -> Plot | None:
-    if not points:
-        return None
-    figure, axes = figure_of(HEIGHT_INCHES)
-    axes.plot([0, 100], [1, 1], color=MUTED, linewidth=0.9, linestyle="--")
-    axes.plot(
-        [100 * p.share for p in points],
-        [p.lift for p in points],
-        color=POSITIVE,
-        linewidth=1.6,
-        marker="o",
-        markersize=4,
-    )
-    axes.set_xlim(0, 102)
-    axes.set_ylim(0, 1.08 * max(p.lift for p in points))
-    axes.grid(color=LINE, linewidth=0.7)
-    axes.set_xlabel("best rows, % of the test rows", color=MUTED)
-    note = "How many times as many positives as on average there are among the rows with the highest probabilities."
-    return Plot("Lift", note, svg_of(figure))
-
-
-def calibration_plot(points: Sequence[CalibrationPoint]) -> Plot | None:
-    if not points:
-        return None
-    figure, axes = figure_of(HEIGHT_INCHES)
-    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.9, linestyle="--")
-    axes.plot(
-        [p.probability for p in points],
-        [p.positives for p in points],
-        color=NEGATIVE,
-        linewidth=1.2,
-        marker="o",
-        markersize=5,
-    )
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.04, 1.04)
-    axes.grid(color=LINE, linewidth=0.7)
-    axes.set_xlabel("mean probability", color=MUTED)
-    axes.set_ylabel("share of positives", color=MUTED)
-    note = (
-        f"Test rows in {count(len(points))} groups by probability; those of a calibrated model lie on the dashed line."
-    )
-    return Plot("Calibration", note, svg_of(figure))

@@ -7,7 +7,7 @@ from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import trust
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.vertical.defences import defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
@@ -80,12 +80,12 @@ def _label_dp(facts: Figures) -> Iterator[Section]:
         "What is protected",
         (
             f"The protected unit is {privacy.unit}: from everybody but {facts.roles.active}, who has the labels.",
-            label_dp.ROWS_OF_A_PERSON,
+            label_privacy.ROWS_OF_A_PERSON,
         ),
     )
-    yield label_dp.neighbours(privacy)
-    yield label_dp.epsilon(privacy)
-    yield label_dp.delta(privacy, facts.shared_rows.trained)
+    yield label_privacy.neighbours(privacy)
+    yield label_privacy.epsilon(privacy)
+    yield label_privacy.delta(privacy, facts.shared_rows.trained)
     yield _mechanism(facts)
     yield from _noise(facts, privacy)
     yield _composition(facts, privacy)
@@ -127,9 +127,9 @@ def _composition(facts: Figures, privacy: TrainingPrivacy) -> Section:
         "composition",
         "What it was composed with",
         (
-            label_dp.budget(privacy),
+            label_privacy.budget(privacy),
             f"After this job epsilon {figure(privacy.spent_epsilon)} is spent; {figure(privacy.left_epsilon)} is left.",
-            label_dp.COMPOSED,
+            label_privacy.COMPOSED,
             f"{facts.roles.active} keeps the ledger, and charged the training before it began. Releases of the same "
             "labels outside this ledger are not counted.",
             f"Figures of the evaluation were made from labels without noise: {facts.roles.active} keeps them, and "

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import label_privacy, page
 from blindfit.coordinator.report.vertical.defences import switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, figures_of
-from blindfit.coordinator.report.vertical.page import total_seconds
 from blindfit.coordinator.report.wording import count, counted, duration, figure
 
 
@@ -23,11 +22,11 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "fit", f"{facts.job.taylor.model}, {counted(facts.fit.epochs, 'epoch')}{loss}"
     yield "test", _quality(facts)
     if facts.privacy is not None:
-        yield label_dp.summary(facts.privacy)
-        yield label_dp.budget_summary(facts.privacy)
+        yield label_privacy.summary(facts.privacy)
+        yield label_privacy.budget_summary(facts.privacy)
     else:
         yield "defences", switched_on(facts)
-    yield "time", duration(total_seconds(facts, report))
+    yield "time", duration(page.total_seconds(report, facts.first_timing))
 
 
 def _quality(facts: Figures) -> str:

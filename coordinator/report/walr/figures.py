@@ -6,19 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report.label_dp import LabelDP
+from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.report.measured import MeasuredFigures, MeasuredPrivacy, members_of
 from blindfit.coordinator.report.reading import read
 
 
-@dataclass(frozen=True)
-class RowFigures:
-    trained: int
-    held_out: int
+@dataclass(frozen=True, kw_only=True)
+class RowFigures(FittedRows):
     clipped: int
     not_counted: int
-    features: int
-    dropped_columns: tuple[str, ...] = ()
 
     @property
     def sent(self) -> int:
@@ -26,14 +22,11 @@ class RowFigures:
 
 
 @dataclass(frozen=True)
-class PrivacyFigures(LabelDP):
-    max_rows_per_person: int  # 0: the unit is a row
-    mechanism: str
+class PrivacyFigures(MeasuredPrivacy):
     sensitivity: float
     noise_std_of_sum: float
     noise_std_of_mean: float
     norm_bound: float
-    releases: int
 
 
 @dataclass(frozen=True)
@@ -57,11 +50,9 @@ class TimingFigures:
 
 
 @dataclass(frozen=True)
-class Figures:
+class Figures(MeasuredFigures):
     """Everything that the report says about a fit, and who it is about."""
 
-    active: str
-    server: str
     rows: RowFigures
     privacy: PrivacyFigures
     fit: FitFigures
@@ -72,14 +63,11 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     """Raises:
     DataError: names the party and the figure that is missing or not what it must be.
     """
-    by_role = {party["role"]: name for name, party in report["parties"].items()}
-    if not {"active", "measurement"} <= by_role.keys():
-        raise DataError("the report names no active party and measurement server")
-    active = by_role["active"]
+    active, server = members_of(report)
     summary = report["parties"][active]["summary"]
     return Figures(
         active=active,
-        server=by_role["measurement"],
+        server=server,
         rows=read(RowFigures, summary, active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=read(FitFigures, summary, active, "fit"),

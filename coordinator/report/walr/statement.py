@@ -10,11 +10,17 @@ from typing import Any
 
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
+
+COORDINATOR_LEARNT = (
+    "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
+    "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
+    "No row, id, label, sum, weight, probability or gradient.",
+)
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -27,18 +33,22 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     facts = figures_of(report)
     return [
         _unit(facts),
-        label_dp.neighbours(facts.privacy),
-        label_dp.epsilon(facts.privacy),
-        label_dp.delta(facts.privacy, facts.rows.trained),
+        label_privacy.neighbours(facts.privacy),
+        label_privacy.epsilon(facts.privacy),
+        label_privacy.delta(facts.privacy, facts.rows.trained),
         _mechanism(facts),
         _noise(facts),
         _composition(facts),
         _active_learnt(facts),
         _server_learnt(facts),
-        _coordinator_learnt(facts, all_here=bool(report["parties_here"])),
-        Section("learnt-key-node", "What a key node learnt", ("Nothing. This protocol uses none.",)),
-        _collusion(facts),
-        _not_covered(),
+        measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
+        measured.key_node_learnt(),
+        measured.collusion(
+            facts,
+            revealed=f"every label is revealed to them, and so is every row that {facts.active} sent",
+            whatever="whatever it sends",
+        ),
+        measured.not_covered(),
     ]
 
 
@@ -56,18 +66,12 @@ def two_sentences(facts: Figures) -> str:
 
 
 def _unit(facts: Figures) -> Section:
-    most = facts.privacy.max_rows_per_person
-    if most:
-        scope = (
-            f"The protected unit is {facts.privacy.unit}, taken together.",
-            f"{facts.server} lets at most {counted(most, 'row')} of a person count; further rows are left out.",
-        )
-    else:
-        scope = (
-            f"The protected unit is {facts.privacy.unit}: whether it is 0 or 1.",
-            label_dp.ROWS_OF_A_PERSON,
-        )
-    return Section("unit", "What is protected", scope)
+    most = counted(facts.privacy.max_rows_per_person, "row")
+    return measured.unit(
+        facts,
+        of_a_row="whether it is 0 or 1.",
+        of_a_person=f"lets at most {most} of a person count; further rows are left out.",
+    )
 
 
 def _mechanism(facts: Figures) -> Section:
@@ -101,18 +105,15 @@ def _noise(facts: Figures) -> Section:
 
 def _composition(facts: Figures) -> Section:
     privacy = facts.privacy
-    releases = counted(privacy.releases, "release") + (", which" if privacy.releases == 1 else ", which together")
     return Section(
         "composition",
         "What it was composed with",
         (
-            label_dp.budget(privacy),
-            f"After this job the ledger holds {releases} spent epsilon {figure(privacy.spent_epsilon)}; "
-            f"{figure(privacy.left_epsilon)} is left.",
-            label_dp.COMPOSED,
+            label_privacy.budget(privacy),
+            label_privacy.spent(privacy, privacy.releases),
+            label_privacy.COMPOSED,
             "The same request again gets the stored answer: no new noise, no new charge.",
-            f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
-            "Releases of the same labels outside this ledger are not counted.",
+            measured.ledger(facts),
         ),
     )
 
@@ -145,54 +146,6 @@ def _server_learnt(facts: Figures) -> Section:
             f"The ids and the standardised, clipped, rounded features of the {sent} sent for training.",
             "It holds the labels already. Held-out rows were not sent to it.",
             "Nobody sends it the weights, but it could compute them: it knows the rows, the noisy sum and the job.",
-        ),
-    )
-
-
-def _coordinator_learnt(facts: Figures, *, all_here: bool) -> Section:
-    sentences = [
-        "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
-        "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
-        "No row, id, label, sum, weight, probability or gradient.",
-    ]
-    if all_here:
-        sentences.append(
-            "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
-            f"this report shows the model of {facts.active}. Between organisations the coordinator never gets it."
-        )
-    return Section("learnt-coordinator", "What the coordinator learnt", tuple(sentences))
-
-
-# --- who may collude ---------------------------------------------------------------------------------------
-
-
-def _collusion(facts: Figures) -> Section:
-    privacy = facts.privacy
-    budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"
-    return Section(
-        "collusion",
-        "Who may collude with whom",
-        (
-            f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
-            f"If it colludes with anyone, every label is revealed to them, and so is every row that {facts.active} "
-            "sent.",
-            f"{facts.active} is not trusted with labels: whatever it sends, it learns no more than the budget allows.",
-            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
-            f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
-        ),
-    )
-
-
-def _not_covered() -> Section:
-    return Section(
-        "not-covered",
-        "What epsilon does not cover",
-        (
-            "Features, ids, and which rows there are. A model depends on its owner's features without any noise: "
-            "consider that before giving it away.",
-            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-            "How long a computation takes.",
         ),
     )
 

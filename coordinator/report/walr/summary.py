@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_dp
+from blindfit.coordinator.report import fitted_rows, label_privacy, page
 from blindfit.coordinator.report.walr.figures import figures_of
-from blindfit.coordinator.report.walr.page import total_seconds
 from blindfit.coordinator.report.wording import count, counted, duration, figure
 
 
@@ -16,10 +15,10 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     rows, privacy, fit = facts.rows, facts.privacy, facts.fit
     ended = "converged" if fit.converged else "did not converge"
     yield "job", f"{report['name']} ({report['session']})"
-    yield "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    yield fitted_rows.summary(rows)
     yield "features", count(rows.features)
-    yield label_dp.summary(privacy)
+    yield label_privacy.summary(privacy)
     yield "noise", f"{figure(privacy.noise_std_of_mean)} in each mean, {figure(privacy.noise_std_of_sum)} in each sum"
     yield "fit", f"{fit.solver}, {counted(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
-    yield label_dp.budget_summary(privacy)
-    yield "time", duration(total_seconds(facts, report))
+    yield label_privacy.budget_summary(privacy)
+    yield "time", duration(page.total_seconds(report, facts.timing))

@@ -13,10 +13,15 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
+from blindfit.coordinator.report.evaluation import CalibrationPoint, LiftPoint, calibration_plot, lift_plot
 from blindfit.coordinator.report.party import render_party
-from blindfit.coordinator.report.vertical.figures import CalibrationPoint, LiftPoint
-from blindfit.coordinator.report.vertical.plots import calibration_plot, lift_plot, loss_plot, weight_plots
-from tests.report.test_page import HOSTILE, LOADS, Elements
+from blindfit.coordinator.report.vertical.plots import loss_plot, weight_plots
+from tests.report.pages import (
+    HOSTILE,
+    Elements,
+    check_it_ends_with_the_privacy_statement,
+    check_nothing_is_loaded_or_run,
+)
 from tests.report.vertical.conftest import VALUES, MadeUpTraining
 
 
@@ -68,24 +73,11 @@ def test_precision_and_recall(page, training: MadeUpTraining) -> None:
 
 
 def test_nothing_is_loaded_or_run(page) -> None:
-    written = page()
-    elements = Elements(written)
-    assert {"script", "link", "img", "iframe", "object", "embed", "base", "form"}.isdisjoint(elements.tags)
-    assert elements.tags.count("svg") == 6
-    for name, value in elements.attributes:
-        assert not name.startswith("on")
-        if name in LOADS:
-            assert value.startswith("#")
-    assert all(target.startswith("#") for target in re.findall(r"url\(\s*['\"]?([^)]*)", written))
-    assert "@import" not in written
-    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in elements.attributes
+    check_nothing_is_loaded_or_run(page(), plots=6)
 
 
 def test_it_ends_with_the_privacy_statement(page) -> None:
-    written = page()
-    start = written.index('id="privacy-statement"')
-    assert re.fullmatch(r".*</dl>\s*</section>\s*</main>\s*</body>\s*</html>\s*", written[start:], re.DOTALL)
-    assert written.index("The job, with every default") < start
+    check_it_ends_with_the_privacy_statement(page())
 
 
 def test_names_are_escaped(training: MadeUpTraining) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.vertical.statement import privacy_statement
 from blindfit.coordinator.trust import Roles
+from tests.report.pages import on_screen
 from tests.report.vertical.conftest import MadeUpTraining
 
 LINKED = {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}}
@@ -185,9 +184,7 @@ def test_roles_are_all_there(missing: str) -> None:
 
 
 def shown(training: MadeUpTraining, *, here: bool, **changes: Any) -> str:
-    screen = io.StringIO()
-    (training.written if here else training.submitted)(**changes).show(Console(file=screen, width=110))
-    return screen.getvalue()
+    return on_screen((training.written if here else training.submitted)(**changes), width=110)
 
 
 def test_the_summary_in_the_terminal(training: MadeUpTraining) -> None:

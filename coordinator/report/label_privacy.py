@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.wording import count, figure
+from blindfit.coordinator.report.wording import count, counted, figure
 
 
 @dataclass(frozen=True)
-class LabelDP:
+class LabelPrivacy:
     unit: str
     neighbours: str
     epsilon: float
@@ -31,17 +31,17 @@ class LabelDP:
         return min(1.0, self.spent_epsilon / self.budget_epsilon)
 
 
-def cards(privacy: LabelDP) -> Iterator[Card]:
+def cards(privacy: LabelPrivacy) -> Iterator[Card]:
     yield Card("Epsilon", figure(privacy.epsilon), f"at delta {figure(privacy.delta)}")
     yield Card("Budget left", figure(privacy.left_epsilon), f"of {figure(privacy.budget_epsilon)}")
 
 
-def summary(privacy: LabelDP) -> tuple[str, str]:
+def summary(privacy: LabelPrivacy) -> tuple[str, str]:
     """A line of the terminal."""
     return "privacy", f"epsilon {figure(privacy.epsilon)}, delta {figure(privacy.delta)}, {privacy.unit}"
 
 
-def budget_summary(privacy: LabelDP) -> tuple[str, str]:
+def budget_summary(privacy: LabelPrivacy) -> tuple[str, str]:
     spent, budget = figure(privacy.spent_epsilon), figure(privacy.budget_epsilon)
     return "budget", f"{spent} of {budget} spent on {privacy.population}, {figure(privacy.left_epsilon)} left"
 
@@ -58,11 +58,11 @@ def large_delta(delta: float, rows: int) -> str:
 # --- sections of the statement ------------------------------------------------------------------------
 
 
-def neighbours(privacy: LabelDP) -> Section:
+def neighbours(privacy: LabelPrivacy) -> Section:
     return Section("neighbours", "Neighbouring data", (f"Two sets of labels are neighbours if {privacy.neighbours}.",))
 
 
-def epsilon(privacy: LabelDP) -> Section:
+def epsilon(privacy: LabelPrivacy) -> Section:
     return Section(
         "epsilon",
         "Epsilon",
@@ -74,7 +74,7 @@ def epsilon(privacy: LabelDP) -> Section:
     )
 
 
-def delta(privacy: LabelDP, rows: int) -> Section:
+def delta(privacy: LabelPrivacy, rows: int) -> Section:
     return Section(
         "delta",
         "Delta",
@@ -85,10 +85,21 @@ def delta(privacy: LabelDP, rows: int) -> Section:
     )
 
 
-def budget(privacy: LabelDP) -> str:
+def budget(privacy: LabelPrivacy) -> str:
     return (
         f"All releases about the population {privacy.population} share one budget: epsilon "
         f"{figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}."
+    )
+
+
+def spent(privacy: LabelPrivacy, releases: int) -> str:
+    """Args:
+    releases: that the ledger holds, this job's included.
+    """
+    held = counted(releases, "release") + (", which" if releases == 1 else ", which together")
+    return (
+        f"After this job the ledger holds {held} spent epsilon {figure(privacy.spent_epsilon)}; "
+        f"{figure(privacy.left_epsilon)} is left."
     )
 
 

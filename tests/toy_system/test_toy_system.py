@@ -1,0 +1,92 @@
+"""A system is one room and two entries: with them the toy runs between processes, as every other system does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from tests import toy
+
+ROOT = Path(__file__).parents[2]
+PARTIES = {"p0": "active", "p1": "passive", "dealer": "key-node"}
+X, Y = [3, 5, -2, 11], [7, -1, 4, 1000]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("toy")
+    for name, column in (("p0", X), ("p1", Y)):
+        rows = "".join(f"u{i},{value}\n" for i, value in enumerate(column))
+        (directory / f"{name}.csv").write_text(f"id,value\n{rows}")
+    for name, role in PARTIES.items():
+        (directory / f"{name}.toml").write_text(tomli_w.dumps(party(name, role)))
+    parties = {
+        name: {"role": role, "config": f"{name}.toml", **({} if name == "dealer" else {"dataset": "column"})}
+        for name, role in PARTIES.items()
+    }
+    (directory / "job.toml").write_text(tomli_w.dumps({"protocol": "toy", "parties": parties}))
+    return directory
+
+
+def party(name: str, role: str) -> dict[str, object]:
+    files = {kind: f"{kind}.pem" for kind in ("certificate", "key", "authority")}
+    peers = {peer: {"role": other} for peer, other in PARTIES.items() if peer != name}
+    about = {"name": name, "role": role, "data_dir": f"state/{name}", "identity": files}
+    dataset = {"url": f"csv:{name}.csv", "id": "id", "features": "rest"}
+    return {
+        **about,
+        "policy": {"protocols": ["toy"]},
+        "peers": {**peers, "coordinator": {"role": "coordinator"}},
+        **({} if name == "dealer" else {"datasets": {"column": dataset}}),
+    }
+
+
+def blindfit(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.toy_system", *arguments],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+    )
+
+
+def test_it_runs_with_report_and_transcript(project):
+    done = blindfit(project, "run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "4 products, each in two shares" in done.stdout
+    assert json.loads((project / "out" / "report.json").read_text())["parties_here"] == list(PARTIES)
+    shares = [json.loads((project / "out" / name / "report.json").read_text())["share"] for name in ("p0", "p1")]
+    found = [(int(a) + int(b)) % toy.MODULUS for a, b in zip(*shares, strict=True)]
+    assert found == [x * y % toy.MODULUS for x, y in zip(X, Y, strict=True)]
+    lines = [json.loads(line) for line in (project / "out" / "p0" / "transcript.jsonl").read_text().splitlines()]
+    assert {(line["from"], line["kind"]) for line in lines if line["kind"] != "Hello"} == {
+        ("dealer", "TripleShare"),
+        ("p1", "Masked"),
+    }
+
+
+def test_its_pre_flight_and_its_options(project):
+    checked = blindfit(project, "check", "job.toml")
+    assert checked.returncode == 0, checked.stderr
+    assert "nobody learns any of the 4 products" in checked.stdout
+    assert "2 holders are here" in checked.stdout
+    assert "[toy]\nrows = 9" in blindfit(project, "show", "job.toml", "--set", "toy.rows=9").stdout
+    refused = blindfit(project, "show", "job.toml", "--set", "toy.row=9")
+    assert (refused.returncode, "toy.row is not an option; did you mean rows?" in refused.stderr) == (2, True)
+    strange = blindfit(project, "show", "job.toml", "--set", "taylor.epochs=3")
+    assert "[taylor] does nothing in a toy job, remove it" in strange.stderr
+
+
+def test_a_released_blindfit_does_not_know_it(project):
+    refused = subprocess.run(
+        [sys.executable, "-m", "blindfit", "check", "job.toml"], cwd=project, capture_output=True, text=True
+    )
+    assert refused.returncode == 2
+    assert "protocol: 'toy' is not one of walr, label-dp, dp-lr, taylor, predict" in refused.stderr

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.parties.data.files import BLOCK_BYTES
-from tests.sources.tables import read, refused, source_of, write, write_text
+from tests.data.tables import read, refused, source_of, write, write_text
 
 
 def csv_refused(tmp_path, text, message, hint="", **settings):

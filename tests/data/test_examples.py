@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.parties.measurement.label_index import open_or_build
-from tests.sources.tables import read, source_of
+from tests.data.tables import read, source_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

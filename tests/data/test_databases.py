@@ -9,8 +9,8 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import open_source
+from tests.data.tables import read, refused, source_of, write, write_sqlite
 from tests.postgres import PASSWORD
-from tests.sources.tables import read, refused, source_of, write, write_sqlite
 
 SQLITE = "sqlite:///rows.db?table=rows"
 

@@ -9,7 +9,7 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.source import DuplicateSearch
-from tests.sources.tables import read, source_of, write, write_text
+from tests.data.tables import read, source_of, write, write_text
 
 KINDS = ["csv", "parquet", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 N = 23

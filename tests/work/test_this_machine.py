@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import BudgetExhausted, ComputeFailed, PeerTimeout
 from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 from blindfit.parties.work.compute import ComputeSettings, open_workers
-from tests.compute import tasks
+from tests.work import tasks
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from blindfit.parties.measurement import label_index, label_index_build
 from blindfit.parties.measurement.label_index import LabelIndex, open_or_build
 from blindfit.parties.measurement.label_index_build import IndexKeys
 from blindfit.parties.measurement.mapped import MappedArray
-from tests.sources.tables import source_of, write, write_sqlite
+from tests.data.tables import source_of, write, write_sqlite
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -226,7 +226,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 import os, sys
 from pathlib import Path
 from blindfit.parties import label_index_build
-from tests.sources.test_label_index import build
+from tests.measurement.test_label_index import build
 label_index_build._longest_run = lambda *_: os.kill(os.getpid(), 9)
 build(Path(sys.argv[1]), list("abc"), [0, 1, 0])
 """
@@ -350,8 +350,8 @@ def test_files_are_private_and_requests_leave_none(tmp_path):
 MEASURED = r"""
 import re, sys
 from pathlib import Path
-from blindfit.parties.label_index import open_or_build
-from tests.sources.tables import source_of
+from blindfit.parties.measurement.label_index import open_or_build
+from tests.data.tables import source_of
 directory = Path(sys.argv[1])
 source = source_of(directory, "rows.parquet", label="y", person="who")
 index = open_or_build(source, directory / "index")

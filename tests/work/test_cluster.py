@@ -24,9 +24,9 @@ from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.work import compute
 from blindfit.parties.work.compute import ComputeSettings, open_workers, workers_of
 from tests.certificates import demo_authority
-from tests.compute import tasks
-from tests.compute.test_compute_settings import party
 from tests.processes.conftest import free_address
+from tests.work import tasks
+from tests.work.test_compute_settings import party
 
 
 def cluster(n_workers: int = 2, **options: Any) -> LocalCluster:

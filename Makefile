@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 
-.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos clean
+.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test mutants lint types soak protos clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
+mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (ten minutes at most)
+	@$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
+
 soak: $(VENV)/.dev  ## the full figures of every promise (hours)
 	@$(BIN)/python -m pytest -m soak --timeout 36000 tests
 
@@ -56,4 +59,4 @@ protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh
 
 clean:  ## everything that can be made again
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis runs
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

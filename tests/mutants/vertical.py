@@ -164,7 +164,7 @@ MUTANTS = (
         "parties/vertical.py",
         "if leak.flag not in job.taylor.unsafe:",
         "if leak.flag in job.taylor.unsafe:",
-        (f"{PROCESSES}::test_what_is_unsafe_or_wrong_is_one_line",),
+        (f"{PROCESSES}::test_what_is_unsafe_or_wrong_is_one_line[taylor.jitter=0-jitter]",),
     ),
     Mutant(
         "one-split-for-all-seeds",

@@ -89,12 +89,12 @@ MUTANTS = (
         (f"{EXCHANGE}::test_a_receiver_that_starts_the_session_anew_is_found_out",),
     ),
     Mutant(
-        "frames-lost-in-a-cut",
+        "frames-let-go-before-they-arrived",
         (17, 18),
-        "parties/link.py",
-        "            self._sent = ack.received  # the first: where this stream begins\n",
-        "            self._sent = max(self._sent, ack.received)\n",
-        ("tests/wire/test_bad_network.py::test_thirty_bad_networks",),
+        "parties/frames.py",
+        "self._kept[0].sequence <= received:",
+        "self._kept[0].sequence <= received + 1:",
+        (f"{FRAMES}::TestSchedules",),
     ),
     # --- who may
     Mutant(

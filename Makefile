@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test lint types soak protos protocols-page clean
+.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
+mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (ten minutes at most)
+	@$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
+
 soak: $(VENV)/.dev  ## the full figures of every promise (hours)
 	@$(BIN)/python -m pytest -m soak --timeout 36000 tests
 
@@ -60,4 +63,4 @@ protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
 	@$(BIN)/python docs/protocols_page.py
 
 clean:  ## everything that can be made again
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis runs
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

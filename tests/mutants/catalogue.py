@@ -1,0 +1,10 @@
+"""All mutants, room by room. A new one: add it to its room's tuple, and `make mutants` tries it."""
+
+from __future__ import annotations
+
+from tests.mutants import ledger, paillier, privacy, vertical, wire
+
+MUTANTS = (*privacy.MUTANTS, *ledger.MUTANTS, *wire.MUTANTS, *paillier.MUTANTS, *vertical.MUTANTS)
+
+WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}
+"""Promises that no mutant here breaks, and why."""

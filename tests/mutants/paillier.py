@@ -1,0 +1,207 @@
+"""Keys, ciphertexts, packing and decryption."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+DECRYPTION = "tests/paillier/test_decryption.py"
+KEY_CHECKS = "tests/paillier/test_key_checks.py"
+KEYS = "tests/paillier/test_keys.py"
+UNRANDOMISED = "tests/paillier/test_nothing_unrandomised.py"
+PACKING = "tests/paillier/test_packing.py"
+VECTORS = "tests/paillier/test_vectors.py"
+FIXED = "tests/paillier/test_fixed.py"
+RANDOMISERS = "tests/paillier/test_randomisers.py"
+THRESHOLD = "tests/paillier/test_threshold.py"
+
+MUTANTS = (
+    # --- what is decrypted
+    Mutant(
+        "ciphertexts-that-share-a-factor",
+        (8,),
+        "algorithms/paillier/ciphertext_checks.py",
+        "if gmpy2.gcd(product, n) != 1:",
+        "if product == 0:",
+        (f"{DECRYPTION}::test_an_invalid_ciphertext_is_refused_wherever_it_stands",),
+    ),
+    Mutant(
+        "ciphertexts-past-the-square",
+        (8,),
+        "algorithms/paillier/ciphertext_checks.py",
+        "if not 0 < integer < n_squared:",
+        "if not 0 < integer:",
+        (f"{DECRYPTION}::test_an_invalid_ciphertext_is_refused_wherever_it_stands",),
+    ),
+    Mutant(
+        "decrypted-unchecked",
+        (8,),
+        "algorithms/paillier/keys.py",
+        "        check_ciphertexts(self.public_key.n, integers)\n",
+        "",
+        (f"{DECRYPTION}::test_an_invalid_ciphertext_is_refused_wherever_it_stands",),
+    ),
+    Mutant(
+        "partly-decrypted-unchecked",
+        (8,),
+        "algorithms/paillier/threshold.py",
+        "    check_ciphertexts(share.public_key.n, integers)\n",
+        "",
+        (f"{THRESHOLD}::test_a_bad_ciphertext_is_never_raised_to_a_share",),
+    ),
+    Mutant(
+        "bases-of-a-peers-choice",
+        (8,),
+        "algorithms/paillier/keys.py",
+        "return self._plaintexts(self._blinded(integers, uniform), threads)",
+        "return self._plaintexts(list(integers), threads)",
+        (f"{DECRYPTION}::test_no_base_of_a_peers_choice_meets_the_private_key",),
+    ),
+    # --- keys
+    Mutant(
+        "small-keys",
+        (9,),
+        "algorithms/paillier/key_checks.py",
+        "if not least_bits <= n.bit_length() <= MOST_BITS:",
+        "if not n.bit_length() <= MOST_BITS:",
+        (f"{KEY_CHECKS}::test_small_keys_are_refused_unless_the_checker_asks_for_them",),
+    ),
+    Mutant(
+        "moduli-with-small-factors",
+        (9,),
+        "algorithms/paillier/key_checks.py",
+        "if key_proof.has_small_factor(n):",
+        "if n % 3 == 0:",
+        (f"{KEY_CHECKS}::test_malformed_moduli_are_refused",),
+    ),
+    Mutant(
+        "prime-moduli",
+        (9,),
+        "algorithms/paillier/key_checks.py",
+        "if gmpy2.is_prime(n, PRIME_ROUNDS):",
+        "if n == 2:",
+        (f"{KEY_CHECKS}::test_malformed_moduli_are_refused",),
+    ),
+    Mutant(
+        "hs-that-hides-nothing",
+        (9, 10),
+        "algorithms/paillier/key_checks.py",
+        "if hs % n in (1, n - 1):",
+        "if hs % n == n - 1:",
+        (f"{KEY_CHECKS}::test_a_malformed_hs_is_refused_where_it_would_be_used_and_harmless_where_not",),
+    ),
+    Mutant(
+        "keys-without-a-proof",
+        (9, 10),
+        "algorithms/paillier/key_checks.py",
+        'return "" if key_proof.verify(key.n, key.proof) else NO_PROOF',
+        'return "" if key.proof else NO_PROOF',
+        (KEY_CHECKS,),
+    ),
+    Mutant(
+        "received-key-not-checked",
+        (9,),
+        "algorithms/protocols/taylor/roles.py",
+        "    check_public_key(key, least_bits=key_bits, maker_trusted=maker_trusted, culprit=key_node)\n",
+        "",
+        ("tests/taylor/test_faults.py::test_a_bad_public_key_is_refused_before_anything_is_encrypted",),
+    ),
+    # --- what is sent
+    Mutant(
+        "re-randomising-skipped",
+        (10,),
+        "algorithms/paillier/ciphertexts.py",
+        "products = kernel.products(ciphertext.residues, randomisers.draw(len(ciphertext)))",
+        "products = ciphertext.residues",
+        (f"{UNRANDOMISED}::test_two_runs_share_no_ciphertext",),
+    ),
+    Mutant(
+        "one-mod-n-is-sent",
+        (10,),
+        "algorithms/paillier/ciphertexts.py",
+        "if any(integer % n == 1 for integer in integers):",
+        "if any(integer == 1 for integer in integers):",
+        (f"{UNRANDOMISED}::test_one_mod_n_is_not_sent",),
+    ),
+    Mutant(
+        "randomisers-used-again",
+        (10,),
+        "algorithms/paillier/randomisers.py",
+        "drawn.append(self._made.popleft())",
+        "drawn.append(self._made[0])",
+        (f"{RANDOMISERS}::test_a_pool_gives_each_randomiser_once",),
+    ),
+    Mutant(
+        "results-fit-in-messages",
+        (10, 12),
+        "parties/wire/codec.py",
+        "if type(value) is not FreshCiphertext:",
+        'if not hasattr(value, "to_wire"):',
+        ("tests/wire/test_codec.py::test_only_what_was_made_to_be_sent_is_sent",),
+    ),
+    # --- overflow
+    Mutant(
+        "a-bit-too-many-in-a-slot",
+        (11,),
+        "algorithms/paillier/packing.py",
+        "if bound >= 1 << (self.slot_bits - 1):",
+        "if bound >= 1 << self.slot_bits:",
+        (f"{PACKING}::test_what_could_spill_is_refused_before_it_is_computed",),
+    ),
+    Mutant(
+        "a-slot-too-many",
+        (11,),
+        "algorithms/paillier/packing.py",
+        "slots = (public_key.bits - 2) // max(1, slot_bits)",
+        "slots = (public_key.bits - 2) // max(1, slot_bits) + 1",
+        (f"{PACKING}::test_a_layout_has_as_many_slots_as_fit",),
+    ),
+    Mutant(
+        "sums-past-half-the-modulus",
+        (11,),
+        "algorithms/paillier/vectors.py",
+        "if 2 * bound >= public_key.n:",
+        "if bound >= public_key.n:",
+        (f"{VECTORS}::test_the_largest_numbers_fit_and_the_next_do_not",),
+    ),
+    Mutant(
+        "64-bit-integers-wrap",
+        (11,),
+        "algorithms/fixed_point.py",
+        "return left.values if bound < 2**MAX_BITS else left.values.astype(object)",
+        "return left.values",
+        (f"{FIXED}::test_64_bit_integers_never_wrap",),
+    ),
+    Mutant(
+        "decrypted-past-the-bound",
+        (8, 11),
+        "algorithms/paillier/vectors.py",
+        "if any(not -bound <= plaintext <= bound for plaintext in plaintexts):",
+        "if any(not -bound <= plaintext for plaintext in plaintexts):",
+        (f"{VECTORS}::test_a_decrypted_number_past_the_bound_is_refused",),
+    ),
+    Mutant(
+        "noisy-sums-past-64-bits",
+        (11,),
+        "algorithms/protocols/walr.py",
+        "require(reach < 2**63,",
+        "require(reach < 2**64,",
+        ("tests/walr/test_steps.py::test_whatever_is_admitted_fits",),
+    ),
+    # --- texts
+    Mutant(
+        "a-share-of-the-key-in-a-text",
+        (19,),
+        "algorithms/paillier/threshold.py",
+        "exponent: int = field(repr=False)",
+        "exponent: int = field()",
+        (f"{THRESHOLD}::test_no_text_shows_an_exponent",),
+    ),
+    Mutant(
+        "factors-in-a-text",
+        (19,),
+        "algorithms/paillier/keys.py",
+        'return f"PrivateKey({self.public_key.bits} bits, {self.public_key.fingerprint[:16]})"',
+        'return f"PrivateKey({self.p}, {self.public_key.fingerprint[:16]})"',
+        (f"{KEYS}::test_nothing_secret_is_in_a_text",),
+    ),
+)

@@ -1,0 +1,77 @@
+"""That every mutant still fits the project: its place is there once, its tests are there, and every promise has one."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.catalogue import MUTANTS, WITHOUT_A_MUTANT
+from tests.mutants.mutant import PROMISES, Mutant
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_mutant_can_be_made() -> None:
+    texts = {file: (ROOT / file).read_text("utf-8") for file in {mutant.file for mutant in MUTANTS}}
+    faults = []
+    for mutant in MUTANTS:
+        try:
+            mutant.applied_to(texts[mutant.file])
+        except ValueError as fault:
+            faults.append(str(fault))
+    assert faults == []
+
+
+def test_names_are_unique_and_two_mutants_are_two_changes() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_every_mutant_has_tests_that_are_there() -> None:
+    assert all(mutant.tests for mutant in MUTANTS)
+    missing = {test for mutant in MUTANTS for test in mutant.tests if not is_there(test)}
+    assert missing == set()
+
+
+def is_there(test: str) -> bool:
+    file, _, name = test.partition("[")[0].partition("::")
+    path = ROOT / file
+    return path.is_file() and (not name or name in names_of(path))
+
+
+def names_of(path: Path) -> set[str]:
+    """Of what it defines: functions, and classes that hypothesis makes."""
+    body = ast.parse(path.read_text("utf-8")).body
+    assigned = {ast.unparse(target) for node in body if isinstance(node, ast.Assign) for target in node.targets}
+    return assigned | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_every_promise_has_a_mutant_that_is_noticed_or_a_reason() -> None:
+    noticed = {promise for mutant in MUTANTS if not mutant.known for promise in mutant.promises}
+    assert noticed == PROMISES.keys() - WITHOUT_A_MUTANT.keys()
+    assert WITHOUT_A_MUTANT.keys() <= PROMISES.keys()
+
+
+def mutant_of(before: str, after: str, file: str = "x.py") -> Mutant:
+    return Mutant("m", (1,), file, before, after, ("tests/x.py",))
+
+
+def test_a_mutant_is_its_text_with_one_place_changed() -> None:
+    assert mutant_of("a = 1", "a = 2").applied_to("a = 1\nb = 1\n") == "a = 2\nb = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("= 1", "= 2", "occurs 2 times"),
+        ("c", "d", "occurs 0 times"),
+        ("a = 1", "a = 1", "`after` is `before`"),
+        ("a = 1", "a = 1  # one", "nothing but comments"),
+        ("a = 1", "a = ", "would not parse"),
+    ],
+)
+def test_a_mutant_that_cannot_be_is_refused(before: str, after: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"m: .*{reason}"):
+        mutant_of(before, after).applied_to("a = 1\nb = 1\n")

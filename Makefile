@@ -26,16 +26,16 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 setup: $(VENV)/.dev  ## .venv with everything a developer needs
 
 demo: $(VENV)/.demo  ## WALR between two processes on real data (two minutes at most)
-	@$(BIN)/python examples/walr/demo.py
+	@$(BIN)/python -m examples.walr.demo
 
 demo-taylor: $(VENV)/.demo  ## vertical regression between four processes, under encryption (three minutes at most)
-	@$(BIN)/python examples/taylor/demo.py
+	@$(BIN)/python -m examples.taylor.demo
 
 demo-label-dp: $(VENV)/.demo  ## regression on labels released row by row, every mechanism (two minutes at most)
-	@$(BIN)/python examples/label_dp/demo.py
+	@$(BIN)/python -m examples.label_dp.demo
 
 demo-dp-lr: $(VENV)/.demo  ## logistic regression with DP of whole rows, with and without pre-training (two minutes at most)
-	@$(BIN)/python examples/dp_lr/demo.py
+	@$(BIN)/python -m examples.dp_lr.demo
 
 test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh

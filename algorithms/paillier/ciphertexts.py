@@ -86,15 +86,34 @@ class ReceivedCiphertext:
         Raises:
             MalformedMessage: with one reason for whatever was wrong with a ciphertext.
         """
-        if self.width_bytes != public_key.ciphertext_bytes or len(self.data) != length * self.width_bytes:
-            raise MalformedMessage(culprit=culprit, field="ciphertext", reason="is of another key or length")
-        width = self.width_bytes
-        integers = [mpz.from_bytes(self.data[i : i + width], "big") for i in range(0, len(self.data), width)]
-        try:
-            check_ciphertexts(public_key.n, integers)
-        except RangeError as bad:
-            raise MalformedMessage(culprit=culprit, field="ciphertext", reason=str(bad)) from None
-        return Ciphertext(public_key, public_key.kernel.residues(integers))
+        return Ciphertext(public_key, checked_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
+
+
+class Received(Protocol):
+    """Integers as they came, one after the other, each of so many bytes."""
+
+    @property
+    def width_bytes(self) -> int: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+
+def checked_residues(received: Received, public_key: PublicKey, length: int, *, culprit: str, field: str) -> Residues:
+    """Every one checked to be prime to n and in (0, n^2).
+
+    Raises:
+        MalformedMessage: another key or length, or one that is out of range; it does not say which.
+    """
+    width, data = received.width_bytes, received.data
+    if width != public_key.ciphertext_bytes or len(data) != length * width:
+        raise MalformedMessage(culprit=culprit, field=field, reason="is of another key or length")
+    integers = [mpz.from_bytes(data[i : i + width], "big") for i in range(0, len(data), width)]
+    try:
+        check_ciphertexts(public_key.n, integers)
+    except RangeError as bad:
+        raise MalformedMessage(culprit=culprit, field=field, reason=str(bad)) from None
+    return public_key.kernel.residues(integers)
 
 
 def randomize(ciphertext: Ciphertext, randomisers: Randomisers) -> FreshCiphertext:

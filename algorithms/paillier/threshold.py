@@ -20,7 +20,7 @@ from gmpy2 import mpz
 from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
-from blindfit.algorithms.paillier.ciphertexts import Ciphertext
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, checked_residues
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.paillier.packing import PackedVector, parted
@@ -87,15 +87,8 @@ class ReceivedPartialDecryption:
         Raises:
             MalformedMessage: another key or length, or one is out of its range.
         """
-        width = self.width_bytes
-        if width != public_key.ciphertext_bytes or len(self.data) != length * width:
-            raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
-        integers = [mpz.from_bytes(self.data[i : i + width], "big") for i in range(0, len(self.data), width)]
-        try:
-            check_ciphertexts(public_key.n, integers)
-        except RangeError as bad:
-            raise MalformedMessage(culprit=culprit, field="partial_decryption", reason=str(bad)) from None
-        return PartialDecryption(public_key, public_key.kernel.residues(integers))
+        residues = checked_residues(self, public_key, length, culprit=culprit, field="partial_decryption")
+        return PartialDecryption(public_key, residues)
 
 
 def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uniform) -> tuple[KeyShare, ...]:

@@ -1,21 +1,14 @@
 """`make demo-dp-lr`: a private fit that starts at a public one, then what pre-training brings at each epsilon.
 
-python examples/dp_lr/demo.py [--out DIR] [--set KEY=VALUE ...]
+python -m examples.dp_lr.demo [--out DIR] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from prepare import PUBLIC_ROWS, tumours
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
@@ -23,6 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blindfit import DPLogisticRegression, Pretrained, pretrain
+from examples.demo import begin, console, run_job
+from examples.dp_lr.prepare import PUBLIC_ROWS, tumours
 
 HERE = Path(__file__).parent
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
@@ -30,38 +25,16 @@ DELTA = 1e-5
 DRAWS = 20  # of the split, and of the noise
 TEST_ROWS = 150
 ARMS = ("no pre-training", "pre-training")
-console = Console(width=min(Console().width, 110))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Private logistic regression on breast cancer data, from a public start."
-    )
-    parser.add_argument("--out", type=Path, default=Path("runs/dp_lr"), help="reports (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
-    options = parser.parse_args()
-    if not (HERE / "data" / "patients.csv").exists():
-        subprocess.run([sys.executable, HERE / "prepare.py"], check=True)
-    # Every demo starts with an empty ledger; a real party's is never thrown away.
-    shutil.rmtree(HERE / "state", ignore_errors=True)
-    run_job(options.out, options.set)
+    options = begin(HERE, "Private logistic regression on breast cancer data, from a public start.", "patients.csv")
+    run_job(HERE, options.out, options.set)
     with console.status(f"fitting {2 * len(EPSILONS) * DRAWS} models to see what pre-training brings"):
         found, references = measure()
     picture = options.out / "accuracy.png"
     draw(found, references, picture)
     console.print(comparison(found, references, picture))
-
-
-def run_job(out: Path, overrides: list[str]) -> None:
-    job = os.path.relpath(HERE / "job.toml")
-    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
-    for override in overrides:
-        command += ["--set", override]
-    shown = " ".join(["blindfit", *command[3:]])
-    console.print(f"[dim]$ {shown}[/]", highlight=False)
-    finished = subprocess.run(command, check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def measure() -> tuple[dict[str, np.ndarray], dict[str, float]]:

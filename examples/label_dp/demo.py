@@ -1,21 +1,15 @@
 """`make demo-label-dp`: labels released row by row between two processes, then what only a demo can know.
 
-python examples/label_dp/demo.py [--out DIR] [--set KEY=VALUE ...]
+python -m examples.label_dp.demo [--out DIR] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
@@ -23,41 +17,22 @@ from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, Mecha
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression import fit_regression
 from blindfit.parties.systems import load_model
+from examples.demo import begin, console, run_job
 
 HERE = Path(__file__).parent
 LABEL_RANGE = (0.0, 8.0)  # as in clinic.toml
 EPSILON, DELTA = 1.0, 1e-5
 DRAWS = 5
 NEEDED = {"gaussian": {"delta": DELTA}, "rp-banded": {"half_width": 2.0}}
-console = Console(width=min(Console().width, 110))
 Floats = np.ndarray
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Regression on labels under label DP, on the RAND health data.")
-    parser.add_argument("--out", type=Path, default=Path("runs/label_dp"), help="reports (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
-    options = parser.parse_args()
-    if not (HERE / "data" / "visits.csv").exists():
-        subprocess.run([sys.executable, HERE / "prepare.py"], check=True)
-    # Every demo starts with an empty ledger; a real measurement server's is never thrown away.
-    shutil.rmtree(HERE / "state", ignore_errors=True)
-    run_job(options.out, options.set)
-    run_job(options.out / "again", options.set, quietly=True)
+    options = begin(HERE, "Regression on labels under label DP, on the RAND health data.", "visits.csv")
+    run_job(HERE, options.out, options.set)
+    run_job(HERE, options.out / "again", options.set, quietly=True)
     console.print(repeated(options.out))
     console.print(comparison(options.out))
-
-
-def run_job(out: Path, overrides: list[str], *, quietly: bool = False) -> None:
-    job = os.path.relpath(HERE / "job.toml")
-    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
-    for override in overrides:
-        command += ["--set", override]
-    shown = " ".join(["blindfit", *command[3:]])
-    console.print(f"[dim]$ {shown}[/]", highlight=False)
-    finished = subprocess.run(command, check=False, stdout=subprocess.DEVNULL if quietly else None)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def repeated(out: Path) -> str:

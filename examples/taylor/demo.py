@@ -1,23 +1,16 @@
 """`make demo-taylor`: three organisations and a key node, each a process, then what only a demo can know.
 
-python examples/taylor/demo.py [--out DIR] [--set KEY=VALUE ...]
+python -m examples.taylor.demo [--out DIR] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from epsilons import EPSILONS, WAYS, draw_curve, simulate
-from joined import joined
-from rich.console import Console, Group
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
@@ -25,21 +18,16 @@ from sklearn.preprocessing import StandardScaler
 
 from blindfit.algorithms.statistics import metrics
 from blindfit.coordinator.job import load_job
+from examples.demo import begin, console, run_job
+from examples.taylor.epsilons import EPSILONS, WAYS, draw_curve, simulate
+from examples.taylor.joined import joined
 
 HERE = Path(__file__).parent
-console = Console(width=min(Console().width, 110))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Vertical logistic regression between four processes.")
-    parser.add_argument("--out", type=Path, default=Path("runs/taylor"), help="reports (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
-    options = parser.parse_args()
-    if not (HERE / "data" / "archive_new.csv").exists():
-        subprocess.run([sys.executable, HERE / "prepare.py"], check=True)
-    # Every demo starts with an empty ledger; a real party's is never thrown away.
-    shutil.rmtree(HERE / "state", ignore_errors=True)
-    run_job(options.out, options.set)
+    options = begin(HERE, "Vertical logistic regression between four processes.", "archive_new.csv")
+    run_job(HERE, options.out, options.set)
     with console.status("simulating what label DP costs"):
         curve = privacy_curve(options.out, options.set)
     console.print(
@@ -50,18 +38,6 @@ def main() -> None:
             expand=False,
         )
     )
-
-
-def run_job(out: Path, overrides: list[str]) -> None:
-    job = os.path.relpath(HERE / "job.toml")
-    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
-    for override in overrides:
-        command += ["--set", override]
-    shown = " ".join(["blindfit", *command[3:]])
-    console.print(f"[dim]$ {shown}[/]", highlight=False)
-    finished = subprocess.run(command, check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def comparison(out: Path, overrides: list[str]) -> Table:

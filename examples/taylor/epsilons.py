@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from joined import joined
 
 from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.statistics import metrics, taylor_oracle
@@ -24,6 +23,7 @@ from blindfit.parties.taylor.parameters import label_noise_std, preparation_of, 
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import prepare
+from examples.taylor.joined import joined
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 WAYS = ("kept", "drawn every epoch")

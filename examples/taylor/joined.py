@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from prepare import KINDS
+
+from examples.taylor.prepare import KINDS
 
 HERE = Path(__file__).parent
 

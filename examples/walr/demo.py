@@ -1,21 +1,15 @@
 """`make demo`: WALR between two processes on real data, then what only a demo can know.
 
-python examples/walr/demo.py [--out DIR] [--set KEY=VALUE ...]
+python -m examples.walr.demo [--out DIR] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
@@ -23,34 +17,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blindfit.algorithms.statistics import metrics
+from examples.demo import begin, console, run_job
 
 HERE = Path(__file__).parent
-console = Console(width=min(Console().width, 110))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="WALR between two processes on the RAND health insurance data.")
-    parser.add_argument("--out", type=Path, default=Path("runs/walr"), help="reports (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
-    options = parser.parse_args()
-    if not (HERE / "data" / "visits.csv").exists():
-        subprocess.run([sys.executable, HERE / "prepare.py"], check=True)
-    # Every demo starts with an empty ledger; a real measurement server's is never thrown away.
-    shutil.rmtree(HERE / "state", ignore_errors=True)
-    run_job(options.out, options.set)
+    options = begin(HERE, "WALR between two processes on the RAND health insurance data.", "visits.csv")
+    run_job(HERE, options.out, options.set)
     console.print(comparison(options.out))
-
-
-def run_job(out: Path, overrides: list[str]) -> None:
-    job = os.path.relpath(HERE / "job.toml")
-    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
-    for override in overrides:
-        command += ["--set", override]
-    shown = " ".join(["blindfit", *command[3:]])
-    console.print(f"[dim]$ {shown}[/]", highlight=False)
-    finished = subprocess.run(command, check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def comparison(out: Path) -> Panel:

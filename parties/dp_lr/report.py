@@ -15,6 +15,7 @@ from blindfit.parties.dp_lr.rows import PrivateRows, Start
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.budget import Charge
+from blindfit.parties.training.summary import told
 
 THRESHOLD = 0.5  # of the confusion matrix
 TOLD = ("rows", "privacy", "fit", "timing")
@@ -96,8 +97,4 @@ def _privacy(outcome: Outcome) -> dict[str, Any]:
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for."""
-    return {
-        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
-        for part in TOLD
-        for name, value in report[part].items()
-    }
+    return told(report, TOLD)

@@ -26,12 +26,12 @@ from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.files import written
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
+from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.training import sent_rows
 from blindfit.parties.training.rows import open_features
 from blindfit.parties.training.split import Report, RowPart, read_split
 from blindfit.parties.work.clock import Clock
@@ -56,14 +56,7 @@ class LabelRegression:
         rows = await asyncio.to_thread(read_rows, source, job, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
-        client = MeasurementClient(
-            self._party.identity,
-            server.name,
-            session.channel.peers[server.name],
-            limits=self._party.limits,
-            step_timeout_s=job.timeouts.step_s,
-            reconnect_s=job.timeouts.reconnect_s,
-        )
+        client = asking.client_of(self._party, session)
         description = await client.describe(server.dataset)
         check_description(description, server=server.name)
         released = await self._released(client, rows, description, session)
@@ -93,7 +86,7 @@ class LabelRegression:
             max_rows_per_person=rows_per_person(session.job, description.max_rows_per_person),
             receipt=self._party.store.reader().receipt_held(server.name, description.population),
             session=session.id,
-            on_rows=sent_rows.reporter(session, server.name, "send ids", len(rows.ids)),
+            on_rows=asking.reporter(session, "send ids", len(rows.ids)),
         )
         hold_receipt(self._party.store, server.name, description, *released.receipt)
         return released

@@ -12,6 +12,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.training.summary import told
 from blindfit.protos import measurement_pb2
 
 if TYPE_CHECKING:
@@ -121,11 +122,4 @@ def _laws(released: ReleasedLabels) -> list[dict[str, Any]]:
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no label, prediction or weight, nor how well they go together."""
-    kept_here = ("receipt",)
-    summary: dict[str, ParameterValue] = {
-        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
-        for part in TOLD
-        for name, value in report[part].items()
-        if name not in kept_here and value is not None
-    }
-    return {**summary, "bytes_sent": report["bytes_sent"]}
+    return {**told(report, TOLD, ("receipt",)), "bytes_sent": report["bytes_sent"]}

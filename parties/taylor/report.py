@@ -12,6 +12,7 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charge
+from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.prepared import Prepared
 
@@ -51,11 +52,7 @@ def report_of(
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no weight, no score; under label DP no figure that was made from labels either."""
-    summary: dict[str, ParameterValue] = {
-        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
-        for part in ("rows", "fit", "privacy", "timing")
-        for name, value in (report[part] or {}).items()
-    }
+    summary = told(report, ("rows", "fit", "privacy", "timing"))
     evaluation = (not report["privacy"] and report["evaluation"]) or {}
     for name, value in evaluation.items():
         if isinstance(value, int | float):

@@ -27,14 +27,15 @@ from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
+from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.training import sent_rows
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import open_features
 from blindfit.parties.training.split import Report, read_split
+from blindfit.parties.training.summary import told
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -85,14 +86,7 @@ class Consumer:
         init = read_pretrained(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
         clock.lap("prepare_s")
-        client = MeasurementClient(
-            self._party.identity,
-            server.name,
-            session.channel.peers[server.name],
-            limits=self._party.limits,
-            step_timeout_s=job.timeouts.step_s,
-            reconnect_s=job.timeouts.reconnect_s,
-        )
+        client = asking.client_of(self._party, session)
         description = await client.describe(server.dataset)
         check_description(description, server=server.name)
         session.report("hash rows")
@@ -136,7 +130,7 @@ class Consumer:
         description: measurement_pb2.DatasetDescription,
     ) -> Aggregate:
         server = session.with_role("measurement").name
-        on_rows = sent_rows.reporter(session, server, "send rows", request.n_rows)
+        on_rows = asking.reporter(session, "send rows", request.n_rows)
         aggregate = await client.aggregate(prepared.train, request, on_rows)
         held = aggregate.answer.receipt, aggregate.answer.receipt_signature
         hold_receipt(self._party.store, server, description, *held)
@@ -336,10 +330,4 @@ KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility")
 def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no weight, no score, no sum."""
     parts = ("rows", "privacy", "fit", "timing")
-    summary: dict[str, ParameterValue] = {
-        f"{part}.{name}": tuple(value) if isinstance(value, list) else value
-        for part in parts
-        for name, value in report[part].items()
-        if name not in KEPT_HERE and value is not None
-    }
-    return {**summary, "bytes_sent": report["bytes_sent"]}
+    return {**told(report, parts, KEPT_HERE), "bytes_sent": report["bytes_sent"]}

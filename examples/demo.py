@@ -1,0 +1,43 @@
+"""What every demo does: options, data where there are none, one job between processes on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+console = Console(width=min(Console().width, 110))
+
+
+def begin(here: Path, about: str, a_file_of_its_data: str) -> argparse.Namespace:
+    """Reads the options; makes the data of the folder `here` if they are not there; empties its parties' state.
+
+    Every demo starts with an empty ledger; a real party's is never thrown away.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m examples.{here.name}.demo", description=about)
+    runs = Path("runs") / here.name
+    parser.add_argument("--out", type=Path, default=runs, help="reports (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
+    options = parser.parse_args()
+    if not (here / "data" / a_file_of_its_data).exists():
+        subprocess.run([sys.executable, here / "prepare.py"], check=True)
+    shutil.rmtree(here / "state", ignore_errors=True)
+    return options
+
+
+def run_job(here: Path, out: Path, overrides: list[str], *, quietly: bool = False) -> None:
+    """As a person would, in the terminal; ends the demo where the job fails."""
+    job = os.path.relpath(here / "job.toml")
+    command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
+    for override in overrides:
+        command += ["--set", override]
+    shown = " ".join(["blindfit", *command[3:]])
+    console.print(f"[dim]$ {shown}[/]", highlight=False)
+    finished = subprocess.run(command, check=False, stdout=subprocess.DEVNULL if quietly else None)
+    if finished.returncode:
+        sys.exit(finished.returncode)

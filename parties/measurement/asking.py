@@ -1,0 +1,42 @@
+"""How a consumer's session asks its measurement server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Session
+
+
+def client_of(party: Party, session: Session[JobParameters]) -> MeasurementClient:
+    """Of the session's server, with the job's deadlines."""
+    server, timeouts = session.with_role("measurement").name, session.job.timeouts
+    return MeasurementClient(
+        party.identity,
+        server,
+        session.channel.peers[server],
+        limits=party.limits,
+        step_timeout_s=timeouts.step_s,
+        reconnect_s=timeouts.reconnect_s,
+    )
+
+
+def reporter(session: Session[JobParameters], step: str, n_rows: int) -> Callable[[int], None]:
+    """Takes how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
+
+    Until the server has let the request in, nothing is sent and nothing is said to be.
+    """
+    sent = 0
+
+    def on_rows(count: int) -> None:
+        nonlocal sent
+        if count < 0:
+            sent = 0
+            session.report("ask for the release", waiting_for=session.with_role("measurement").name)
+        else:
+            sent += count
+            session.report(step, sent, n_rows, "rows")
+
+    return on_rows

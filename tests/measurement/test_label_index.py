@@ -225,7 +225,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     killed = """
 import os, sys
 from pathlib import Path
-from blindfit.parties import label_index_build
+from blindfit.parties.measurement import label_index_build
 from tests.measurement.test_label_index import build
 label_index_build._longest_run = lambda *_: os.kill(os.getpid(), 9)
 build(Path(sys.argv[1]), list("abc"), [0, 1, 0])

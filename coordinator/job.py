@@ -91,7 +91,7 @@ def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:
     about_file = {name: value for name, value in values.items() if name in JobFile.model_fields}
     asked = {name: value for name, value in values.items() if name not in about_file}
     chosen = job_class(asked, source)
-    wrong = [*mistakes(asked, chosen), *mistakes(about_file, JobFile)]
+    wrong = [*mistakes(asked, chosen, JobFile), *mistakes(about_file, JobFile)]
     if wrong:
         raise ConfigError(f"{source}: {'; '.join(wrong)}")
     job = Job(JobFile.model_validate(about_file), chosen.model_validate(asked))

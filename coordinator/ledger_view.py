@@ -74,7 +74,7 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
 
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What was released, in words."""
-    if entry.kind == "recovered":
+    if entry.kind == "recovered" and labels is None:
         return "charged again"
     found = (view(protocol).released(entry, labels) for protocol in VIEWS)
     return next(filter(None, found), "a release")

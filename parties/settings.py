@@ -199,11 +199,16 @@ class PartySettings(Settings):
                 raise ValueError(f"datasets.{name}.{min(in_vain)}: does nothing here, remove it")
         return self
 
-    def role_options_in_vain(self) -> frozenset[str]:
-        """What [policy] says that this role makes no use of, unless one of its systems does."""
-        if self.role == "measurement":
-            return frozenset()
-        return frozenset(self.policy.model_fields_set & {"least_rows"})
+    def options_of_some_systems(self) -> frozenset[str]:
+        """What this file says that a party of its role makes use of for some systems alone."""
+        said = {"scores"} if "scores" in self.model_fields_set else set()
+        if self.role != "measurement" and "least_rows" in self.policy.model_fields_set:
+            said.add("policy.least_rows")
+        return frozenset(said)
+
+    def in_vain_in_words(self, option: str) -> str:
+        """Of `options_of_some_systems`."""
+        return "policy.least_rows is an option of a measurement server" if "." in option else f"[{option}] does nothing"
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:

@@ -5,7 +5,7 @@ A function imports what its system's job is; a seat's room is imported when a pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
 from blindfit.parties.sessions.system import Role, Seat, System
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.tables import load_settings
+from blindfit.parties.tables import load_settings, validate
 
 if TYPE_CHECKING:
     from blindfit.parties.dp_lr.settings import DPLRJob
@@ -76,7 +76,7 @@ def dp_lr() -> System[DPLRJob]:
         DPLRJob,
         {"active": Role(1, 1, trainer)},
         models={FORMAT: DPLogisticModel.from_dict},
-        policy_options={"active": frozenset({"least_rows"})},
+        options={"active": frozenset({"policy.least_rows"})},
     )
 
 
@@ -117,7 +117,12 @@ def predict() -> System[PredictJob]:
 
         return KeyNode(party)
 
-    return System(PredictJob, _vertical_roles(data_party, key_node), tables=(align.TABLE, predict.TABLE))
+    return System(
+        PredictJob,
+        _vertical_roles(data_party, key_node),
+        tables=(align.TABLE, predict.TABLE),
+        options={"active": frozenset({"scores"})},
+    )
 
 
 SYSTEMS: dict[str, Callable[[], System[Any]]] = {
@@ -163,8 +168,10 @@ def job_class(values: Mapping[str, Any], source: str) -> type[JobParameters]:
     protocol = values.get("protocol")
     if protocol is None:
         raise ConfigError(f"{source}: protocol is missing", hint=f"it is one of {', '.join(SYSTEMS)}")
-    if not isinstance(protocol, str) or protocol not in SYSTEMS:
-        raise ConfigError(f"{source}: protocol: {str(protocol)[:64]!r} is not one of {', '.join(SYSTEMS)}")
+    if not isinstance(protocol, str):
+        raise ConfigError(f"{source}: protocol is not a text")
+    if protocol not in SYSTEMS:
+        raise ConfigError(f"{source}: protocol: {protocol[:64]!r} is not one of {', '.join(SYSTEMS)}")
     chosen: type[JobParameters] = system(protocol).job
     strangers = [name for name in values if name not in chosen.model_fields and name in _all_tables()]
     if strangers:
@@ -180,7 +187,8 @@ def _all_tables() -> frozenset[str]:
 
 def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
     """Raises ConfigError: they are no job."""
-    return job_class(nested(parameters), PROPOSED).from_parameters(parameters)
+    tables = nested(parameters)
+    return validate(tables, job_class(tables, PROPOSED), source=PROPOSED)
 
 
 def seats_of(party: Party) -> dict[str, Seat[Any]]:
@@ -209,18 +217,17 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
         ConfigError: names the file and the field; also where an option does nothing in this party's systems.
     """
     settings = load_settings(path, overrides, PartySettings)
-    in_vain = settings.role_options_in_vain() - _policy_options(settings.role, settings.policy.protocols)
+    used = {option for name in settings.policy.protocols for option in _options_of(name, settings.role)}
+    in_vain = settings.options_of_some_systems() - used
     if in_vain:
         option = min(in_vain)
-        users = [n for n in SYSTEMS if option in _policy_options(settings.role, [n])]
-        without = f"without the protocol {' or '.join(users)}, " if users else ""
-        raise ConfigError(f"{path}: {without}policy.{option} is an option of a measurement server")
+        users = [name for name in SYSTEMS if any(option in some for some in system(name).options.values())]
+        raise ConfigError(f"{path}: without the protocol {' or '.join(users)}, {settings.in_vain_in_words(option)}")
     return settings
 
 
-def _policy_options(role: str, protocols: Iterable[str]) -> frozenset[str]:
-    known = [system(name) for name in protocols if name in SYSTEMS]
-    return frozenset().union(*(found.policy_options.get(role, frozenset()) for found in known))
+def _options_of(protocol: str, role: str) -> frozenset[str]:
+    return system(protocol).options.get(role, frozenset()) if protocol in SYSTEMS else frozenset()
 
 
 def load_model(path: str | Path) -> Any:
@@ -238,4 +245,5 @@ def load_model(path: str | Path) -> Any:
                 return reader(content)
             except (DataError, RangeError) as error:
                 raise DataError(f"{path}: {error}") from None
-    raise DataError(f"{path}: its format is not that of a model")
+    formats = [known for name in SYSTEMS for known in system(name).models]
+    raise DataError(f"{path} is not a model: its format is none of {', '.join(formats)}")

@@ -77,24 +77,29 @@ def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
         raise ConfigError(f"{source}: " + "; ".join(_lines(error, model))) from None
 
 
-def mistakes(values: Mapping[str, Any], model: type[BaseModel]) -> list[str]:
-    """What `validate` would complain of."""
+def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[BaseModel]) -> list[str]:
+    """What `validate` would complain of.
+
+    Args:
+        beside: of the same file; an unknown name may be meant for one of them.
+    """
     try:
         model.model_validate(values)
     except ValidationError as error:
-        return _lines(error, model)
+        return _lines(error, model, *beside)
     return []
 
 
-def _lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    return [_line(e, model) for e in error.errors(include_url=False, include_input=False)]
+def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
+    return [_line(e, models) for e in error.errors(include_url=False, include_input=False)]
 
 
-def _line(error: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _line(error: Mapping[str, Any], models: Sequence[type[BaseModel]]) -> str:
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(error["loc"][-1]), _known_names(model), 1)
+        known = [name for model in models for name in _known_names(model)]
+        close = difflib.get_close_matches(str(error["loc"][-1]), known, 1)
         return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
     if error["type"] == "missing":
         return f"{where} is missing"

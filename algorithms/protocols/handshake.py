@@ -1,6 +1,6 @@
 """Handshake: the parties of a session agree on version, protocol, roles and public parameters before any data.
 
-Source: DESIGN, "The wire".
+Source: our own.
 Model: every party may lie about itself, but it then only learns that the session ends.
 
     step  who        does                                                  sends

@@ -6,7 +6,7 @@ they send, and refuse what comes without a line of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -117,13 +117,17 @@ class Gate:
         """Raises LocalProtocolError: this party waits for what no table lets it be sent."""
         self._require(kind, self._role_of(sender), self.role)
 
-    def check_arrived(self, name: str, sender: str) -> None:
-        """Raises UnexpectedStep: the sender has sent what no table lists."""
+    def arrivals_from(self, sender: str) -> Callable[[str], None]:
+        """Takes the name of each message that the sender has sent; raises UnexpectedStep where no table lists it."""
         ends = (self._role_of(sender), self.role)
-        if name not in {kind.__name__ for kind, *roles in self.listed if tuple(roles) == ends}:
-            raise UnexpectedStep(
-                culprit=sender, expected="a message of the protocol's table", got=name, session=self.session, step=name
-            )
+        names = frozenset(kind.__name__ for kind, *roles in self.listed if tuple(roles) == ends)
+
+        def check(name: str) -> None:
+            if name not in names:
+                expected = "a message of the protocol's table"
+                raise UnexpectedStep(culprit=sender, expected=expected, got=name, session=self.session, step=name)
+
+        return check
 
     def _require(self, kind: type, sender: str, receiver: str) -> None:
         if (kind, sender, receiver) not in self.listed:

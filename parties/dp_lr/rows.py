@@ -20,8 +20,7 @@ from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.public_model import read_public_model
-from blindfit.parties.training.rows import PartyRows, read_rows
-from blindfit.parties.training.split import Report
+from blindfit.parties.training.rows import PartyRows, Report, read_rows
 
 
 @dataclass(frozen=True, repr=False)

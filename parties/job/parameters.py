@@ -16,6 +16,7 @@ from blindfit.parties.job.tables import AlignSettings, PrivacySettings, SplitSet
 from blindfit.parties.tables import Settings, validate
 
 PROPOSED = "the proposed job"
+MOST_PARTS = 4  # of a parameter's name
 
 
 class JobParameters(Settings):
@@ -61,7 +62,8 @@ class JobParameters(Settings):
     def to_tables(self, **how: Any) -> dict[str, Any]:
         """As in a job file, with every default. `how`: as pydantic's `model_dump` takes it."""
         tables = self.model_dump(exclude_none=True, **how)
-        return {**tables, "timeouts": tables.pop("timeouts")}
+        timeouts = tables.pop("timeouts")  # last, as in every job file
+        return {**tables, "timeouts": timeouts}
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, ParameterValue]) -> Self:
@@ -106,11 +108,13 @@ def nested(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:
     """{"walr.l2": 1.0} -> {"walr": {"l2": 1.0}}
 
     Raises:
-        ConfigError: a name is both a value and a table.
+        ConfigError: a name is both a value and a table, or of too many parts.
     """
     tables: dict[str, Any] = {}
     for name, value in parameters.items():
         *path, last = name.split(".")
+        if len(path) >= MOST_PARTS:
+            raise ConfigError(f"{PROPOSED}: a name has more than {MOST_PARTS} parts")
         table = tables
         for part in path:
             table = table.setdefault(part, {})

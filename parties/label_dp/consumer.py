@@ -32,8 +32,8 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.training.rows import open_features
-from blindfit.parties.training.split import Report, RowPart, read_split
+from blindfit.parties.training.rows import Report, open_features
+from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
 

@@ -14,30 +14,18 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
 from blindfit.algorithms.protocols import release_labels, walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.measurement.background import Background
-from blindfit.parties.measurement.charging import ApprovedJob, Asked, ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.charging import Asked, ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.store.store import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
-
-__all__ = [
-    "UNITS",
-    "AggregateDesk",
-    "ApprovedJob",
-    "LabelDataset",
-    "MeasurementService",
-    "MeasurementServicer",
-    "acknowledge_rollbacks",
-]
 
 SPOOL_BYTES = 2**20
 STEP_TIMEOUT_S = 120.0

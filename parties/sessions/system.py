@@ -51,11 +51,11 @@ class System(Generic[J]):
         roles: in the order in which a mistake in a job file lists them.
         tables: what its parties send each other, but for the handshake; a session of a system that has any is recorded.
         models: how to read what its parties write as model.json, by the file's `format`.
-        policy_options: of [policy], what a party of this role makes use of for this system.
+        options: of a party's file, what a party of this role makes use of for this system and not without one.
     """
 
     job: type[J]
     roles: Mapping[str, Role[J]]
     tables: Sequence[Table] = ()
     models: Mapping[str, ModelReader] = field(default_factory=dict)
-    policy_options: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    options: Mapping[str, frozenset[str]] = field(default_factory=dict)

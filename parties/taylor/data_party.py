@@ -19,7 +19,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.algorithms.protocols import ready, taylor
-from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
@@ -63,6 +63,7 @@ class Begun:
 class DataParty:
     def __init__(self, party: Party) -> None:
         self._party = party
+        self._workers = party.workers  # now, before the party says that it is up: what is wrong with them shows here
 
     def check(self, job: TaylorJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open, with features, and a label where due."""
@@ -123,6 +124,7 @@ class DataParty:
         clock.lap("train_s")
         part = model_part(session, prepared, seat, self._row_bound(prepared, parameters, job))
         tested = await evaluate(session, seats, prepared, part, job.taylor.threshold)
+        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
         report = report_of(session, source, prepared, told, epochs, tested, charged) | {"timing": clock.laps}
         write_part(self._party, session.id, prepared, part, tested, report)
@@ -183,10 +185,10 @@ class DataParty:
             parameters.data_parties[0] if prepared.y is not None else self._party.settings.name,
             features,
             optimiser,
-            RandomiserPool(randomisers_of(job, public_key, rows, self._party.workers), POOL_BATCHES * rows),
+            RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows),
             system_uniform,
             mask_enc=begun.aligned.mask_enc,
-            workers=self._party.workers,
+            workers=self._workers,
         )
         if prepared.y is not None:
             seat.y = prepared.y

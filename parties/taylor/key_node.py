@@ -11,7 +11,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
-from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import KeySeat, Progress
 from blindfit.algorithms.statistics.taylor import Patience
 from blindfit.parties.sessions.party import Party
@@ -71,6 +71,7 @@ class KeyNode:
             ),
             in_thread=asyncio.to_thread,
         )
+        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         await ready.run_stored(epochs, seats.chain, session.channel)
         checkpoints.remove()
         return {

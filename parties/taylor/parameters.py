@@ -17,11 +17,7 @@ from blindfit.parties.vertical.prepared import Preparation
 from blindfit.parties.vertical.seats import Seats
 
 NORM_PER_ROOT = 1.25  # a standardised row's norm is about the root of its columns
-
-
 CLASS_WEIGHT_BITS = 8
-
-
 LARGEST_CLASS_WEIGHT = 64
 
 

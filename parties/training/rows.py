@@ -1,4 +1,4 @@
-"""A data party's rows in a vertical job: read whole, put into the common order, scaled on its own training rows."""
+"""A party's rows, read whole; and in the order that an alignment found."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +13,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.randomness import public_generator
 from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
 from blindfit.parties.job.parameters import TrainingParameters
-
-Floats = NDArray[np.float64]
-Report = Callable[[str, int, int, str], None]
+from blindfit.parties.training.rows import Floats, Report
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,8 +33,8 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.public_model import read_public_model
-from blindfit.parties.training.rows import open_features
-from blindfit.parties.training.split import Report, read_split
+from blindfit.parties.training.rows import Report, open_features
+from blindfit.parties.training.split import read_split
 from blindfit.parties.training.summary import told
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.clock import Clock

@@ -98,7 +98,9 @@ class ExchangeChannel:
         self._gate = Gate(roles[name], roles, listed, session)
         self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
         self._links: dict[str, Link] = {}
-        self._arrivals = {peer: _Arrivals(Inbox(session, peer, limits)) for peer in peers}
+        self._arrivals = {
+            peer: _Arrivals(Inbox(session, peer, limits, self._gate.arrivals_from(peer))) for peer in peers
+        }
         self._is_closed = False
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
@@ -193,7 +195,7 @@ class ExchangeChannel:
             return
         if error is None:
             await self._flush(self._timeouts.step_s)
-            self._require_all_read()
+            self.require_all_read()
         self._is_closed = True
         try:
             if error is not None:
@@ -210,10 +212,20 @@ class ExchangeChannel:
             if result is not None:
                 raise result
 
-    def _require_all_read(self) -> None:
-        """A farewell is no message: who has failed after sending everything takes nothing away from this party."""
+    def require_all_read(self, but: type | None = None) -> None:
+        """A farewell is no message: who has failed after sending everything takes nothing away from this party.
+
+        Args:
+            but: a message that may have come early.
+
+        Raises:
+            UnexpectedStep: something else came, and nobody has read it, or may.
+        """
         for peer, arrivals in self._arrivals.items():
-            if got := arrivals.inbox.unread:
+            if isinstance(arrivals.failure, UnexpectedStep):
+                raise arrivals.failure  # it was not even taken in
+            got = arrivals.inbox.unread
+            if got and (but is None or got != but.__name__):
                 raise UnexpectedStep(
                     culprit=peer, expected="the end of the session", got=got, session=self.session, step=got
                 )
@@ -275,8 +287,6 @@ class ExchangeChannel:
 
     def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
         arrivals.inbox.accept(frame)
-        if frame.WhichOneof("body") == "chunk":
-            self._gate.check_arrived(frame.step, arrivals.inbox.sender)
         if self._is_closed:
             if frame.WhichOneof("body") == "chunk":
                 raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from blindfit.algorithms.errors import LimitExceeded, LocalProtocolError, MalformedMessage
@@ -134,6 +135,7 @@ class Inbox:
     session: str
     sender: str
     limits: Limits
+    check_name: Callable[[str], None] = lambda _name: None  # of a message; raises where it may not come
     received: int = 0
     abort: Arrived | None = None  # known at once, whatever still waits before it
     _outbox: str = ""  # the sender's
@@ -146,6 +148,7 @@ class Inbox:
         """Raises:
         MalformedMessage: a gap, another session, sender or outbox, an empty frame, a step that is none or changes
             within a message.
+        UnexpectedStep: a message that may not come.
         LimitExceeded: a chunk or a message larger than the limit.
         """
         self._require(frame.session == self.session, "session", "is another session's")
@@ -174,6 +177,7 @@ class Inbox:
 
     def _add_chunk(self, step: str, chunk: pb.Chunk) -> None:
         self._require(_is_name(step), "step", "is not a message's name")
+        self.check_name(step)
         self._require(not self._part or step == self._step, "step", "changes within a message")
         self._require(chunk.last or len(chunk.data) > 0, "chunk", "is empty")
         if len(chunk.data) > self.limits.chunk_bytes:

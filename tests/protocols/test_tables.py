@@ -91,7 +91,7 @@ def triple() -> toy.TripleShare:
 def test_what_the_table_lists_passes() -> None:
     gate("key-node").check_sent(triple(), "p0")
     gate("active").check_asked(toy.TripleShare, "dealer")
-    gate("active").check_arrived("TripleShare", "dealer")
+    gate("active").arrivals_from("dealer")("TripleShare")
 
 
 @pytest.mark.parametrize(("role", "to"), [("active", "p1"), ("active", "dealer"), ("key-node", "dealer")])
@@ -109,7 +109,7 @@ def test_another_role_is_not_asked_for_it() -> None:
 def test_what_arrives_from_another_role_is_its_senders_fault() -> None:
     for name in ("TripleShare", "SomethingElse"):
         with pytest.raises(UnexpectedStep) as theirs:
-            gate("active").check_arrived(name, "p1")
+            gate("active").arrivals_from("p1")(name)
         assert (theirs.value.culprit, theirs.value.got) == ("p1", name)
 
 

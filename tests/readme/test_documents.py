@@ -38,3 +38,16 @@ def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(example, "dp_lr.md", "exec"), names)
     assert "(1, 1e-05)-differential privacy" in capsys.readouterr().out
     assert names["model"].score(X[200:], y[200:]) > 0.7
+
+
+NAMED = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py): ([^`]+)`")
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_what_a_page_names_in_a_file_is_there(page: str) -> None:
+    for path, names in NAMED.findall((DOCS / page).read_text()):
+        found = [file for top in ("", "algorithms/") if (file := DOCS.parent / top / path).exists()]
+        assert found, path
+        text = found[0].read_text()
+        for name in re.findall(r"[A-Za-z_]\w*(?=$|,|\.| |\()", names.split("(")[0]):
+            assert re.search(rf"\b(def|class) {name}\b|^{name}\b", text, re.M), f"{path}: {name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import trust
 from blindfit.coordinator.report import label_privacy
@@ -163,4 +164,5 @@ def _not_covered() -> Section:
 
 def released(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
     """What an entry of a ledger paid for, where it was a training, whose answer is no file; else empty."""
-    return "" if entry.answer_sha256 else "training"
+    is_training = not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
+    return "training" if is_training else ""

@@ -77,7 +77,7 @@ def _dp_lr() -> View[Any]:
 
 def _taylor() -> View[Any]:
     from blindfit.coordinator import report
-    from blindfit.coordinator.preflight import vertical as preflight
+    from blindfit.coordinator.preflight.taylor import checks as preflight
     from blindfit.coordinator.report.vertical import KIND
     from blindfit.coordinator.report.vertical.statement import released
 

@@ -1,4 +1,4 @@
-"""Who learns what of a vertical training, what those who collude learn, and what is out of the model: the words of the
+"""Who learns what of a Taylor training, what those who collude learn, and what is out of the model: the words of the
 pre-flight and of the report, from the job and the parties' roles alone.
 
 Source: the docstrings of algorithms/protocols/taylor, align.py, link.py and predict.py.

@@ -12,8 +12,9 @@ import pytest
 import tomli_w
 
 from blindfit.coordinator.job import load_job
-from blindfit.coordinator.preflight import Finding, check, taylor_cost
-from blindfit.coordinator.preflight.taylor_cost import Speed
+from blindfit.coordinator.preflight import Finding, check
+from blindfit.coordinator.preflight.taylor import cost as taylor_cost
+from blindfit.coordinator.preflight.taylor.cost import Speed
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "notary": "key-node"}
 N_ROWS = 600

@@ -10,7 +10,7 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.preflight import Finding
-from blindfit.coordinator.preflight.taylor_cost import measure, measure_reference
+from blindfit.coordinator.preflight.taylor.cost import measure, measure_reference
 from tests.preflight.conftest import Project
 from tests.preflight.test_taylor_cost import SPEED, cost_of
 from tests.preflight.test_vertical import levels, only, said

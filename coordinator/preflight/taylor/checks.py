@@ -14,10 +14,10 @@ from blindfit.algorithms.statistics.gradient_leaks import Leak
 from blindfit.algorithms.statistics.taylor import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight import taylor_cost
 from blindfit.coordinator.preflight.findings import Finding, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.coordinator.preflight.trial import Trial, trial_of
+from blindfit.coordinator.preflight.taylor import cost as taylor_cost
+from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.taylor.leaks import own_leaks, shared_leaks

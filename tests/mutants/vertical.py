@@ -13,7 +13,6 @@ PSI = "tests/alignment/test_psi.py"
 LINK = "tests/alignment/test_link.py"
 PREDICT = "tests/predict/test_protocol.py"
 CHECKPOINTS = "tests/vertical/test_checkpoints.py"
-PREFLIGHT = "tests/preflight/test_vertical.py"
 PROCESSES = "tests/vertical/test_processes.py"
 SEATS = "tests/vertical/test_seats.py"
 

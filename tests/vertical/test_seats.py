@@ -20,6 +20,7 @@ from tests.vertical.project import COLUMNS, ROWS, Project
 DATA_PARTIES = ("bank", "shop-a", "shop-b")
 ALL_COLUMNS = len(DATA_PARTIES) * COLUMNS + 1  # and the intercept
 LABEL_DP = "privacy.epsilon=1.0"
+ALL_TRAINED = "split.test_fraction=0"  # then scales do not depend on the secret order of the rows
 
 
 @pytest.fixture
@@ -49,13 +50,13 @@ def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
     project: Project, overrides: list[str], norm_bound: float
 ) -> None:
     """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
-    made, bound = seated(project, LABEL_DP, *overrides), norm_bound * 2**FEATURE_BITS
+    made, bound = seated(project, LABEL_DP, ALL_TRAINED, *overrides), norm_bound * 2**FEATURE_BITS
     blocks = [made.seats[name].features for name in DATA_PARTIES]
     assert sum(made.parameters.columns) == ALL_COLUMNS
     for block in blocks:
         own = bound * (block.shape[1] / ALL_COLUMNS) ** 0.5
-        assert 0.98 * own < norms(block).max() <= own  # some row reached it: the rows of the project are longer
-    assert 0.9 * bound < norms(np.hstack(blocks)).max() <= bound
+        assert 0.999 * own < norms(block).max() <= own  # some row reached it: the rows of the project are longer
+    assert 0.999 * bound < norms(np.hstack(blocks)).max() <= bound
 
 
 def norms(rows: np.ndarray) -> np.ndarray:

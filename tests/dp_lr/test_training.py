@@ -279,6 +279,17 @@ def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
     assert entries(clinic) == []
 
 
+def test_the_least_number_of_rows_is_enough_and_one_less_is_not(clinic: Clinic) -> None:
+    trained = N_ROWS - int((public_generator(3, "split").random(N_ROWS) < 0.2).sum())
+    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": trained + 1})
+    with pytest.raises(TooFewRows) as refused:
+        clinic.run()
+    assert (refused.value.rows, refused.value.least) == (trained, trained + 1)
+    assert entries(clinic) == []
+    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": trained})
+    assert clinic.run()["rows.trained"] == trained
+
+
 def changed_dataset(**changes: Any) -> dict[str, Any]:
     datasets = party()["datasets"]
     return {"datasets": {**datasets, "patients": {**datasets["patients"], **changes}}}

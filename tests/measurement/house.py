@@ -19,8 +19,9 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Nois
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset
 from blindfit.parties.measurement.label_index import open_or_build
-from blindfit.parties.measurement.server import AggregateDesk, ApprovedJob, LabelDataset, MeasurementService
+from blindfit.parties.measurement.server import AggregateDesk, MeasurementService
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
 from blindfit.parties.store.store import Store
 from tests.walr.seats import run_both

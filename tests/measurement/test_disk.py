@@ -204,3 +204,20 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
         transaction.put_session(row)
     assert store.reader().session("s") == row
     store.close()
+
+
+FULL = 2  # https://www.sqlite.org/pragma.html#pragma_synchronous
+
+
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    """Only a machine that loses its power can show it, so the connections themselves are asked: with a write-ahead log
+    FULL flushes the log at every commit, and anything less leaves commits that a power cut takes back."""
+    store = Store(tmp_path / "party.sqlite")
+    with store.transaction() as transaction:
+        assert transaction._all("PRAGMA synchronous") == [(FULL,)]
+    with store.snapshot() as snapshot:
+        assert snapshot._all("PRAGMA synchronous") == [(FULL,)]
+    reader = store.reader()
+    assert reader._all("PRAGMA synchronous") == [(FULL,)]
+    assert reader._all("PRAGMA journal_mode") == [("wal",)]
+    store.close()

@@ -25,7 +25,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.files import signing
-from blindfit.parties.measurement.server import ApprovedJob
+from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.store.store import Store
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 

@@ -145,11 +145,7 @@ MUTANTS = (
         "algorithms/statistics/dp_gradient.py",
         "    for _ in range(settings.n_iterations):\n        chosen = slice(None) if sample is None else sample()\n",
         "    chosen = slice(None) if sample is None else sample()\n    for _ in range(settings.n_iterations):\n",
-        (
-            "tests/dp_lr/test_sampled_releases.py",
-            f"{DP_LR_ESTIMATOR}::test_a_loss_of_samples_estimates_that_of_all_rows",
-        ),
-        known=True,  # the sampler is tested by itself, and the noise of a run, but not that a run samples anew
+        (f"{DP_GRADIENT}::test_every_iteration_sums_a_sample_of_its_own",),
     ),
     Mutant(
         "samples-more-often-than-accounted",
@@ -190,8 +186,7 @@ MUTANTS = (
         "algorithms/privacy/gaussian.py",
         "return min(1.0, delta * (1 + _ROUNDING) + larger_term * _CANCELLATION)",
         "return min(1.0, delta)",
-        (GAUSSIAN,),
-        known=True,  # they are below what the tests can tell from the integral
+        (f"{GAUSSIAN}::test_delta_is_never_below_the_exact_one_and_little_above",),
     ),
     Mutant(
         "transforms-loss-not-subtracted",
@@ -273,8 +268,7 @@ MUTANTS = (
         "parties/dp_lr/trainer.py",
         "if rows.n_trained < settings.policy.least_rows:",
         "if rows.n_trained + 1 < settings.policy.least_rows:",
-        (f"{DP_LR_TRAINING}::test_fewer_rows_than_the_policy_asks_for",),
-        known=True,  # the test has many fewer rows than the policy asks for, not one
+        (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
     ),
     Mutant(
         "request-id-that-anyone-can-guess",

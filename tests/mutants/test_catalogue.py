@@ -54,6 +54,11 @@ def test_every_promise_has_a_mutant_that_is_noticed_or_a_reason() -> None:
     assert WITHOUT_A_MUTANT.keys() <= PROMISES.keys()
 
 
+def test_no_mutant_is_left_that_nothing_notices() -> None:
+    """The mark `known` is for a change whose test is still being written."""
+    assert {mutant.name for mutant in MUTANTS if mutant.known} == set()
+
+
 def mutant_of(before: str, after: str, file: str = "x.py") -> Mutant:
     return Mutant("m", (1,), file, before, after, ("tests/x.py",))
 

@@ -13,8 +13,8 @@ PSI = "tests/alignment/test_psi.py"
 LINK = "tests/alignment/test_link.py"
 PREDICT = "tests/predict/test_protocol.py"
 CHECKPOINTS = "tests/vertical/test_checkpoints.py"
-PREFLIGHT = "tests/preflight/test_vertical.py"
 PROCESSES = "tests/vertical/test_processes.py"
+SEATS = "tests/vertical/test_seats.py"
 
 MUTANTS = (
     # --- masks and noise of gradients
@@ -80,8 +80,7 @@ MUTANTS = (
         "parties/taylor/data_party.py",
         "            features = clip_integer_rows(features, bound)\n",
         "            features = clip_integer_rows(features, 2**31)\n",
-        (f"{PREFLIGHT}::test_label_dp",),
-        known=True,  # what is charged is tested, and the noise, but not that rows keep to the bound
+        (f"{SEATS}::test_label_dp_shortens_every_row_of_all_parties_to_the_bound",),
     ),
     Mutant(
         "every-party-with-the-whole-bound",
@@ -89,8 +88,7 @@ MUTANTS = (
         "parties/taylor/parameters.py",
         "return bound * math.sqrt(columns / all_columns)",
         "return bound",
-        (f"{PREFLIGHT}::test_label_dp",),
-        known=True,  # that the parties' bounds make up one bound is tested nowhere
+        (f"{SEATS}::test_the_parties_bounds_make_up_one",),
     ),
     Mutant(
         "rows-clipped-a-step-too-long",
@@ -115,8 +113,7 @@ MUTANTS = (
         "parties/taylor/data_party.py",
         "jitter = 0.0 if job.privacy else job.taylor.jitter",
         "jitter = 0.0",
-        (f"{PREFLIGHT}::test_a_job_without_trouble", f"{LEAKS}::test_no_jitter"),
-        known=True,  # jitter is tested in the seats of the protocol, not where a party makes its seat
+        (f"{SEATS}::test_labels_enter_with_the_jitter_of_the_job",),
     ),
     Mutant(
         "jitter-left-out-of-the-terms",
@@ -180,8 +177,7 @@ MUTANTS = (
         "parties/vertical/prepared.py",
         "fitted_on = with_rows(rows, plan.train)",
         "fitted_on = np.flatnonzero(rows.there)",
-        (f"{PREFLIGHT}::test_a_job_without_trouble", "tests/report/vertical/test_vertical_content.py"),
-        known=True,  # no test changes rows that are held out and looks at the scale
+        ("tests/vertical/test_prepared.py",),
     ),
     Mutant(
         "walr-scaled-on-test-rows-too",
@@ -189,8 +185,7 @@ MUTANTS = (
         "parties/walr/consumer.py",
         "Standardiser.fit(train.features, source.feature_names,",
         "Standardiser.fit([*train.features, *test.features], source.feature_names,",
-        ("tests/walr/test_protocol.py", "tests/statistics/test_feature_scaling.py"),
-        known=True,  # as above; the processes' tests do not notice it either
+        ("tests/walr/test_prepare_rows.py",),
     ),
     # --- alignment
     Mutant(
@@ -289,8 +284,7 @@ MUTANTS = (
         "parties/taylor/data_party.py",
         'if base["dataset_version"] != version:',
         'if not base["dataset_version"]:',
-        (CHECKPOINTS,),
-        known=True,  # resuming is tested with processes, on the rows that the training began with
+        (f"{SEATS}::test_a_training_is_not_resumed_on_rows_that_changed",),
     ),
     Mutant(
         "resumed-with-other-options",

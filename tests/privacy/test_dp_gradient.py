@@ -157,6 +157,34 @@ def test_a_sample_may_be_empty_or_all() -> None:
     assert poisson_sample(10, 2.0**-32, lambda m: 0).all()
 
 
+def test_every_iteration_sums_a_sample_of_its_own() -> None:
+    """The accountant composes samples that are independent; row i has a gradient in column i alone, so sums show it."""
+    n_rows, n_iterations, uniform = 40, 25, random.Random(9).randrange
+    drawn, summed = [], []
+
+    def sample() -> np.ndarray:
+        drawn.append(poisson_sample(n_rows, 0.5, uniform))
+        return drawn[-1]
+
+    def release(sums):
+        summed.append([entry != 0 for entry in sums])
+        return sums
+
+    start = np.zeros(n_rows)
+    dp_gradient.descend(
+        np.eye(n_rows),
+        np.zeros(n_rows, bool),
+        DescentSettings(clip_norm=1.0, learning_rate=1e-3, n_iterations=n_iterations, expected_rows=1.0),
+        start=start,
+        anchor=start,
+        sample=sample,
+        release_gradient=release,
+    )
+    assert len(drawn) == n_iterations
+    assert summed == [rows.tolist() for rows in drawn]
+    assert len(set(map(tuple, summed))) == n_iterations
+
+
 # --- sensitivity ----------------------------------------------------------------------------------------------
 
 

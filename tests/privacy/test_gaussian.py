@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import gmpy2
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +42,14 @@ def integrated_delta(multiplier: float, epsilon: float) -> float:
     return float(value)
 
 
+def exact_terms(multiplier: float, epsilon: float) -> tuple[gmpy2.mpfr, gmpy2.mpfr]:
+    """The theorem's two terms, with 100 digits."""
+    with gmpy2.context(gmpy2.get_context(), precision=340):
+        middle, half_width = gmpy2.mpfr(epsilon) * multiplier, 1 / (2 * gmpy2.mpfr(multiplier))
+        above, below = (gmpy2.erfc(end / gmpy2.sqrt(2)) / 2 for end in (middle - half_width, middle + half_width))
+        return above, gmpy2.exp(gmpy2.mpfr(epsilon)) * below
+
+
 def test_figures_of_the_literature() -> None:
     assert analytic_noise_multiplier(1, 1e-5) == pytest.approx(3.73, abs=0.005)
     assert classic_formula(1, 1e-5) == pytest.approx(4.84, abs=0.005)
@@ -54,6 +64,20 @@ def test_agrees_with_the_integral(epsilon: float, delta: float) -> None:
     multiplier = analytic_noise_multiplier(epsilon, delta)
     assert integrated_delta(multiplier, epsilon) == pytest.approx(delta, rel=1e-7)
     assert integrated_delta(multiplier * 0.999, epsilon) > delta
+
+
+def test_delta_is_never_below_the_exact_one_and_little_above() -> None:
+    """The last bits count: what is rounded down would be claimed and not kept. No chance: a grid of points."""
+    checked = 0
+    for multiplier in np.geomspace(0.02, 1e4, 41).tolist():
+        for epsilon in [0.0, *np.geomspace(1e-3, 50, 40).tolist()]:
+            above, below = exact_terms(multiplier, epsilon)
+            if (exact := above - below) < 1e-100:
+                continue
+            checked += 1
+            rounded = gmpy2.mpfr(gaussian_delta(multiplier, epsilon), 340)
+            assert exact <= rounded <= exact * (1 + 3e-11) + above * 3e-14, (multiplier, epsilon)
+    assert checked > 500
 
 
 def test_agrees_with_dp_accounting() -> None:

@@ -1,0 +1,77 @@
+"""What a data party makes of its aligned rows: the scale is that of the rows that are trained on, and of no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
+
+N_ROWS, NAMES = 200, ("age", "dose", "pulse")
+CHOSEN = Preparation(
+    test_fraction=0.2,
+    validation_fraction=0.15,
+    batch_rows=16,
+    seed=4,
+    model="linear",
+    intercept=True,
+    constant_columns="error",
+    match_rate=None,
+)
+PLAN = CHOSEN.plan(N_ROWS)
+
+
+def aligned_rows() -> PartyRows:
+    draw = np.random.default_rng(6)
+    features = draw.normal(size=(N_ROWS, len(NAMES))) * [12, 3, 20] + [50, 10, 80]
+    ids = pa.array([f"p{i}" for i in range(N_ROWS)])
+    return PartyRows(ids, features, draw.normal(size=N_ROWS), np.ones(N_ROWS, np.bool_))
+
+
+def with_other(rows: PartyRows, positions: np.ndarray) -> PartyRows:
+    """Far larger features and labels at these positions."""
+    features, labels = rows.features.copy(), np.array(rows.labels)
+    features[positions] += 1e6
+    labels[positions] += 1e6
+    return replace(rows, features=features, labels=labels)
+
+
+def prepared(rows: PartyRows) -> Prepared:
+    return prepare(rows, NAMES, CHOSEN, active=True)
+
+
+def scale_of(made: Prepared) -> tuple[object, ...]:
+    return made.standardiser, made.label_mean, made.label_scale
+
+
+def test_the_scale_is_that_of_the_training_rows() -> None:
+    rows, train = aligned_rows(), PLAN.train
+    made = prepared(rows)
+    assert made.standardiser.mean == pytest.approx(rows.features[train].mean(axis=0))
+    assert made.standardiser.std == pytest.approx(rows.features[train].std(axis=0))
+    np.testing.assert_allclose(made.columns[train].mean(axis=0), [0, 0, 0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("held_out", [PLAN.test, PLAN.validation], ids=["test", "hold-out loss"])
+def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
+    """A score of them would else be better than that of rows nobody has seen."""
+    rows = aligned_rows()
+    before, after = prepared(rows), prepared(with_other(rows, held_out))
+    assert scale_of(after) == scale_of(before)
+    np.testing.assert_array_equal(after.columns[PLAN.train], before.columns[PLAN.train])
+    assert scale_of(prepared(with_other(rows, PLAN.train[:1]))) != scale_of(before)
+
+
+def test_slots_without_a_row_have_no_say_in_it() -> None:
+    """After linkage a slot in which this party has no row is all zeros."""
+    positions = np.arange(N_ROWS)
+    positions[PLAN.train[::3]] = -1
+    rows = aligned_rows().take(positions)
+    trained_on = PLAN.train[rows.there[PLAN.train]]
+    made = prepared(rows)
+    assert made.standardiser.mean == pytest.approx(rows.features[trained_on].mean(axis=0))
+    assert not made.columns[~rows.there].any()

@@ -1,0 +1,115 @@
+"""The seats that parties take in a training, as their job and their rows make them: bounds, jitter, a resumed order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.protocols.taylor import DataSeat
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.taylor.parameters import NORM_PER_ROOT, row_bound
+from blindfit.parties.taylor.settings import TaylorJob
+from tests.privacy.noise_checks import FALSE_ALARM
+from tests.vertical.in_process import Seated, seated
+from tests.vertical.project import COLUMNS, ROWS, Project
+
+DATA_PARTIES = ("bank", "shop-a", "shop-b")
+ALL_COLUMNS = len(DATA_PARTIES) * COLUMNS + 1  # and the intercept
+LABEL_DP = "privacy.epsilon=1.0"
+ALL_TRAINED = "split.test_fraction=0"  # then scales do not depend on the secret order of the rows
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project.make(tmp_path)
+
+
+# --- label DP: no row of all parties is longer than R ---------------------------------------------------
+
+
+@pytest.mark.parametrize("norm_bound", [2.0, "auto"])
+@pytest.mark.parametrize("columns", [(4, 3, 3), (1, 1), (7, 1, 30, 2), (5,)])
+def test_the_parties_bounds_make_up_one(norm_bound: float | str, columns: tuple[int, ...]) -> None:
+    job = TaylorJob.model_validate({"privacy": {"epsilon": 1.0}, "taylor": {"norm_bound": norm_bound}})
+    whole = NORM_PER_ROOT * sum(columns) ** 0.5 if norm_bound == "auto" else norm_bound
+    parts = [row_bound(job, sum(columns), own) for own in columns]
+    assert row_bound(job, sum(columns), sum(columns)) == whole
+    assert sum(part**2 for part in parts) == pytest.approx(whole**2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "norm_bound"),
+    [(["taylor.norm_bound=2.0"], 2.0), ([], NORM_PER_ROOT * ALL_COLUMNS**0.5)],
+    ids=["given", "auto"],
+)
+def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
+    project: Project, overrides: list[str], norm_bound: float
+) -> None:
+    """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
+    made, bound = seated(project, LABEL_DP, ALL_TRAINED, *overrides), norm_bound * 2**FEATURE_BITS
+    blocks = [made.seats[name].features for name in DATA_PARTIES]
+    assert sum(made.parameters.columns) == ALL_COLUMNS
+    for block in blocks:
+        own = bound * (block.shape[1] / ALL_COLUMNS) ** 0.5
+        assert 0.999 * own < norms(block).max() <= own  # some row reached it: the rows of the project are longer
+    assert 0.999 * bound < norms(np.hstack(blocks)).max() <= bound
+
+
+def norms(rows: np.ndarray) -> np.ndarray:
+    lengths: np.ndarray = np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1))
+    return lengths
+
+
+# --- jitter ---------------------------------------------------------------------------------------------
+
+
+def jitter_of(made: Seated) -> np.ndarray:
+    """What the active party added to its labels' terms."""
+    bank, grid = made.seats["bank"], made.parameters.grid
+    plain = grid.label_terms(bank.y, np.zeros(ROWS))  # type: ignore[arg-type]
+    jitter: np.ndarray = (bank.label_terms - plain) * 2.0**-grid.residual_bits
+    return jitter
+
+
+@pytest.mark.parametrize(("overrides", "std"), [([], 0.25), (["taylor.jitter=1.5"], 1.5)], ids=["default", "given"])
+def test_labels_enter_with_the_jitter_of_the_job(project: Project, overrides: list[str], std: float) -> None:
+    """Squares of n normal numbers add up to a chi-square of n. Three verdicts, each wrong once in three million: the
+    test fails by chance at most once in a million."""
+    scaled = jitter_of(seated(project, *overrides)) / std
+    squares = float((scaled**2).sum())
+    verdicts = [stats.chi2.sf(squares, ROWS), stats.chi2.cdf(squares, ROWS), stats.kstest(scaled, "norm").pvalue]
+    assert min(verdicts) > FALSE_ALARM / 3
+
+
+def test_under_label_dp_the_kept_noise_takes_the_place_of_jitter(project: Project) -> None:
+    assert not jitter_of(seated(project, LABEL_DP)).any()
+
+
+# --- a training that is resumed ---------------------------------------------------------------------------
+
+
+def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(project: Project) -> None:
+    begun, resumed = seated(project), seated(project, "taylor.resume='s1'", session="s2")
+    for name in DATA_PARTIES:
+        assert is_same(begun.seats[name], resumed.seats[name])
+    other = seated(project, session="s3")
+    assert not is_same(begun.seats["bank"], other.seats["bank"])
+
+
+def is_same(one: DataSeat, other: DataSeat) -> bool:
+    return np.array_equal(one.features, other.features) and np.array_equal(one.label_terms, other.label_terms)
+
+
+@pytest.mark.parametrize("party", ["bank", "shop-a"])
+def test_a_training_is_not_resumed_on_rows_that_changed(project: Project, party: str) -> None:
+    """Kept positions would point at other rows, and a label that changed would be released beside the old one."""
+    seated(project)
+    table = project.root / f"{party}.csv"
+    header, first, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([header, *rows, first]) + "\n")  # the same rows in another order
+    with pytest.raises(DataError, match=r"^rows has changed since the training s1 began"):
+        seated(project, "taylor.resume='s1'", session="s2")

@@ -6,14 +6,14 @@ Each system's own job adds its tables to these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.job.tables import AlignSettings, PrivacySettings, SplitSettings, TimeoutSettings
-from blindfit.parties.tables import Settings, validate
+from blindfit.parties.tables import Settings
 
 PROPOSED = "the proposed job"
 MOST_PARTS = 4  # of a parameter's name
@@ -64,11 +64,6 @@ class JobParameters(Settings):
         tables = self.model_dump(exclude_none=True, **how)
         timeouts = tables.pop("timeouts")  # last, as in every job file
         return {**tables, "timeouts": timeouts}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, ParameterValue]) -> Self:
-        """Raises ConfigError: they are not a job of this system."""
-        return validate(nested(parameters), cls, source=PROPOSED)
 
 
 class TrainingParameters(JobParameters):

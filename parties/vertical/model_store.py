@@ -6,9 +6,7 @@ Joint prediction takes them from here, wherever else a run has put its copies.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
@@ -41,12 +39,7 @@ class ModelStore:
         content = written.read_signed_json(path, SigningKey.load_or_create(self._key_path))
         if content.get("session") != session:
             raise DataError(f"{path} is the model of another session")
-        return vertical_part(content, path)
-
-
-def vertical_part(content: Mapping[str, Any], path: Path) -> VerticalModelPart:
-    """Raises DataError: names the file and the field."""
-    try:
-        return VerticalModelPart.from_dict(content)
-    except (DataError, RangeError) as error:
-        raise DataError(f"{path}: {error}") from None
+        try:
+            return VerticalModelPart.from_dict(content)
+        except (DataError, RangeError) as error:
+            raise DataError(f"{path}: {error}") from None

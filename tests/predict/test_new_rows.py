@@ -24,6 +24,7 @@ from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.model_store import ModelStore
@@ -232,7 +233,7 @@ def test_parties_are_told_what_the_protocol_uses_and_nothing_else():
     told = job(align={"least_common": 20}).parameters.to_parameters()
     assert told["predict.session"] == TRAINING
     assert {name.split(".")[0] for name in told} == {"protocol", "align", "predict", "timeouts"}
-    assert PredictJob.from_parameters(told).align.least_common == 20
+    assert read_proposed(told).align.least_common == 20
 
 
 # --- the coordinator ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.coordinator.job import load_job, read_job, shown
-from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.systems import read_proposed
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
 from tests.vertical.project import ROLES, Project
@@ -89,7 +89,7 @@ def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: Project)
     assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
     assert '[paillier]\nengine = "blindfit"' in shown(jobs[0])
     assert '[paillier]\nengine = "phe"' in shown(jobs[1])
-    again = TaylorJob.from_parameters(jobs[1].parameters.to_parameters())
+    again = read_proposed(jobs[1].parameters.to_parameters())
     assert again.paillier.engine == "phe"
 
 

@@ -99,7 +99,8 @@ class PartyNode:
             maximum_concurrent_rpcs=party.limits.concurrent_calls,
         )
         await self._add_services()
-        self.port = self._bind()
+        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
+        party.sessions.end_what_ran_before()
         await self.server.start()
         log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
 

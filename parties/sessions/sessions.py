@@ -150,7 +150,10 @@ class Sessions:
         self._settings, self._store, self._limits = settings, store, limits
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
         self._sessions: dict[str, Session[JobParameters]] = {}
-        with store.transaction() as transaction:
+
+    def end_what_ran_before(self) -> None:
+        """What an earlier process had in memory is gone. To be called once no other process can be that one."""
+        with self._store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
                     transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
@@ -169,8 +172,7 @@ class Sessions:
 
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
         """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
-        if proposal.session in self._sessions:
-            raise PolicyRefused(party=self._settings.name, field="session", reason="there is one of this name")
+        self._check_name(proposal.session)
         if sum(s.state not in ENDS for s in self._sessions.values()) >= self._limits.sessions:
             raise LimitExceeded(peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once")
         session = self._session(proposal, proposed_by)
@@ -184,14 +186,19 @@ class Sessions:
             session.task = asyncio.create_task(self._wait_for_approval(session))
         return session
 
+    def _check_name(self, session: str) -> None:
+        """A name is used once, for ever: what was charged or kept under it belongs to that session alone."""
+        if len(session) > 64 or not re.fullmatch(SESSION, session):
+            self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
+        if session in self._sessions or self._store.reader().session(session) is not None:
+            self._refuse("session", "there was one of this name")
+
     def _forget_oldest(self) -> None:
         ended = [s.id for s in self._sessions.values() if s.state in ENDS]
         for session in ended[:-KEPT_ENDED_SESSIONS]:
             del self._sessions[session]
 
     def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
-        if len(proposal.session) > 64 or not re.fullmatch(SESSION, proposal.session):
-            self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
         parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
         members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
         me = members.get(self._settings.name)

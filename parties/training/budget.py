@@ -53,7 +53,7 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
 
 
 def charge(session: Session[TrainingParameters], settings: PartySettings, store: Store, dataset_version: str) -> Charge:
-    """Charges a session once, however often it is resumed.
+    """Charges a session once, however often it is resumed; a name that somebody gave it pays for nothing.
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
@@ -68,7 +68,8 @@ def charge(session: Session[TrainingParameters], settings: PartySettings, store:
     request_id = session.job.resumes or session.id  # its checkpoints say that it is the same job
     with store.transaction() as transaction:
         entries = list(transaction.ledger(population))
-        if not any(entry.request_id == request_id for entry in entries):
+        is_paid = bool(session.job.resumes) and any(entry.request_id == request_id for entry in entries)
+        if not is_paid:
             entry = add_entry(
                 transaction,
                 session,

@@ -252,7 +252,8 @@ def test_no_more_rows_of_a_person_are_ever_released(tmp_path: Path, open_counter
     counter = of_persons(tmp_path, open_counter)
     kept = ~counter.ask().withheld
     assert [int(kept[i : i + 8].sum()) for i in range(0, 40, 8)] == [3] * 5
-    for ids in (NAMES[::-1], NAMES[::3], NAMES[5:9]):
+    # Of each person 3 of 8 rows are kept, by chance: of any six of them at least one.
+    for ids in (NAMES[::-1], [*NAMES[:6], *NAMES[6::3]], NAMES[2:9]):
         received = counter.ask(ids)
         assert [name for name, gone in zip(ids, received.withheld, strict=True) if not gone] == [
             name for name in ids if kept[NAMES.index(name)]

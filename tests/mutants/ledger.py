@@ -263,6 +263,14 @@ MUTANTS = (
         "    noticed = reader.rollbacks()[:0]\n",
         (f"{ROLLBACKS}::test_a_deleted_database_is_noticed",),
     ),
+    Mutant(
+        "a-known-name-pays",
+        (1, 5),
+        "parties/training/budget.py",
+        "is_paid = bool(session.job.resumes) and any(",
+        "is_paid = any(",
+        ("tests/vertical/test_charging.py::test_a_known_name_pays_for_nothing",),
+    ),
     # --- files
     Mutant(
         "database-that-others-can-read",

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 CODEC = "tests/wire/test_codec.py"
 FRAMES = "tests/wire/test_frames.py"
 EXCHANGE = "tests/wire/test_exchange.py"
+SESSIONS = "tests/wire/test_sessions_on_disk.py"
 GUARD = "tests/wire/test_guard.py"
 LIMITS = "tests/wire/test_limits.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
@@ -259,5 +260,48 @@ MUTANTS = (
         "if status.st_mode & 0o777 & ~allowed & ~0o100:",
         "if status.st_mode & 0o002:",
         ("tests/identity/test_authority.py::test_a_key_that_others_can_use_is_refused",),
+    ),
+    # --- what no table lists
+    Mutant(
+        "sent-without-a-line-in-the-table",
+        (12, 14),
+        "parties/wire/exchange.py",
+        "        self._gate.check_sent(message, to)\n",
+        "",
+        (f"{EXCHANGE}::test_what_no_table_lists_does_not_leave",),
+    ),
+    Mutant(
+        "taken-in-without-a-line-in-the-table",
+        (12, 14),
+        "parties/wire/frames.py",
+        "        self.check_name(step)\n",
+        "",
+        (f"{EXCHANGE}::test_what_arrives_and_no_table_lists_is_its_senders_fault",),
+    ),
+    Mutant(
+        "unread-messages-at-a-good-end",
+        (14,),
+        "parties/wire/exchange.py",
+        "            self.require_all_read()\n        self._is_closed = True\n",
+        "        self._is_closed = True\n",
+        (f"{EXCHANGE}::test_a_message_that_nobody_read_is_no_good_end",),
+    ),
+    # --- names of sessions
+    Mutant(
+        "a-name-used-again-after-a-restart",
+        (1, 17),
+        "parties/sessions/sessions.py",
+        "if session in self._sessions or self._store.reader().session(session) is not None:",
+        "if session in self._sessions:",
+        (f"{SESSIONS}::test_a_name_is_used_once_also_after_a_restart",),
+    ),
+    Mutant(
+        "a-second-start-ends-the-firsts-sessions",
+        (17,),
+        "parties/node.py",
+        "        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing\n"
+        "        party.sessions.end_what_ran_before()\n",
+        "        party.sessions.end_what_ran_before()\n        self.port = self._bind()\n",
+        (f"{SESSIONS}::test_a_second_start_by_mistake_changes_nothing",),
     ),
 )

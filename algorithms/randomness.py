@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,39 @@ def public_generator(seed: int, purpose: str) -> np.random.Generator:
     digest = hashlib.sha256(f"blindfit public randomness v1/{seed}/{purpose}".encode()).digest()
     # PCG64 by name: numpy may change what default_rng means, and parties must draw the same plan.
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
+
+
+@dataclass(frozen=True, repr=False)
+class PublicRandomness:
+    """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
+    it; but a split that its key's owners alone can repeat is not told to anybody else.
+    """
+
+    key: bytes
+
+    @classmethod
+    def from_seed(cls, seed: int) -> PublicRandomness:
+        """For jobs on one machine: who knows the seed knows all."""
+        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest())
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """Two purposes under one key give unrelated streams."""
+        digest = hashlib.sha256(self.key + b"/" + purpose.encode()).digest()
+        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
+
+    def draws(self, purpose: str, texts: Iterable[str]) -> npt.NDArray[np.uint64]:
+        """A number of 64 bits for each text, which depends on the key and that text alone: not on its place, nor on
+        what other texts there are.
+
+        Source: BLAKE2b with a key, as a pseudo-random function.
+        """
+        key = hashlib.sha256(self.key + b"/texts/" + purpose.encode()).digest()
+        octets = b"".join([hashlib.blake2b(text.encode(), key=key, digest_size=8).digest() for text in texts])
+        return np.frombuffer(octets, ">u8").astype(np.uint64)
+
+    def chosen(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
+        """About this share of the texts, each by itself."""
+        return self.draws(purpose, texts) < np.uint64(min(round(share * 2**64), 2**64 - 1))
 
 
 def keyed_uniform(key: bytes, purpose: str) -> UniformInt:

@@ -127,8 +127,9 @@ class Training:
 
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
+        order = self.job.trial_randomness.generator("order").permutation(len(self.housing.rows_of(ACTIVE).features))
         return {
-            party: prepare(self.housing.rows_of(party), names, preparation_of(self.job), active=party == ACTIVE)
+            party: prepare(self.housing.rows_of(party), names, preparation_of(self.job), order, active=party == ACTIVE)
             for party, names in COLUMNS.items()
         }
 

@@ -211,7 +211,7 @@ def training_matrix(directory: Path, job: Job[WalrJob]) -> tuple[Floats, NDArray
 
     settings = load_party(directory / "advertiser.toml")
     source = open_source(settings.datasets["impressions"], directory, "impressions")
-    prepared = prepare_rows(source, job.parameters, lambda *_: None)
+    prepared = prepare_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     table = pq.read_table(directory / "data" / "conversions.parquet")
     labels = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
     x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * 2.0**-job.parameters.walr.frac_bits

@@ -124,6 +124,7 @@ def _start(
         "identity": _inline_table(files),  # the whole table: a passphrase or revocation list of its own has no use here
         "output_dir": str(directory.resolve()),
         "log_format": "json",
+        "policy.accept_seed": "true",  # all parties are this user's
     }
     words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
     for key, value in overrides.items():

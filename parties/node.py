@@ -31,7 +31,7 @@ from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import IdentitySettings, PartySettings
 from blindfit.parties.store.store import Store
-from blindfit.parties.systems import read_proposed, seats_of, services_of, system
+from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
@@ -54,7 +54,8 @@ class PartyNode:
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
         store = Store(base_dir / settings.data_dir / "party.sqlite")
-        self.party = Party(settings, base_dir, identity, store, limits or Limits())
+        writer = snapshot_writer(settings.role)
+        self.party = Party(settings, base_dir, identity, store, limits or Limits(), writer)
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
@@ -90,6 +91,7 @@ class PartyNode:
             lambda peer, address: tls.open_channel(party.identity, peer, address, party.limits),
             read_proposed,
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
+            party.snapshots,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
         guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles)

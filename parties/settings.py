@@ -37,6 +37,7 @@ class PolicySettings(Settings):
     least_rows: int = Field(100, ge=1)
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     approve: Literal["auto", "ask"] = "auto"
+    accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
 
     @field_validator("mechanisms")

@@ -18,6 +18,8 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
 from blindfit.parties.sessions.system import Role, Seat, System
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.rows_file import write_rows
+from blindfit.parties.snapshots.snapshots import Writer
 from blindfit.parties.tables import load_settings, validate
 
 if TYPE_CHECKING:
@@ -208,6 +210,15 @@ def services_of(role: str) -> Sequence[AddService]:
     from blindfit.parties.measurement.seat import add_service
 
     return (add_service,)
+
+
+def snapshot_writer(role: str) -> Writer:
+    """What a party of this role keeps of its datasets."""
+    if role != "measurement":
+        return write_rows
+    from blindfit.parties.measurement.label_index import write_index
+
+    return write_index
 
 
 def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:

@@ -13,9 +13,9 @@ class DescribeDatasetRequest(_message.Message):
     def __init__(self, dataset: _Optional[str] = ...) -> None: ...
 
 class DatasetDescription(_message.Message):
-    __slots__ = ("dataset", "version", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi")
+    __slots__ = ("dataset", "snapshot", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi")
     DATASET_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
@@ -28,7 +28,7 @@ class DatasetDescription(_message.Message):
     LABEL_LO_FIELD_NUMBER: _ClassVar[int]
     LABEL_HI_FIELD_NUMBER: _ClassVar[int]
     dataset: str
-    version: str
+    snapshot: str
     population: str
     unit: str
     max_rows_per_person: int
@@ -40,7 +40,7 @@ class DatasetDescription(_message.Message):
     label_kind: str
     label_lo: float
     label_hi: float
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ...) -> None: ...
+    def __init__(self, dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ...) -> None: ...
 
 class BudgetRequest(_message.Message):
     __slots__ = ("dataset",)
@@ -73,11 +73,11 @@ class AggregateRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ...) -> None: ...
 
 class AggregateOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "dataset_version", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
-    DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     N_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     FRAC_BITS_FIELD_NUMBER: _ClassVar[int]
@@ -92,7 +92,7 @@ class AggregateOpen(_message.Message):
     protocol_version: str
     request_id: str
     dataset: str
-    dataset_version: str
+    snapshot: str
     n_rows: int
     n_columns: int
     frac_bits: int
@@ -104,7 +104,7 @@ class AggregateOpen(_message.Message):
     content_sha256: bytes
     receipt: SignedReceipt
     session: str
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., dataset_version: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
 
 class WeightRows(_message.Message):
     __slots__ = ("ids", "weights")
@@ -173,11 +173,11 @@ class ReleaseLabelsRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[LabelsOpen, _Mapping]] = ..., ids: _Optional[_Union[LabelIds, _Mapping]] = ..., end: _Optional[_Union[LabelIdsEnd, _Mapping]] = ...) -> None: ...
 
 class LabelsOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "dataset_version", "n_rows", "max_rows_per_person", "release", "mechanism", "content_sha256", "receipt", "session")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "max_rows_per_person", "release", "mechanism", "content_sha256", "receipt", "session")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
-    DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
@@ -188,7 +188,7 @@ class LabelsOpen(_message.Message):
     protocol_version: str
     request_id: str
     dataset: str
-    dataset_version: str
+    snapshot: str
     n_rows: int
     max_rows_per_person: int
     release: str
@@ -196,7 +196,7 @@ class LabelsOpen(_message.Message):
     content_sha256: bytes
     receipt: SignedReceipt
     session: str
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., dataset_version: _Optional[str] = ..., n_rows: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., release: _Optional[str] = ..., mechanism: _Optional[_Union[LabelMechanismSettings, _Mapping]] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., release: _Optional[str] = ..., mechanism: _Optional[_Union[LabelMechanismSettings, _Mapping]] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
 
 class LabelMechanismSettings(_message.Message):
     __slots__ = ("name", "lo", "hi", "cells", "epsilon", "delta", "prior", "epsilon_prior", "prior_mechanism", "cell_width", "half_width", "half_width_auto", "optimal_for", "rounding", "output_cells", "output_reach")

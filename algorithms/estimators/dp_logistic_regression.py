@@ -54,6 +54,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         feature_bounds: (lowest, highest), numbers or one of each for a column, known without the data: features are
             mapped to [-1, 1].
         norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
+        expected_rows: by which sums over all rows are divided; None: their number, which is then public.
+        classes: both labels, known without the data; None: those of y.
         release: the draw's name, a text or a number.
         loss_share: part of the budget, in the sense of 1/noise_multiplier^2, that pays for the mean training loss of
             each iteration. With 0 the private rows' loss is not released.
@@ -87,13 +89,15 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         feature_bounds: tuple[ArrayLike, ArrayLike] | None = None,
         norm_bound: float | None = None,
         loss_share: float = 0.0,
+        expected_rows: float | None = None,
+        classes: tuple[Any, Any] | None = None,
         release: str | int = "first",
     ) -> None:
         self.epsilon, self.delta, self.clip_norm = epsilon, delta, clip_norm
         self.n_iterations, self.learning_rate, self.batch_fraction = n_iterations, learning_rate, batch_fraction
         self.neighbours, self.budget, self.init, self.shrinkage = neighbours, budget, init, shrinkage
         self.feature_bounds, self.norm_bound, self.loss_share = feature_bounds, norm_bound, loss_share
-        self.release = release
+        self.expected_rows, self.classes, self.release = expected_rows, classes, release
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None = None, y_public: ArrayLike | None = None
@@ -106,7 +110,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             ConfigError, DataError, RangeError: what is wrong with an option, a row or a column.
         """
         features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = binary_labels(given)
+        self.classes_, labels = self._labels(given)
         names = names_of(self)
         public = self._public_rows(X_public, y_public)
         start_model = self._start(names, public)
@@ -120,6 +124,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         self._keep(descent, names, privacy)
         self._draw_public_curve(descent, public)
         return self
+
+    def _labels(self, given: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        if self.classes is None:
+            return binary_labels(given)
+        classes = np.asarray(self.classes)
+        if strangers := set(np.unique(given).tolist()) - set(classes.tolist()):
+            raise DataError(f"y has labels that are not of classes: {', '.join(sorted(map(str, strangers)))}")
+        return classes, np.asarray(given == classes[1])
 
     # --- before the descent: nothing here reads a private row
 
@@ -168,7 +180,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             multiplier, loss_multiplier = parts_of(multiplier, self.loss_share)
             release_loss = _release(loss_multiplier, privacy)
         self.noise_multiplier_ = multiplier
-        expected_rows = len(rows) * privacy.batch_fraction
+        divisor = len(rows) if self.expected_rows is None else self.expected_rows
+        expected_rows = divisor * privacy.batch_fraction
         settings = DescentSettings(
             self.clip_norm,
             self._rate(multiplier * privacy.sensitivity * self.clip_norm / expected_rows, rows.shape[1]),

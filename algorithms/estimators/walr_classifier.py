@@ -84,7 +84,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = binary_labels(y)
         init = initial_model(self.init, self)
-        standardiser = Standardiser.fit([X], names_of(self), constant_columns="drop")
+        standardiser = Standardiser.fit([X], names_of(self)).require_columns()
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
         bound = walr_defaults.default_norm_bound(row_norms(columns)) if self.norm_bound == "auto" else self.norm_bound

@@ -38,7 +38,7 @@ class LedgerEntry:
     position: int
     population: str
     dataset: str
-    dataset_version: str
+    snapshot: str
     requester: str
     request_id: str
     content_sha256: str
@@ -56,37 +56,46 @@ class LedgerEntry:
 # --- the chain ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Charge:
+    """What is charged: a question about a snapshot, and to whom.
+
+    Args:
+        snapshot: the random id of what was read.
+        request_id: of the question: the same for the same mechanism, parameters, public randomness and purpose.
+        content_sha256: of all that was asked.
+        epsilon, delta: as they are told; what is composed is the event.
+    """
+
+    population: str
+    event: ReleaseEvent
+    dataset: str = ""
+    snapshot: str = ""
+    requester: str = ""
+    request_id: str = ""
+    content_sha256: str = ""
+    epsilon: float = 0.0
+    delta: float = 0.0
+    unit: str = ""
+
+
 def append(
-    previous: LedgerEntry | None,
-    *,
-    population: str,
-    dataset: str,
-    dataset_version: str,
-    requester: str,
-    request_id: str,
-    content_sha256: str,
-    kind: Kind,
-    event: ReleaseEvent,
-    epsilon: float,
-    delta: float,
-    unit: str,
-    answer_sha256: str,
-    time: str,
+    previous: LedgerEntry | None, charge: Charge, *, time: str, answer_sha256: str = "", kind: Kind = "release"
 ) -> LedgerEntry:
     """The entry that follows `previous`, which is None for the first of all."""
     entry = LedgerEntry(
         position=previous.position + 1 if previous else 1,
-        population=population,
-        dataset=dataset,
-        dataset_version=dataset_version,
-        requester=requester,
-        request_id=request_id,
-        content_sha256=content_sha256,
+        population=charge.population,
+        dataset=charge.dataset,
+        snapshot=charge.snapshot,
+        requester=charge.requester,
+        request_id=charge.request_id,
+        content_sha256=charge.content_sha256,
         kind=kind,
-        event=event.canonical(),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        unit=unit,
+        event=charge.event.canonical(),
+        epsilon=float(charge.epsilon),
+        delta=float(charge.delta),
+        unit=charge.unit,
         answer_sha256=answer_sha256,
         time=time,
         previous_hash=previous.hash if previous else NO_PREVIOUS_HASH,

@@ -13,6 +13,7 @@ Learns: the public parameters, which every party was proposed anyway.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from blindfit.algorithms.errors import HandshakeMismatch, MalformedMessage
 from blindfit.algorithms.messages import Channel, Octets, Parameters, ParameterValue, Text, parameters_digest
 from blindfit.algorithms.protocols.table import ALL, ONCE, Arrow, Table
 
+MOST_ID = 64  # characters
 PROTOCOL_VERSION = "1"  # of everything on the wire; two versions never mix
 
 
@@ -33,6 +35,7 @@ class Hello:
     role: Text
     parameters: Parameters
     digest: Octets  # SHA-256 of the canonical parameters
+    snapshot: Text = ""  # the random id of what its owner published; empty at a party without a dataset
 
 
 TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "the public parameters"))
@@ -41,8 +44,8 @@ TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "the public paramet
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def step_1_hello(protocol: str, role: str, parameters: Mapping[str, ParameterValue]) -> Hello:
-    return Hello(PROTOCOL_VERSION, protocol, role, parameters, parameters_digest(parameters))
+def step_1_hello(protocol: str, role: str, parameters: Mapping[str, ParameterValue], snapshot: str = "") -> Hello:
+    return Hello(PROTOCOL_VERSION, protocol, role, parameters, parameters_digest(parameters), snapshot)
 
 
 def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> None:
@@ -57,6 +60,8 @@ def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> 
         raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of the parameters")
     for name in sorted({*mine.parameters, *theirs.parameters}):
         _require_equal(name, mine.parameters.get(name), theirs.parameters.get(name), peer)
+    if not re.fullmatch("[0-9a-f]*", theirs.snapshot) or len(theirs.snapshot) > MOST_ID:
+        raise MalformedMessage(culprit=peer, field="snapshot", reason="is no id of a snapshot")
     _require_equal("hash of the parameters", mine.digest.hex(), theirs.digest.hex(), peer)  # 0.0 and -0.0
 
 
@@ -72,12 +77,19 @@ def _brief(value: object) -> str:
 # --- role ----------------------------------------------------------------------------------------
 
 
-async def run_party(mine: Hello, peers: Sequence[tuple[str, str]], channel: Channel) -> None:
+async def run_party(mine: Hello, peers: Sequence[tuple[str, str]], channel: Channel) -> Mapping[str, str]:
     """Args:
     mine: what this party says of itself.
     peers: name and expected role of every other party.
+
+    Returns:
+        The snapshot that each of the others reads.
     """
+    snapshots = {}
     for peer, _ in peers:
         await channel.send(peer, mine)
     for peer, role in peers:
-        step_2_compare(mine, await channel.receive(peer, Hello), peer=peer, peer_role=role)
+        theirs = await channel.receive(peer, Hello)
+        step_2_compare(mine, theirs, peer=peer, peer_role=role)
+        snapshots[peer] = theirs.snapshot
+    return snapshots

@@ -16,7 +16,7 @@ Learns: every party, the number of columns of every other, and which unsafe opti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import MalformedMessage
@@ -24,6 +24,7 @@ from blindfit.algorithms.messages import Channel, Integer, Text, Texts
 from blindfit.algorithms.protocols.table import ONCE, VERTICAL, Arrow, Table
 
 MOST_COLUMNS = 2**16
+MOST_NAME = 64  # characters
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -34,6 +35,7 @@ class Ready:
     columns: Integer  # of the party's block, the intercept included; 0 at a key node
     unsafe: Texts  # flags that its operator allowed and that its rows needed
     checkpoint: Text = ""  # of a job that is resumed: the epoch it can go on from
+    drawn: Text = ""  # a name of what was drawn: the split and the batches; at a key node, its noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Stored:
 
 TABLE = Table(
     "ready",
-    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "a party's number of columns, unsafe flags, checkpoints"),
+    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "number of columns, unsafe flags, checkpoints, names of draws"),
     Arrow("3", VERTICAL, VERTICAL, Stored, ONCE, "that a party has stored its part"),
 )
 
@@ -55,6 +57,15 @@ def step_2_check(ready: Ready, *, sender: str) -> Ready:
     if not 0 <= ready.columns <= MOST_COLUMNS or len(ready.unsafe) > 64:
         raise MalformedMessage(culprit=sender, field="columns", reason="is out of range")
     return ready
+
+
+def step_2_drawn(told: Mapping[str, Ready]) -> str:
+    """The name of what the data parties drew, which is the same at all of them."""
+    first = next(iter(told.values())).drawn
+    for party, ready in told.items():
+        if ready.drawn != first or len(first) > MOST_NAME:
+            raise MalformedMessage(culprit=party, field="drawn", reason="is not what the others have drawn")
+    return first
 
 
 def step_4_check(stored: Stored, epochs: int, *, sender: str) -> None:
@@ -71,6 +82,21 @@ async def run_party(mine: Ready, me: str, others: Sequence[str], channel: Channe
         await channel.send(other, mine)
     told = {other: step_2_check(await channel.receive(other, Ready), sender=other) for other in others}
     return {me: mine, **told}
+
+
+async def run_key_node(
+    mine: Callable[[str], Ready], me: str, data_parties: Sequence[str], channel: Channel
+) -> Mapping[str, Ready]:
+    """The same at a key node, whose noise is for the splits and batches that the data parties have drawn.
+
+    Args:
+        mine: the name of what they drew -> what the key node says.
+    """
+    told = {party: step_2_check(await channel.receive(party, Ready), sender=party) for party in data_parties}
+    own = mine(step_2_drawn(told))
+    for party in data_parties:
+        await channel.send(party, own)
+    return {me: own, **told}
 
 
 async def run_stored(epochs: int, others: Sequence[str], channel: Channel) -> None:

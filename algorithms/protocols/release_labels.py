@@ -79,7 +79,7 @@ class LabelsOpen:
     protocol_version: Text
     request_id: Text
     dataset: Text
-    dataset_version: Text
+    snapshot: Text
     n_rows: Integer
     max_rows_per_person: Integer  # 0: the unit is a row
     release: Text  # another name asks for another draw, and is charged
@@ -153,7 +153,7 @@ def step_1_open(
     settings: MechanismSettings,
     *,
     dataset: str,
-    dataset_version: str,
+    snapshot: str,
     release: str = "first",
     max_rows_per_person: int = 0,
     receipt: tuple[bytes, bytes] = (b"", b""),
@@ -164,12 +164,12 @@ def step_1_open(
     for batch in _batches(ids):
         content.update(batch)
     digest = content.digest()
-    named = _release_parameters(dataset, dataset_version, max_rows_per_person, release, settings)
+    named = _release_parameters(dataset, snapshot, max_rows_per_person, release, settings)
     return LabelsOpen(
         protocol_version=PROTOCOL_VERSION,
         request_id=parameters_digest({**named, "content": digest.hex()}).hex(),
         dataset=dataset,
-        dataset_version=dataset_version,
+        snapshot=snapshot,
         n_rows=len(ids),
         max_rows_per_person=max_rows_per_person,
         release=release,
@@ -316,7 +316,7 @@ def release_digest(request: LabelsOpen) -> bytes:
     """Of all that one fit, one draw and one charge stand for: not of the rows, nor of who asks."""
     return parameters_digest(
         _release_parameters(
-            request.dataset, request.dataset_version, request.max_rows_per_person, request.release, request.settings
+            request.dataset, request.snapshot, request.max_rows_per_person, request.release, request.settings
         )
     )
 
@@ -327,12 +327,12 @@ def request_digest(request: LabelsOpen) -> bytes:
 
 
 def _release_parameters(
-    dataset: str, dataset_version: str, max_rows_per_person: int, release: str, settings: MechanismSettings
+    dataset: str, snapshot: str, max_rows_per_person: int, release: str, settings: MechanismSettings
 ) -> dict[str, Any]:
     chosen = {f"settings.{name}": value for name, value in settings_parameters(settings).items()}
     return {
         "dataset": dataset,
-        "dataset_version": dataset_version,
+        "snapshot": snapshot,
         "max_rows_per_person": max_rows_per_person,
         "release": release,
         **chosen,

@@ -77,7 +77,7 @@ class AggregateOpen:
     protocol_version: Text
     request_id: Text
     dataset: Text
-    dataset_version: Text
+    snapshot: Text
     n_rows: Integer
     n_columns: Integer
     frac_bits: Integer
@@ -173,7 +173,7 @@ class ReleaseSettings:
     """What the consumer asks for; public."""
 
     dataset: str
-    dataset_version: str
+    snapshot: str
     epsilon: float
     delta: float
     mechanism: str = "analytic"
@@ -195,7 +195,7 @@ def step_1_open(
         content.update(batch)
     parameters: dict[str, ParameterValue] = {
         "dataset": settings.dataset,
-        "dataset_version": settings.dataset_version,
+        "snapshot": settings.snapshot,
         "n_rows": len(rows.ids),
         "n_columns": int(rows.weights.shape[1]),
         "frac_bits": settings.frac_bits,

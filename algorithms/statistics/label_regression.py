@@ -38,7 +38,7 @@ from blindfit.algorithms.statistics.label_regression_model import (
 from blindfit.algorithms.statistics.label_regression_options import OptionValue, check_options, widths_of
 from blindfit.algorithms.statistics.label_regression_trees import Layer, Tree
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.scaling import ConstantColumns, Standardiser
+from blindfit.algorithms.statistics.scaling import Standardiser
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +59,6 @@ def fit_regression(
     options: Mapping[str, Any],
     seed: int,
     debiased: bool,
-    constant_columns: ConstantColumns = "error",
 ) -> LabelRegressionFit:
     """Deterministic: the same rows, labels and seed give the same model. Scaling looks at features alone.
 
@@ -74,7 +73,7 @@ def fit_regression(
         raise DataError(f"{len(labels)} labels do not go with {len(features)} rows")
     whole = check_options(regressor, options)
     estimator = _estimator(regressor, whole, seed)
-    standardiser = Standardiser.fit([features], columns, constant_columns=constant_columns)
+    standardiser = Standardiser.fit([features], columns).require_columns()
     mean, scale = _target_scaling(labels) if FORMS[regressor] == "layers" else (0.0, 1.0)
     # More threads would add in another order, and a model of the same job would differ in its last bits.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

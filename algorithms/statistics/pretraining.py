@@ -135,7 +135,7 @@ def pretrain(
     Raises:
         DataError: rows that cannot be fitted: a value that is not finite, a label that is neither 0 nor 1, one class.
     """
-    standardiser = Standardiser.fit([features], columns, constant_columns="drop")
+    standardiser = Standardiser.fit([features], columns).require_columns()
     rows = RealRows(append_constant(standardiser.transform(features)))
     happened = _checked_labels(labels, rows.n_rows)
     found = solvers.fit(

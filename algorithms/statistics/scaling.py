@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats
-
-ConstantColumns = Literal["error", "drop"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Standardiser:
 
     Args:
         columns: names of all columns that come in, in order.
-        kept: indices of those that go out; constant columns are dropped when that was asked for.
+        kept: indices of those that go out; constant columns are dropped.
         mean, std: one entry for each kept column; std is the population's (divided by n), as in scikit-learn.
     """
 
@@ -87,33 +84,17 @@ class Standardiser:
     std: tuple[float, ...]
 
     @classmethod
-    def fit(
-        cls,
-        batches: Iterable[ArrayLike],
-        columns: Iterable[str] | None = None,
-        *,
-        constant_columns: ConstantColumns = "error",
-    ) -> Standardiser:
+    def fit(cls, batches: Iterable[ArrayLike], columns: Iterable[str] | None = None) -> Standardiser:
         """From one or many batches of rows, read once.
 
         Raises:
-            DataError: no rows, a value that is not finite, or a constant column that was not to be dropped.
+            DataError: no rows, or a value that is not finite.
         """
-        if constant_columns not in ("error", "drop"):
-            raise ConfigError(f"constant_columns must be error or drop, not {constant_columns!r}")
         moments = stream_moments(batches)
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
             raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
         constant = moments.constant
-        if constant.any() and constant_columns == "error":
-            which = ", ".join(names[j] for j in np.flatnonzero(constant))
-            raise DataError(
-                f"the same value in every row: {which}",
-                hint='leave the column out, or set constant_columns = "drop"',
-            )
-        if constant.all():
-            raise DataError("every column is constant: nothing is left to learn from")
         kept = np.flatnonzero(~constant)
         std = np.sqrt(moments.squared_deviations[kept] / moments.n_rows)
         return cls(names, tuple(kept.tolist()), tuple(moments.mean[kept].tolist()), tuple(std.tolist()))
@@ -122,6 +103,12 @@ class Standardiser:
     def dropped(self) -> tuple[str, ...]:
         """Names of the columns that were constant."""
         return tuple(name for j, name in enumerate(self.columns) if j not in self.kept)
+
+    def require_columns(self) -> Standardiser:
+        """Raises DataError: every column was constant."""
+        if not self.kept:
+            raise DataError("every column is constant: nothing is left to learn from")
+        return self
 
     @property
     def kept_columns(self) -> tuple[str, ...]:

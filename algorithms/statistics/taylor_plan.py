@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.fixed_point import MAX_BITS
-from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.taylor import LOSSES, TaylorLoss
 
 Rows = npt.NDArray[np.int64]
@@ -33,17 +32,16 @@ class RowPlan:
     test: Rows
 
     @classmethod
-    def draw(
-        cls, n_rows: int, *, test_fraction: float, validation_fraction: float, batch_rows: int, seed: int
-    ) -> RowPlan:
-        """Drawn once and kept: batches that are shuffled again give away labels.
+    def of(cls, order: Rows, *, test_fraction: float, validation_fraction: float, batch_rows: int) -> RowPlan:
+        """The parts of rows that stand in a random order, which is drawn once and kept: batches that are shuffled again
+        give away labels. How many rows a part has follows from their number alone.
 
         A last batch smaller than half of the others joins the one before it: a small batch says more of each row.
 
         Raises:
             DataError: a part would be empty.
         """
-        order = public_generator(seed, "split").permutation(n_rows)
+        n_rows = len(order)
         n_test, n_validation = round(n_rows * test_fraction), round(n_rows * validation_fraction)
         train = order[n_test + n_validation :]
         if not len(train) or (validation_fraction > 0 and not n_validation):

@@ -11,7 +11,7 @@ from blindfit.coordinator.preflight.findings import Finding, Level, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import figure
 from blindfit.parties.dp_lr.budget import event_of
-from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, find_start, private_source, read_private
+from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
 from blindfit.parties.training.budget import population_of
@@ -47,10 +47,10 @@ def check_rows(job: Job[DPLRJob], here: Sequence[PartyHere]) -> Iterator[Finding
 def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     population_of(party.dataset, party.dataset_name)
     yield from check_budget(party, event_of(job.parameters.run_privacy), AGAIN)
-    source = private_source(party.settings, party.base_dir, party.dataset_name)
+    source = check_private(party.source())
     start = find_start(party.settings, party.base_dir, job.parameters, source, lambda *_: None)
     yield _start(start)
-    rows = read_private(source, job.parameters, lambda *_: None)
+    rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
     check_least_rows(rows, party.settings)

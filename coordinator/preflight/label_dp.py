@@ -13,8 +13,9 @@ from blindfit.algorithms.randomness import system_uniform
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.label_dp.consumer import Rows, features_of, read_rows, settings_on
+from blindfit.parties.label_dp.consumer import Rows, read_rows, settings_on
 from blindfit.parties.label_dp.settings import LabelDPJob
+from blindfit.parties.training.rows import check_features
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
 WEAK = 0.1  # of the range: what noise may add to a prediction
@@ -93,8 +94,8 @@ def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_perso
 def _check_features(
     job: Job[LabelDPJob], party: PartyHere, server: PartyHere | None, noise: list[float]
 ) -> Iterator[Finding]:
-    source = features_of(party.settings, party.base_dir, party.dataset_name)
-    rows = read_rows(source, job.parameters, lambda *_: None)
+    source = check_features(party.source(), "an active party")
+    rows = read_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = rows.train_features.shape
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
     if server is not None and len(rows.ids) < (least := server.settings.policy.least_rows):

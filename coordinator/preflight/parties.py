@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from blindfit.coordinator.preflight.findings import Finding
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
 from blindfit.protos import control_pb2, control_pb2_grpc
 
@@ -41,7 +43,12 @@ class PartyHere:
         return self.settings.datasets[self.dataset_name]
 
     def source(self) -> Source:
-        return open_source(self.dataset, self.base_dir, self.dataset_name)
+        """What a job would read: the newest snapshot, or the source where there is none yet."""
+        database = self.base_dir / self.settings.data_dir / "party.sqlite"
+        if self.settings.role == "measurement" or not database.exists():
+            return open_source(self.dataset, self.base_dir, self.dataset_name)
+        with contextlib.closing(Store(database)) as store:
+            return Snapshots(self.settings, self.base_dir, store).source(self.dataset_name)
 
 
 def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:

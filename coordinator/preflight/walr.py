@@ -50,7 +50,7 @@ def _multiplier(job: Job[WalrJob]) -> float:
 def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     if read_pretrained(job.parameters, party.base_dir, party.source()) is not None:
         yield Finding("ok", party.name, f"l2 shrinks towards the pre-trained weights of {job.parameters.walr.init}")
-    prepared = prepare_rows(party.source(), job.parameters, lambda *_: None)
+    prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = prepared.train.weights.shape
     bound = prepared.norm_bound * 2.0**-job.parameters.walr.frac_bits
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")

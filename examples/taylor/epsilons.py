@@ -70,7 +70,7 @@ def plain_table(job: TaylorJob, grid: Grid, generator: np.random.Generator) -> t
     for party, features in rows.items():
         own = PartyRows(None, features[order], labels[order] if party == "hospital" else None, there)
         names = tuple(f"{party}_{j}" for j in range(features.shape[1]))
-        prepared[party] = prepare(own, names, preparation_of(job), active=party == "hospital")
+        prepared[party] = prepare(own, names, preparation_of(job), np.arange(len(order)), active=party == "hospital")
     width = sum(p.columns.shape[1] for p in prepared.values())
     blocks = {
         party: clip_integer_rows(

@@ -56,6 +56,13 @@ class Source:
     feature_names: tuple[str, ...]
     _reader: Reader = field(repr=False)
 
+    @classmethod
+    def of(cls, reader: Reader, settings: DatasetSettings, name: str) -> Source:
+        """Raises DataError: the reader has not the columns that the settings name."""
+        wanted = () if settings.features == "rest" else settings.features
+        refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
+        return cls(name, settings, _rest(reader, settings) if settings.features == "rest" else wanted, reader)
+
     @property
     def origin(self) -> Origin:
         return self._reader.origin
@@ -88,11 +95,29 @@ class Source:
             filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
         kept = 0
         for first_row, arrow in self._arrow_batches(roles.names()):
-            batch = self._convert(arrow, first_row, roles, filled)
+            batch = self._treat_missing(self._convert(arrow, first_row, roles), roles.features, filled)
             kept += len(batch)
             yield batch
         if kept == 0:
             raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+
+    def canonical(self) -> Iterator[tuple[RowBatch, Any]]:
+        """Every row with all that the settings name, checked, and the same as a `pyarrow.RecordBatch` of one schema.
+
+        A missing value is null where the settings put a mean in its place: the mean is taken where rows are read.
+        """
+        quasi = list(self.settings.quasi_identifiers.values())
+        roles = _Roles(self.settings.id, self.settings.person, self.settings.label, self.feature_names)
+        for first_row, arrow in self._arrow_batches(roles.names() + quasi):
+            batch = self._convert(arrow.select(roles.names()), first_row, roles)
+            if self.settings.missing != "mean":
+                batch = self._treat_missing(batch, roles.features, None)
+            columns = [c for c in (batch.ids, batch.persons, batch.labels) if c is not None] + list(batch.features.T)
+            arrays = [pa.array(column, from_pandas=True) for column in columns]
+            for name in quasi:
+                column = arrow.column(name)
+                arrays.append(to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False))
+            yield batch, pa.RecordBatch.from_arrays(arrays, [*roles.names(), *quasi])
 
     def records(self, fields: Sequence[str]) -> dict[str, list[str]]:
         """The quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is empty.
@@ -122,14 +147,14 @@ class Source:
         if first_row == 1:
             raise self.origin.error("there are no rows", hint="a dataset needs at least one row")
 
-    def _convert(self, arrow: Any, first_row: int, roles: _Roles, means: NDArray[np.float64] | None) -> RowBatch:
+    def _convert(self, arrow: Any, first_row: int, roles: _Roles) -> RowBatch:
         origin, binary = self.origin, self.settings.label_kind == "binary"
         columns = dict(zip(roles.names(), arrow.columns, strict=True))
 
         def texts(name: str) -> Any:
             return to_texts(columns[name], name=name, first_row=first_row, origin=origin)
 
-        batch = RowBatch(
+        return RowBatch(
             rows=np.arange(first_row, first_row + arrow.num_rows),
             ids=texts(roles.id),
             persons=texts(roles.person) if roles.person else None,
@@ -138,7 +163,6 @@ class Source:
             else None,
             features=self._features(arrow, first_row, roles.features),
         )
-        return self._treat_missing(batch, roles.features, means)
 
     def _features(self, arrow: Any, first_row: int, names: tuple[str, ...]) -> NDArray[np.float64]:
         values = np.empty((arrow.num_rows, len(names)))
@@ -181,10 +205,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
     Raises:
         DataError: No such file or table, no such column, or it cannot be opened.
     """
-    reader = _open_reader(settings, base_dir, name)
-    wanted = () if settings.features == "rest" else settings.features
-    refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
-    return Source(name, settings, _rest(reader, settings) if settings.features == "rest" else wanted, reader)
+    return Source.of(_open_reader(settings, base_dir, name), settings, name)
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:

@@ -1,31 +1,25 @@
 """A dp-lr training is one release: charged in the transaction that keeps its answer, so that both are there or neither.
 
-Whoever asks again, by the same job on the same rows, gets the same model: no new noise and no new charge.
+Whoever asks again, by the same job on the same snapshot, gets the same model: no new noise and no new charge.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.messages import canonical_bytes
-from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
-from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.written import canonical_json
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store import charging
 from blindfit.parties.store.store import Store, StoredAnswer
-from blindfit.parties.training.budget import Charge, add_entry, population_of, unit_of
+from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of
 
 UNIT = "each row, features and label"
-NOT_ASKED = ("timeouts.",)  # of a job's parameters, what no answer depends on
 
 
 def event_of(privacy: RunPrivacy) -> ReleaseEvent:
@@ -40,48 +34,31 @@ def event_of(privacy: RunPrivacy) -> ReleaseEvent:
     return ReleaseEvent("gaussian", multiplier / privacy.n_iterations**0.5, neighbours)
 
 
-@dataclass(frozen=True, repr=False)
-class Request:
-    """What an answer is the answer to.
+class TrainingLedger:
+    """One question about one snapshot, and the budget that pays for it.
 
     Args:
-        id: the same for the same job on the same rows; the ledger shows it to auditors.
-        dataset_version: for the ledger.
+        public: what the answer depends on beside the job: the columns, the start and its scale.
+        drawn: a name of the split's randomness.
     """
 
-    id: str
-    dataset_version: str
+    def __init__(
+        self, session: Session[DPLRJob], settings: PartySettings, store: Store, public: dict[str, Any], drawn: str
+    ) -> None:
+        self._session, self._settings, self._store = session, settings, store
+        privacy = session.job.run_privacy
+        start = hashlib.sha256(canonical_json(public)).hexdigest()
+        self._charge = charge_of(session, settings, event_of(privacy), privacy.spent(), UNIT, (drawn, start))
+        self._budget = budget_of(settings, self._charge.population)
 
+    @property
+    def question(self) -> str:
+        """The same for the same job on the same snapshot."""
+        return self._charge.request_id
 
-def request_of(
-    session: Session[DPLRJob], data_dir: Path, public: dict[str, Any], rows: bytes, dataset_version: str
-) -> Request:
-    """Args:
-    public: what the answer depends on beside the job: the start and its scale. rows: the private rows' digest.
-    """
-    asked = {name: value for name, value in session.parameters.items() if not name.startswith(NOT_ASKED)}
-    parts = (canonical_bytes(asked), session.me.dataset.encode(), canonical_json(public), rows)
-    digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
-    # Signed, as a hash that leaves with the ledger would let anyone try out which rows it was made of.
-    signature = SigningKey.load_or_create(data_dir / "model_key.pem").sign(digest)
-    return Request(hashlib.sha256(signature).hexdigest()[:32], dataset_version)
-
-
-class TrainingLedger:
-    """The budget of one dataset, as a training sees it."""
-
-    def __init__(self, session: Session[DPLRJob], settings: PartySettings, store: Store) -> None:
-        self._session, self._store = session, store
-        self._dataset = settings.datasets[session.me.dataset]
-        self.population = population_of(self._dataset, session.me.dataset)
-        limits = settings.populations[self.population]
-        self._budget = Budget(limits.epsilon, limits.delta)
-        self._privacy = session.job.run_privacy
-        self._event = event_of(self._privacy)
-
-    def answer(self, request: Request) -> dict[str, Any] | None:
+    def answer(self) -> dict[str, Any] | None:
         """What was answered before."""
-        stored = self._store.reader().answer(self._session.me.name, request.id)
+        stored = self._store.reader().answer(self._session.me.name, self.question)
         return None if stored is None else _decoded(stored)
 
     def check(self) -> None:
@@ -91,10 +68,9 @@ class TrainingLedger:
             BudgetExhausted: the run does not fit.
             UnsupportedEvent: the population was charged under another neighbouring relation.
         """
-        events = [ReleaseEvent.from_canonical(entry.event) for entry in self._store.reader().ledger(self.population)]
-        book.check_budget(events, self._event, self._budget, self.population)
+        charging.check(self._store.reader(), self._charge, self._budget)
 
-    def charge(self, request: Request, answer: dict[str, Any]) -> dict[str, Any]:
+    def charge(self, answer: dict[str, Any]) -> dict[str, Any]:
         """Charges and keeps the answer, on the disk when it returns.
 
         Returns:
@@ -106,43 +82,18 @@ class TrainingLedger:
         """
         content, me = json.dumps(answer, allow_nan=False).encode(), self._session.me.name
         with self._store.transaction() as transaction:
-            earlier = transaction.answer(me, request.id)
+            earlier = transaction.answer(me, self.question)
             if earlier is not None:
                 return _decoded(earlier)
-            entry = add_entry(
-                transaction,
-                self._session,
-                self._budget,
-                population=self.population,
-                dataset_version=request.dataset_version,
-                request_id=request.id,
-                event=self._event,
-                epsilon=self._privacy.spent(),
-                unit=self._unit,
-                answer_sha256=hashlib.sha256(content).hexdigest(),
-            )
-            transaction.add_answer(me, request.id, StoredAnswer(request.id, content, entry.position, self._session.id))
+            entry = charging.enter(transaction, self._charge, self._budget, hashlib.sha256(content).hexdigest())
+            stored = StoredAnswer(self.question, content, entry.position, self._session.id)
+            transaction.add_answer(me, self.question, stored)
         return answer
 
-    @property
-    def _unit(self) -> str:
-        return unit_of(self._dataset, UNIT)
-
-    def described(self) -> tuple[Charge, int]:
+    def described(self) -> tuple[Charged, int]:
         """The promise and the budget as it now is, and how many releases there were."""
-        entries = self._store.reader().ledger(self.population)
-        charged = Charge(
-            population=self.population,
-            unit=self._unit,
-            neighbours=self._event.neighbours,
-            epsilon=self._privacy.spent(),
-            delta=self._privacy.delta,
-            noise_multiplier=self._event.noise_multiplier,
-            spent_epsilon=book.spent(entries, self._budget.delta),
-            budget_epsilon=self._budget.epsilon,
-            budget_delta=self._budget.delta,
-        )
-        return charged, len(entries)
+        entries = self._store.reader().ledger(self._charge.population)
+        return charged_of(self._charge, self._settings, self._store), len(entries)
 
 
 def _decoded(stored: StoredAnswer) -> dict[str, Any]:

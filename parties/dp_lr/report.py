@@ -14,7 +14,7 @@ from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.parties.dp_lr.rows import PrivateRows, Start
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.training.budget import Charge
+from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
 
 THRESHOLD = 0.5  # of the confusion matrix
@@ -34,7 +34,7 @@ class Outcome:
     model: DPLogisticModel
     answer: dict[str, Any]
     is_new: bool
-    charged: Charge
+    charged: Charged
     releases: int
     evaluation: dict[str, Any] | None
     laps: dict[str, float]
@@ -67,7 +67,7 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
             "scale": outcome.start.scale,
             "learning_rate": outcome.answer["learning_rate"],
             "gradient_noise_std": gradient_noise_std(
-                session, outcome.answer["noise_multiplier"], outcome.rows.n_trained
+                session, outcome.answer["noise_multiplier"], session.job.expected_rows(outcome.rows.n_trained)
             ),
         },
         "evaluation": outcome.evaluation,
@@ -76,10 +76,10 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, n_trained: int) -> float:
+def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expected_rows: float) -> float:
     """On each coordinate of the mean gradient of one iteration."""
     chosen, privacy = session.job.dp_lr, session.job.run_privacy
-    return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (n_trained * privacy.batch_fraction))
+    return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (expected_rows * privacy.batch_fraction))
 
 
 def _privacy(outcome: Outcome) -> dict[str, Any]:
@@ -96,5 +96,8 @@ def _privacy(outcome: Outcome) -> dict[str, Any]:
 
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for."""
-    return told(report, TOLD)
+    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for; nor the number
+    of rows, where it is private.
+    """
+    is_private = report["job"]["dp_lr.neighbours"] == "add-or-remove"
+    return told(report, TOLD, ("trained", "held_out") if is_private else ())

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser
@@ -21,20 +21,19 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
+from blindfit.parties.training.split import held_out
 
 
 @dataclass(frozen=True, repr=False)
 class PrivateRows:
     """Args:
     test: which rows are held out.
-    digest: of everything that was read: ids, features, labels, in their order.
     """
 
     ids: pa.StringArray
     features: Floats
     labels: Floats
     test: NDArray[np.bool_]
-    digest: bytes
 
     @property
     def n_trained(self) -> int:
@@ -65,11 +64,11 @@ SCALES = {"none": "as they were read", "bounds": "mapped by declared bounds", "p
 # --- private rows ------------------------------------------------------------------------------------
 
 
-def private_source(settings: PartySettings, base_dir: Path, name: str) -> Source:
+def check_private(source: Source) -> Source:
     """Raises:
     ConfigError: the dataset's settings would let one row show in others, or it has no label.
     """
-    source = open_source(settings.datasets[name], base_dir, name)
+    name = source.name
     _check_has_both(source)
     if source.settings.person is not None:
         raise ConfigError(f"datasets.{name}.person: a dp-lr job protects rows, and its budget would count persons")
@@ -88,34 +87,16 @@ def _check_has_both(source: Source) -> None:
         raise ConfigError(f"datasets.{source.name}: a dp-lr job needs a label of 0 and 1")
 
 
-def read_private(source: Source, job: DPLRJob, report: Report) -> PrivateRows:
-    """Which rows are held out depends on the seed and their places alone.
-
-    Raises:
-        DataError: names the file, the row and the column; or the training rows are of one class.
-    """
+def read_private(source: Source, job: DPLRJob, randomness: PublicRandomness, report: Report) -> PrivateRows:
+    """A row is held out by its id alone, so that no row moves another one."""
     rows = read_rows(source, labels=True, report=report)
-    labels = _labels(rows)
-    test = public_generator(job.seed, "split").random(len(labels)) < job.split.test_fraction
-    trained = labels[~test]
-    if len(np.unique(trained)) < 2:
-        raise DataError(f"{source.name}: the {len(trained)} rows to train on are not of both classes")
-    return PrivateRows(rows.ids, rows.features, labels, test, _digest(rows, source.feature_names))
+    return PrivateRows(rows.ids, rows.features, _labels(rows), held_out(rows.ids, job, randomness))
 
 
 def _labels(rows: PartyRows) -> Floats:
     if rows.labels is None:
         raise DataError("the rows were read without labels")
     return rows.labels
-
-
-def _digest(rows: PartyRows, names: Sequence[str]) -> bytes:
-    found = hashlib.sha256()
-    for text in (*names, *rows.ids.to_pylist()):
-        found.update(len(text.encode()).to_bytes(8, "big") + text.encode())
-    found.update(np.ascontiguousarray(rows.features).tobytes())
-    found.update(_labels(rows).tobytes())
-    return found.digest()
 
 
 # --- what is public ----------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ class DPLRSettings(Settings):
     learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
     batch_fraction: float = Field(1.0, gt=0, le=1)  # of the rows, drawn in secret for each iteration
     neighbours: Neighbours = "replace-one"
+    public_rows: int | None = Field(
+        None, ge=1
+    )  # about how many there are; with add-or-remove their number is private
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
     init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
     public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit
@@ -71,6 +74,17 @@ class DPLRSettings(Settings):
         return self
 
     @model_validator(mode="after")
+    def _number_of_rows(self) -> DPLRSettings:
+        if self.neighbours == "add-or-remove" and self.public_rows is None:
+            raise ValueError(
+                'public_rows is missing: with neighbours = "add-or-remove" the number of rows is private, so say about '
+                "how many there are, from what is known without the data"
+            )
+        if self.neighbours == "replace-one" and self.public_rows is not None:
+            raise ValueError('public_rows does nothing with neighbours = "replace-one", whose number of rows is public')
+        return self
+
+    @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> DPLRSettings:
         if self.init is not None and self.public_dataset is not None:
             raise ValueError("init and public_dataset both say where descent starts: take one of them")
@@ -99,6 +113,11 @@ class DPLRJob(TrainingParameters):
     def epsilon(self) -> float:
         return self.run_privacy.spent()
 
+    def expected_rows(self, trained: int) -> float:
+        """By which sums over the training rows are divided: their number, where it is public."""
+        public = self.dp_lr.public_rows
+        return trained if public is None else public * (1 - self.split.test_fraction)
+
     @property
     def run_privacy(self) -> RunPrivacy:
         """Of all iterations."""
@@ -113,7 +132,7 @@ class DPLRJob(TrainingParameters):
             raise ValueError("privacy.mechanism does nothing in a dp-lr job, remove it: its noise is always analytic")
         if privacy.max_rows_per_person is not None:
             raise ValueError("privacy.max_rows_per_person does nothing in a dp-lr job, which protects rows: remove it")
-        if self.seed and not self.split.test_fraction:
+        if self.seed is not None and not self.split.test_fraction:
             raise ValueError("seed does nothing with split.test_fraction = 0: it draws the split alone; remove it")
         try:
             self.dp_lr.run_privacy(privacy.epsilon, privacy.delta)

@@ -11,16 +11,16 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.parties.data.source import Source
-from blindfit.parties.dp_lr.budget import Request, TrainingLedger, request_of
+from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
-from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_start, find_start, private_source, read_private
+from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.budget import population_of
+from blindfit.parties.training.randomness import named, own_randomness
 from blindfit.parties.work.clock import Clock
 
 if TYPE_CHECKING:
@@ -34,23 +34,24 @@ class Trainer:
     def check(self, job: DPLRJob, me: Member) -> None:
         """What can be refused before a session starts: datasets, options, the public model."""
         population_of(self._party.settings.datasets[me.dataset], me.dataset)
-        check_start(self._party.settings, self._party.base_dir, job, self._source(me))
-
-    def _source(self, me: Member) -> Source:
-        return private_source(self._party.settings, self._party.base_dir, me.dataset)
+        check_start(
+            self._party.settings, self._party.base_dir, job, check_private(self._party.snapshots.source(me.dataset))
+        )
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
         return {**told, "bytes_sent": session.channel.bytes_sent}
 
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
-        job, clock, source = session.job, Clock(), self._source(session.me)
-        ledger = TrainingLedger(session, self._party.settings, self._party.store)
+        job, clock, source = session.job, Clock(), check_private(session.rows.source())
+        randomness = own_randomness(self._party, session)
         start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
-        rows = read_private(source, job, session.report)
-        check_rows(rows, self._party.settings)
+        rows = read_private(source, job, randomness, session.report)
+        check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")
-        answer, is_new = self._answer(session, ledger, self._request(session, source, start, rows), start, rows)
+        public = {"columns": list(source.feature_names), "start": start.identity}
+        ledger = TrainingLedger(session, self._party.settings, self._party.store, public, named(randomness))
+        answer, is_new = self._answer(session, ledger, start, rows)
         clock.lap("fit_s")
         session.report("evaluate")
         model = DPLogisticModel.from_dict(answer["model"])
@@ -63,22 +64,18 @@ class Trainer:
         self._write(session, rows, model, probabilities, report)
         return summary_of(report)
 
-    def _request(self, session: Session[DPLRJob], source: Source, start: Start, rows: PrivateRows) -> Request:
-        public = {"columns": list(source.feature_names), "start": start.identity}
-        return request_of(session, self._party.data_dir, public, rows.digest, source.fingerprint() or "")
-
     def _answer(
-        self, session: Session[DPLRJob], ledger: TrainingLedger, request: Request, start: Start, rows: PrivateRows
+        self, session: Session[DPLRJob], ledger: TrainingLedger, start: Start, rows: PrivateRows
     ) -> tuple[dict[str, Any], bool]:
         """The answer, and whether it is new: then it was charged, before anything of it is told or written."""
-        stored = ledger.answer(request)
+        stored = ledger.answer()
         if stored is not None:
             return stored, False
         ledger.check()
         session.report("fit", 0, session.job.dp_lr.iterations, "iterations")
-        fitted = fit_rows(rows, start, session.job, request.id)
+        fitted = fit_rows(rows, start, session.job, ledger.question)
         session.report("charge")
-        return ledger.charge(request, fitted.answer()), True
+        return ledger.charge(fitted.answer()), True
 
     def _write(
         self,
@@ -96,12 +93,14 @@ class Trainer:
             written.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
 
 
-def check_rows(rows: PrivateRows, settings: PartySettings) -> None:
-    """Raises:
-    TooFewRows: fewer to train on than the policy asks for.
+def check_rows(n_rows: int, settings: PartySettings) -> None:
+    """Takes a public number.
+
+    Raises:
+        TooFewRows: fewer to train on than the policy asks for.
     """
-    if rows.n_trained < settings.policy.least_rows:
-        raise TooFewRows(rows=rows.n_trained, least=settings.policy.least_rows)
+    if n_rows < settings.policy.least_rows:
+        raise TooFewRows(rows=n_rows, least=settings.policy.least_rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,6 +148,8 @@ def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fit
         init=start.model,
         shrinkage=chosen.shrinkage,
         loss_share=chosen.loss_share,
+        expected_rows=job.expected_rows(rows.n_trained),
+        classes=(0.0, 1.0),
         release=release,
     )
     x_public, y_public = start.public or (None, None)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import AlignSettings, PrivacySettings, SplitSettings, TimeoutSettings
 from blindfit.parties.tables import Settings
 
@@ -55,6 +56,10 @@ class JobParameters(Settings):
         """The session that it goes on from; empty where it begins."""
         return ""
 
+    def is_aside(self, name: str) -> bool:
+        """Whether a parameter has no bearing on what comes out: deadlines, and what a job goes on from."""
+        return name.startswith("timeouts.") or name == self.resume_option
+
     def to_parameters(self) -> dict[str, ParameterValue]:
         """Only what the protocol uses: two jobs that mean the same are the same."""
         return dict(_flat("", self.to_tables()))
@@ -69,7 +74,7 @@ class JobParameters(Settings):
 class TrainingParameters(JobParameters):
     """Of a job that fits a model."""
 
-    seed: int = Field(0, ge=0, lt=2**63)  # public randomness alone: the split, the batches
+    seed: int | None = Field(None, ge=0, lt=2**63)  # of the split and the batches, on one machine; None: drawn once
     privacy: PrivacySettings | None = None
     split: SplitSettings = SplitSettings()
 
@@ -86,6 +91,11 @@ class TrainingParameters(JobParameters):
         if self.privacy is None:
             return super().promise
         return f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}"
+
+    @property
+    def trial_randomness(self) -> PublicRandomness:
+        """For forecasts: a split as good as the one that the parties will draw."""
+        return PublicRandomness.from_seed(self.seed or 0)
 
     @property
     def test_fraction(self) -> float:

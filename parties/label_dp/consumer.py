@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.evaluation import evaluate_values
 from blindfit.algorithms.statistics.label_regression import (
     LabelRegressionFit,
@@ -22,7 +22,7 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
@@ -30,9 +30,9 @@ from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.training.rows import Report, open_features
+from blindfit.parties.training.randomness import own_randomness
+from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -46,14 +46,14 @@ class LabelRegression:
 
     def check(self, job: LabelDPJob, me: Member) -> None:
         """What can be refused before a session starts."""
-        features_of(self._party.settings, self._party.base_dir, me.dataset)
+        check_features(self._party.snapshots.source(me.dataset), "an active party")
         if job.label_dp.evaluate_on:
             self._study(job, me)
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source = features_of(self._party.settings, self._party.base_dir, session.me.dataset)
-        rows = await asyncio.to_thread(read_rows, source, job, session.report)
+        source, randomness = session.rows.source(), own_randomness(self._party, session)
+        rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
         client = asking.client_of(self._party, session)
@@ -61,7 +61,7 @@ class LabelRegression:
         check_description(description, server=server.name)
         released = await self._released(client, rows, description, session)
         clock.lap("release_s")
-        fitted = await asyncio.to_thread(fit_rows, rows, released, job, session.report)
+        fitted = await asyncio.to_thread(fit_rows, rows, released, job, randomness, session.report)
         true = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
@@ -98,10 +98,10 @@ class LabelRegression:
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
-        source = open_source(self._party.settings.datasets[name], self._party.base_dir, name)
+        source = self._party.snapshots.source(name)
         if source.settings.label is None or source.settings.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
-        wanted = features_of(self._party.settings, self._party.base_dir, me.dataset).feature_names
+        wanted = self._party.snapshots.source(me.dataset).feature_names
         if source.feature_names != wanted:
             raise ConfigError(f"datasets.{name}: its features are not those of {me.dataset}, in their order")
         return source
@@ -110,7 +110,8 @@ class LabelRegression:
         """On the rows of `evaluate_on` that were not trained on."""
         if not session.job.label_dp.evaluate_on:
             return {}
-        source = self._study(session.job, session.me)
+        self._study(session.job, session.me)
+        source = self._party.snapshots.newest(session.job.label_dp.evaluate_on).source()
         trained = set(rows.ids[: rows.n_trained])
         labels, predictions = [], []
         for batch in source.batches(persons=False):
@@ -138,10 +139,6 @@ class LabelRegression:
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
             written.write_table(directory / "held_out_predictions.csv", predictions)
-
-
-def features_of(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
-    return open_features(settings, base_dir, dataset, "an active party")
 
 
 # --- the request -----------------------------------------------------------------------------------
@@ -196,8 +193,8 @@ class Rows:
         return len(self.train_features)
 
 
-def read_rows(source: Source, job: LabelDPJob, report: Report) -> Rows:
-    train, test = read_split(source, job, report)
+def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, report: Report) -> Rows:
+    train, test = read_split(source, job, randomness, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
     return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names)
 
@@ -222,7 +219,9 @@ class Fitted:
     noise_std: float
 
 
-def fit_rows(rows: Rows, released: ReleasedLabels, job: LabelDPJob, report: Report) -> Fitted:
+def fit_rows(
+    rows: Rows, released: ReleasedLabels, job: LabelDPJob, randomness: PublicRandomness, report: Report
+) -> Fitted:
     chosen = job.label_dp
     kept = released.kept
     labels = np.full(len(rows.ids), np.nan)
@@ -237,9 +236,8 @@ def fit_rows(rows: Rows, released: ReleasedLabels, job: LabelDPJob, report: Repo
         columns=rows.columns,
         regressor=chosen.regressor,
         options=chosen.options,
-        seed=job.seed % 2**32,  # the most that scikit-learn takes
+        seed=int(randomness.generator("fit").integers(2**32)),  # the most that scikit-learn takes
         debiased=chosen.debias,
-        constant_columns=chosen.constant_columns,
     )
     report("evaluate", 0, 0, "")
     profile = NoiseProfile.of(released.mechanism, debias=chosen.debias)

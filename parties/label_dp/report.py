@@ -102,7 +102,7 @@ def _privacy(outcome: Outcome) -> dict[str, Any]:
         "budget_delta": budget.delta,
         "spent_epsilon": budget.spent_epsilon,
         "releases": int(budget.releases),
-        "dataset_version": outcome.description.version,
+        "snapshot": outcome.description.snapshot,
         "receipt": released.receipt[0].decode("ascii", "replace"),
     }
 

@@ -34,7 +34,6 @@ class LabelDPSettings(Settings):
     regressor: RegressorName = "ridge"
     options: dict[str, bool | int | float | str] = {}  # of the regressor, under scikit-learn's names
     debias: bool = True  # remove what the mechanism does to a label's mean
-    constant_columns: Literal["error", "drop"] = "error"
     evaluate_on: str = Field("", max_length=64)  # a dataset of the active party that has true labels
 
     @model_validator(mode="after")

@@ -9,13 +9,14 @@ from typing import Protocol
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry, Receipt
+from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement.label_index import LabelIndex
-from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt, now
+from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.store import charging
 from blindfit.parties.store.store import Store, StoredAnswer, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
@@ -29,6 +30,7 @@ class LabelDataset:
     name: str
     settings: PartyDatasetSettings
     index: LabelIndex
+    snapshot: str  # the id of what the index is of
 
     @property
     def kind(self) -> str:
@@ -68,7 +70,7 @@ class Asked(Protocol):
     @property
     def request_id(self) -> str: ...
     @property
-    def dataset_version(self) -> str: ...
+    def snapshot(self) -> str: ...
     @property
     def n_rows(self) -> int: ...
     @property
@@ -93,7 +95,11 @@ class Cost:
 
 
 class ChargingService:
-    """Datasets, budgets, ledger. Nothing leaves that was not charged here."""
+    """Datasets, budgets, ledger. Nothing leaves that was not charged here.
+
+    Args:
+        newest: a dataset -> the same at its newest snapshot.
+    """
 
     def __init__(
         self,
@@ -105,8 +111,9 @@ class ChargingService:
         key: SigningKey,
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
+        newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
     ) -> None:
-        self.approved_job = approved_job
+        self.approved_job, self._newest = approved_job, newest
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform = store, key, uniform
         book.verify_chain(store.reader().ledger())
@@ -116,7 +123,8 @@ class ChargingService:
         dataset = self.datasets.get(name)
         if dataset is None or consumer not in dataset.settings.consumers:
             raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
-        return dataset
+        self.datasets[name] = self._newest(dataset)
+        return self.datasets[name]
 
     def refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self.name, field=field, reason=reason)
@@ -142,8 +150,8 @@ class ChargingService:
                 "privacy.epsilon",
                 f"{cost.epsilon:g} is more than most_epsilon = {self.policy.most_epsilon:g}",
             )
-        if request.dataset_version != dataset.index.version:
-            self.refuse("dataset_version", "the dataset has changed since it was described: describe it again")
+        if request.snapshot != dataset.snapshot:
+            self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
         most = dataset.max_rows_per_person
         if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
             wanted = f"from 1 to {most}" if most else "0, as its unit is a row"
@@ -161,8 +169,7 @@ class ChargingService:
     ) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
-        events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(dataset.population)]
-        book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
+        charging.check(reader, Charge(dataset.population, cost.event), self.budgets[dataset.population])
 
     def check_approval(
         self,
@@ -198,23 +205,19 @@ class ChargingService:
         answer_sha256: str,
     ) -> tuple[LedgerEntry, tuple[bytes, bytes]]:
         """The new entry, and the signed receipt that proves it."""
-        entry = book.append(
-            transaction.last_entry(),
+        charge = Charge(
             population=dataset.population,
+            event=cost.event,
             dataset=dataset.name,
-            dataset_version=request.dataset_version,
+            snapshot=request.snapshot,
             requester=consumer,
             request_id=request.request_id,
             content_sha256=request.content_sha256.hex(),
-            kind="release",
-            event=cost.event,
             epsilon=cost.epsilon,
             delta=cost.delta,
             unit=dataset.unit,
-            answer_sha256=answer_sha256,
-            time=now(),
         )
-        transaction.add_entry(entry)
+        entry = charging.enter(transaction, charge, self.budgets[dataset.population], answer_sha256)
         charged = [e.event for e in transaction.ledger(dataset.population)]
         statement = book.receipt_for(self.name, entry, charged, transaction.entry_at).statement()
         if len(statement) > MAX_RECEIPT_BYTES:

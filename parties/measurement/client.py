@@ -178,7 +178,7 @@ class MeasurementClient:
             ids,
             settings,
             dataset=dataset,
-            dataset_version=description.version,
+            snapshot=description.snapshot,
             release=release,
             max_rows_per_person=most if max_rows_per_person is None else max_rows_per_person,
             receipt=receipt or (b"", b""),

@@ -35,7 +35,7 @@ _OPEN_FIELDS = (
     "protocol_version",
     "request_id",
     "dataset",
-    "dataset_version",
+    "snapshot",
     "n_rows",
     "n_columns",
     "frac_bits",

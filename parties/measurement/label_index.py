@@ -11,13 +11,9 @@ what is kept; a label never does.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,8 +27,9 @@ from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
+from blindfit.parties.snapshots.rows_file import Written
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time
 BLOCK_ROWS = 1 << 16
@@ -75,11 +72,6 @@ class LabelIndex:
         """None where the dataset has no person column."""
         return self._header.table.n_persons
 
-    @property
-    def version(self) -> str:
-        """A digest of the content: the same rows in another order have the same version."""
-        return self._header.table.dataset_version
-
     def new_request(self, max_rows_per_person: int | None, unknown: Unknown) -> JoinState:
         """The state of one request; close it when the request ends."""
         if max_rows_per_person is not None and max_rows_per_person < 1:
@@ -121,7 +113,7 @@ class LabelIndex:
     def frozen(self, label: str) -> Header:
         """The header of a copy with labels of another type, and without persons."""
         table = replace(self._header.table, n_persons=None, label=label)
-        return replace(self._header, table=table, source=None)
+        return replace(self._header, table=table)
 
     def close(self) -> None:
         for file in self._files.values():
@@ -282,13 +274,10 @@ class _Joining:
 class Header:
     table: Built
     keys: IndexKeys
-    source: str | None  # the fingerprint of what the index was built from; None for databases
 
     def to_json(self) -> str:
         keys = {"ids": self.keys.ids.to_bytes().hex(), "persons": self.keys.persons.to_bytes().hex()}
-        return json.dumps(
-            {"format": FORMAT, "table": asdict(self.table), "source": self.source, "keys": keys}, indent=1
-        )
+        return json.dumps({"format": FORMAT, "table": asdict(self.table), "keys": keys}, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Header:
@@ -297,43 +286,35 @@ class Header:
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}")
         keys = (HashKeys.from_bytes(bytes.fromhex(content["keys"][name])) for name in ("ids", "persons"))
-        return cls(Built(**content["table"]), IndexKeys(*keys), content["source"])
+        return cls(Built(**content["table"]), IndexKeys(*keys))
 
 
-def open_or_build(source: Source, directory: Path) -> LabelIndex:
-    """The index of a source in `directory`, which is made, or made anew when the source has changed.
-
-    A database is indexed anew every time, since it cannot tell whether it changed. Two processes that open
-    the same directory wait for each other. Nothing half-built is ever at `directory`.
+def write_index(source: Source, directory: Path) -> Written:
+    """The index of a source, in a directory that is empty.
 
     Raises:
-        DataError: The table is wrong in any way, or the index cannot be written.
+        DataError: The table is wrong in any way.
     """
     if source.settings.label is None:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with _only_process(directory.parent):
-            _remove_leftovers(directory)
-            return _reuse(source, directory) or _build(source, directory)
-    except OSError as error:
-        raise DataError(
-            f"{source.name}: the label index in {directory} cannot be written: {error.strerror or error}",
-            hint="is the disk full, or may this user not write there?",
-        ) from error
+    keys = IndexKeys.random()
+    table, content_sha256 = build_files(source, keys, directory)
+    write_private(directory / HEADER, Header(table, keys).to_json())
+    return Written(table.n_rows, content_sha256)
 
 
-def _reuse(source: Source, directory: Path) -> LabelIndex | None:
-    """An index of the right format that was built from this very source, or None."""
+def open_index(directory: Path) -> LabelIndex:
+    """Raises DataError: it is not whole, or of another format."""
     try:
         header = Header.from_json((directory / HEADER).read_text())
-        if header.source is None or header.source != _fingerprint(source):
-            return None
-        if not _is_whole(directory, header.table):
-            return None
+        if _is_whole(directory, header.table):
+            return LabelIndex(directory, header)
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return LabelIndex(directory, header)
+        pass
+    raise DataError(
+        f"{directory} has no label index, or a damaged one",
+        hint="restore it from a backup, or publish the dataset again",
+    )
 
 
 def _is_whole(directory: Path, table: Built) -> bool:
@@ -341,59 +322,8 @@ def _is_whole(directory: Path, table: Built) -> bool:
     return all((directory / name).stat().st_size == size for name, size in sizes.items())
 
 
-def _fingerprint(source: Source) -> str | None:
-    """What the index depends on: the file as it is now, and the meaning of its columns."""
-    content = source.fingerprint()
-    if content is None:
-        return None
-    settings = source.settings
-    return json.dumps([content, settings.id, settings.person, settings.label, settings.label_kind])
-
-
-def _build(source: Source, directory: Path) -> LabelIndex:
-    building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.building-", dir=directory.parent))  # mode 0700
-    try:
-        # Taken before the rows are read: a file that changes meanwhile is seen to differ at the next start.
-        fingerprint, keys = _fingerprint(source), IndexKeys.random()
-        header = Header(build_files(source, keys, building), keys, fingerprint)
-        write_private(building / HEADER, header.to_json())
-        _put_in_place(building, directory)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
-    return LabelIndex(directory, header)
-
-
 def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _put_in_place(building: Path, directory: Path) -> None:
-    """A process that still reads the old index keeps its files until it closes them."""
-    if directory.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{directory.name}.old-", dir=directory.parent))
-        directory.rename(old / "index")
-        building.rename(directory)
-        shutil.rmtree(old)
-    else:
-        building.rename(directory)
-
-
-def _remove_leftovers(directory: Path) -> None:
-    """What a process that was killed while building left behind."""
-    for kind in ("building", "old"):
-        for path in directory.parent.glob(f".{directory.name}.{kind}-*"):
-            shutil.rmtree(path)
-
-
-@contextmanager
-def _only_process(directory: Path) -> Iterator[None]:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

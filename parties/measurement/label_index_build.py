@@ -14,7 +14,6 @@ at a million persons) share one allowance: fewer rows are kept than could be, ne
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,12 +21,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
+from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.id_hash import HashKeys, hash_texts, hash_texts_64
-from blindfit.parties.data.source import RowBatch, Source, duplicate_error
+from blindfit.parties.data.source import Source, duplicate_error
 
 N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files
@@ -47,7 +45,6 @@ class Built:
     n_rows: int
     n_persons: int | None
     longest_run: int  # rows whose high 64 bits are equal: 1, but for a collision
-    dataset_version: str
     label: str = FILES["label"]  # dtype
 
     def dtypes(self) -> dict[str, str]:
@@ -72,20 +69,24 @@ def row_dtype(label: str) -> np.dtype[Any]:
     return np.dtype([("high", "<u8"), ("low", "<u8"), ("person", "<u8"), ("row", "<u8"), ("label", label)])
 
 
-def build_files(source: Source, keys: IndexKeys, directory: Path) -> Built:
-    """Writes the sorted files into an empty directory, which the caller removes if this raises."""
+def build_files(source: Source, keys: IndexKeys, directory: Path) -> tuple[Built, str]:
+    """Writes the sorted files into an empty directory, which the caller removes if this raises.
+
+    Returns:
+        The table, and the digest of its content.
+    """
     label = LABELS[source.settings.label_kind]
-    row, version = row_dtype(label), ContentDigest()
+    row, content = row_dtype(label), ContentDigest()
     rows = _Buckets(directory / "rows", row)
     for batch in source.batches(features=False):
-        version.add(batch)
+        content.add(batch)
         high, low = hash_texts(batch.ids, keys.ids)
         person = 0 if batch.persons is None else hash_texts_64(batch.persons, keys.persons)
         rows.add(_records(row, high=high, low=low, person=person, row=batch.rows, label=batch.labels), high >> 56)
     owners = _Buckets(directory / "owners", OWNER) if source.settings.person else None
     longest_run = _write_sorted(rows, owners, source, directory)
-    n_persons = None if owners is None else _write_persons(owners, version.n_rows, directory)
-    return Built(version.n_rows, n_persons, longest_run, version.hexdigest(), label)
+    n_persons = None if owners is None else _write_persons(owners, content.n_rows, directory)
+    return Built(content.n_rows, n_persons, longest_run, label), content.hexdigest()
 
 
 def _write_sorted(rows: _Buckets, owners: _Buckets | None, source: Source, directory: Path) -> int:
@@ -194,40 +195,3 @@ class _Output:
         with self._file:
             self._file.flush()
             os.fsync(self._file.fileno())
-
-
-class ContentDigest:
-    """The version of a table: the sum mod 2^256 of SHA-256(row) over its rows.
-
-    It depends on ids, persons and labels alone, not on the order of the rows or on any key. It tells an
-    honest owner whether the table changed; it does not bind an owner who searches for a second table with the
-    same sum.
-    """
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-        self._sum = 0
-
-    def add(self, batch: RowBatch) -> None:
-        digests = b"".join([hashlib.sha256(row).digest() for row in _canonical_rows(batch)])
-        lanes = np.frombuffer(digests, "<u4").reshape(-1, 8).sum(axis=0, dtype=np.uint64)
-        self._sum += sum(int(lane) << 32 * position for position, lane in enumerate(lanes))
-        self.n_rows += len(batch)
-
-    def hexdigest(self) -> str:
-        content = b"blindfit table 1, %d rows" % self.n_rows + (self._sum % (1 << 256)).to_bytes(32, "little")
-        return hashlib.sha256(content).hexdigest()
-
-
-def _canonical_rows(batch: RowBatch) -> list[bytes]:
-    """`<bytes in id>:<id><bytes in person>:<person><label>`: no two different rows are written alike."""
-    parts = [*_sized(batch.ids)]
-    if batch.persons is not None:
-        parts += _sized(batch.persons)
-    parts.append(pa.array(batch.labels).cast(pa.string()))
-    rows: list[bytes] = pc.binary_join_element_wise(*parts, "").cast(pa.binary()).to_pylist()
-    return rows
-
-
-def _sized(texts: Any) -> list[Any]:
-    return [pc.binary_length(texts).cast(pa.string()), pa.scalar(":"), texts]

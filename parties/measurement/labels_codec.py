@@ -25,7 +25,7 @@ _OPEN_FIELDS = (
     "protocol_version",
     "request_id",
     "dataset",
-    "dataset_version",
+    "snapshot",
     "n_rows",
     "max_rows_per_person",
     "release",

@@ -65,12 +65,12 @@ class LabelReleases:
         """What is remembered, where the release was made before."""
         self._charging.check_receipt(request, dataset)
         cost = cost_of(request, dataset)
-        with self._store.snapshot() as snapshot:
-            if self._is_answered(snapshot, request, consumer):
-                return self._remembered(snapshot, request)
+        with self._store.view() as view:
+            if self._is_answered(view, request, consumer):
+                return self._remembered(view, request)
             self._check_policy(request, dataset)
             self._charging.check_policy(request, dataset, cost)
-            return self._check_allowed(snapshot, request, dataset, consumer, cost)
+            return self._check_allowed(view, request, dataset, consumer, cost)
 
     def _is_answered(self, reader: Transaction, request: LabelsOpen, consumer: str) -> bool:
         stored = reader.answer(consumer, request.request_id)

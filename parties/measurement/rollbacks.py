@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 from blindfit.algorithms.errors import LedgerBehind
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.privacy.ledger import Charge, Receipt
+from blindfit.parties.store.charging import now
 from blindfit.parties.store.store import Store, Transaction
 
 
@@ -42,22 +42,8 @@ def _lost_charges(receipt: Receipt, transaction: Transaction) -> Counter[str]:
 
 
 def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> book.LedgerEntry:
-    return book.append(
-        transaction.last_entry(),
-        population=receipt.population,
-        dataset="",
-        dataset_version="",
-        requester="",
-        request_id="",
-        content_sha256="",
-        kind="recovered",
-        event=ReleaseEvent.from_canonical(event),
-        epsilon=0.0,
-        delta=0.0,
-        unit="",
-        answer_sha256="",
-        time=now(),
-    )
+    charge = Charge(receipt.population, ReleaseEvent.from_canonical(event))
+    return book.append(transaction.last_entry(), charge, time=now(), kind="recovered")
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:
@@ -86,7 +72,3 @@ def check_rollbacks(reader: Transaction, population: str) -> None:
 def _last_position(reader: Transaction) -> int:
     last = reader.last_entry()
     return last.position if last else 0
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import grpc
 import structlog
 
 from blindfit.algorithms.errors import SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
-from blindfit.parties.measurement.label_index import open_or_build
+from blindfit.parties.measurement.label_index import open_index
 from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -28,17 +28,24 @@ def open_service(party: Party) -> MeasurementService:
     """Reads the datasets, or opens their indexes. Called by `party.shared`: there is one ledger."""
     datasets = {}
     for name, dataset in party.settings.datasets.items():
-        source = open_source(dataset, party.base_dir, name)
-        index = open_or_build(source, party.data_dir / "index" / name)
-        datasets[name] = LabelDataset(name, dataset, index)
-        log.info("dataset is ready", dataset=name, rows=index.n_rows, version=index.version)
+        snapshot = party.snapshots.newest(name)
+        datasets[name] = LabelDataset(name, dataset, open_index(snapshot.directory), snapshot.id)
+        log.info("dataset is ready", dataset=name, rows=snapshot.row.rows, snapshot=snapshot.row.number)
+
+    def newest(known: LabelDataset) -> LabelDataset:
+        snapshot = party.snapshots.newest(known.name)
+        if snapshot.id == known.snapshot:
+            return known
+        return replace(known, index=open_index(snapshot.directory), snapshot=snapshot.id)
+
     budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
     key = SigningKey.load_or_create(party.data_dir / "receipt_key.pem")
 
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
 
-    return MeasurementService(party.settings.name, datasets, budgets, party.settings.policy, party.store, key, approved)
+    name, policy = party.settings.name, party.settings.policy
+    return MeasurementService(name, datasets, budgets, policy, party.store, key, approved, newest=newest)
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:

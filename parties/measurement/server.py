@@ -39,13 +39,13 @@ class MeasurementService(ChargingService):
         if dataset.settings.label_kind != "binary":
             self.refuse("dataset", "its labels are numbers: ask for a release of labels")
         self.check_receipt(request, dataset)
-        with self.store.snapshot() as snapshot:  # the same request may be answered at this moment
-            stored = snapshot.answer(consumer, request.request_id)
+        with self.store.view() as view:  # the same request may be answered at this moment
+            stored = view.answer(consumer, request.request_id)
             if stored is not None:
                 return _stored_answer(stored, request)
             cost = _cost(request, dataset)
             self.check_policy(request, dataset, cost)
-            self.check_chargeable(snapshot, request, dataset, consumer, cost)
+            self.check_chargeable(view, request, dataset, consumer, cost)
         return None
 
     def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
@@ -77,7 +77,7 @@ class MeasurementService(ChargingService):
         lo, hi = dataset.settings.label_range or (0.0, 1.0)
         return pb.DatasetDescription(
             dataset=dataset.name,
-            version=dataset.index.version,
+            snapshot=dataset.snapshot,
             population=dataset.population,
             unit=dataset.kind,
             max_rows_per_person=dataset.max_rows_per_person,

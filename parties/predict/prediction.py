@@ -18,9 +18,10 @@ from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties.data.origin import refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import Sink, open_sink
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
@@ -51,7 +52,7 @@ class JointPrediction:
     def check(self, job: PredictJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
         part = self._part(job, me)
-        self._source(me, part)
+        self._settings_for(me, part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
@@ -63,9 +64,13 @@ class JointPrediction:
             self._refuse("parties", f"in that training it was {part.party}, {part.role}")
         return part
 
-    def _source(self, me: Member, part: VerticalModelPart) -> Source:
+    def _settings_for(self, me: Member, part: VerticalModelPart) -> DatasetSettings:
+        """Raises ConfigError, DataError: the dataset has not the model's columns."""
         settings = _without_labels(self._party.settings.datasets[me.dataset], part, f"datasets.{me.dataset}")
-        return open_source(settings, self._party.base_dir, me.dataset)
+        refuse_missing_names(
+            part.standardiser.columns, (found := self._party.snapshots.source(me.dataset)).feature_names, found.origin
+        )
+        return settings
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
@@ -74,7 +79,7 @@ class JointPrediction:
         seats, part = Seats.of(session), self._part(session.job, session.me)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
-        source = self._source(session.me, part)
+        source = session.rows.source_as(self._settings_for(session.me, part))
         rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report, means=means_of(part))
         positions = (await align_by_id(session, seats, rows)).positions
         session.report("score", 0, len(positions), "rows")

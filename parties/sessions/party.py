@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.workers import Workers
+from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.rows_file import write_rows
+from blindfit.parties.snapshots.snapshots import Snapshots, Writer
 from blindfit.parties.store.store import Store
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.work.compute import workers_of
@@ -25,6 +28,7 @@ class Party:
     """
     Attributes:
         sessions: set before the process serves anybody.
+        write_snapshot: what its role keeps of a dataset.
     """
 
     settings: PartySettings
@@ -32,6 +36,7 @@ class Party:
     identity: Identity
     store: Store
     limits: Limits = field(default_factory=Limits)
+    write_snapshot: Writer = write_rows
     sessions: Sessions = field(init=False)
     _shared: dict[Callable[[Party], Any], Any] = field(default_factory=dict)
     _closing: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -43,6 +48,17 @@ class Party:
     def directory(self, session: str, kind: str = "models") -> Path:
         """Where a session's files go: where the operator says, or a folder for each session."""
         return self.base_dir / (self.settings.output_dir or self.settings.data_dir / kind / session)
+
+    @cached_property
+    def secret(self) -> PartySecret:
+        """Of what must come out the same again, without anybody else knowing it."""
+        self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return PartySecret.load_or_create(self.data_dir / "secret.key")
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """Of its datasets."""
+        return Snapshots(self.settings, self.base_dir, self.store, self.write_snapshot)
 
     @cached_property
     def workers(self) -> Workers:

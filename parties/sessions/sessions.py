@@ -32,11 +32,12 @@ from blindfit.algorithms.errors import (
     PolicyRefused,
     SessionUnknown,
 )
-from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import ExchangeChannel
@@ -97,6 +98,10 @@ class Session(Generic[J_co]):
     job: J_co
     channel: ExchangeChannel
     me: Member
+    snapshot: Snapshot | None = None  # of its own dataset; a key node has none
+    snapshots: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what every member that has a dataset says that it reads
     state: State = ""
     error: BaseException | None = None
     summary: dict[str, ParameterValue] = field(default_factory=dict)
@@ -107,6 +112,26 @@ class Session(Generic[J_co]):
 
     def with_role(self, role: str) -> Member:
         return next(member for member in self.members.values() if member.role == role)
+
+    @property
+    def rows(self) -> Snapshot:
+        """What this party reads in this session."""
+        if self.snapshot is None:
+            raise LocalProtocolError("a party without a dataset reads none", session=self.id)
+        return self.snapshot
+
+    @property
+    def question(self) -> bytes:
+        """SHA-256 of all that its outcome depends on but for what is drawn: the job, who takes part, their snapshots.
+
+        Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it
+        or when it was cut, a job is no other one.
+        """
+        job = {name: value for name, value in self.parameters.items() if not self.job.is_aside(name)}
+        members = {
+            f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
+        }
+        return parameters_digest({**job, **members})
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
         """What the coordinator shows; the newest counts."""
@@ -146,9 +171,11 @@ class Sessions:
         open_peer: OpenPeer,
         read_job: Callable[[Mapping[str, ParameterValue]], JobParameters],
         parts: Mapping[str, Part],
+        snapshots: Snapshots,
     ) -> None:
         self._settings, self._store, self._limits = settings, store, limits
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
+        self._snapshots = snapshots
         self._sessions: dict[str, Session[JobParameters]] = {}
 
     def end_what_ran_before(self) -> None:
@@ -230,6 +257,8 @@ class Sessions:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
         if session.me.role != "key-node" and session.me.dataset not in self._settings.datasets:
             self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
+        if not policy.accept_seed and session.parameters.get("seed") is not None:
+            self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
         if job.epsilon > policy.most_epsilon:
             self._refuse(
                 "privacy.epsilon",
@@ -262,6 +291,8 @@ class Sessions:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
         session.channel.on_waiting = lambda peer, step: session.report(step, waiting_for=peer)
         try:
+            if session.me.dataset:
+                session.snapshot = await asyncio.to_thread(self._snapshot_of, session)
             await self._handshake(session)
             session.summary = await self._parts[session.job.protocol].run(session)
             await session.channel.close()
@@ -274,10 +305,24 @@ class Sessions:
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
             await self._fail(session, error)
 
+    def _snapshot_of(self, session: Session[JobParameters]) -> Snapshot:
+        """The newest of its dataset; of a training that is resumed, the one that it began with.
+
+        Raises:
+            DataError: what is wrong with the rows of a dataset that no job has read before; or a snapshot is gone.
+        """
+        resumes = session.job.resumes
+        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(session.me.dataset)
+        with self._store.transaction() as transaction:
+            transaction.put_session_snapshot(session.id, found.id)
+        return found
+
     async def _handshake(self, session: Session[JobParameters]) -> None:
-        mine = handshake.step_1_hello(session.job.protocol, session.me.role, session.parameters)
+        own = session.snapshot.id if session.snapshot else ""
+        mine = handshake.step_1_hello(session.job.protocol, session.me.role, session.parameters, own)
         peers = [(m.name, m.role) for m in session.members.values() if m is not session.me]
-        await handshake.run_party(mine, peers, session.channel)
+        told = await handshake.run_party(mine, peers, session.channel)
+        session.snapshots = {name: snapshot for name, snapshot in {**told, session.me.name: own}.items() if snapshot}
 
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
         if isinstance(error, BlindfitError):

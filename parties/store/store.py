@@ -36,6 +36,14 @@ CREATE TABLE IF NOT EXISTS kept_rows (
 CREATE TABLE IF NOT EXISTS label_releases (
     digest TEXT PRIMARY KEY, position INTEGER NOT NULL REFERENCES ledger, mechanism TEXT NOT NULL,
     release TEXT NOT NULL, directory TEXT NOT NULL, labels_sha256 TEXT NOT NULL, answer BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS snapshots (
+    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, number INTEGER NOT NULL, population TEXT NOT NULL,
+    meaning TEXT NOT NULL, source TEXT, content_sha256 TEXT NOT NULL, rows INTEGER NOT NULL,
+    other_people INTEGER NOT NULL, made TEXT NOT NULL, removed TEXT, UNIQUE (dataset, number));
+CREATE TABLE IF NOT EXISTS session_snapshots (
+    session TEXT PRIMARY KEY, snapshot TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS draws (
+    context TEXT PRIMARY KEY, begun INTEGER NOT NULL, key BLOB);
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -71,6 +79,32 @@ class StoredLabels:
     directory: str  # where the noisy labels are; empty: no mechanism could be made
     labels_sha256: str
     answer: bytes
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SnapshotRow:
+    """A dataset as it was when its owner published it.
+
+    Args:
+        id: random: all that others learn of it.
+        meaning: what of the party's file it was made by.
+        source: the source's fingerprint as it was then; None where it has none.
+        content_sha256: for the owner alone: anyone who has it can try out labels.
+        other_people: the operator said that its people are not those of another population.
+        removed: when its files went.
+    """
+
+    id: str
+    dataset: str
+    number: int
+    population: str
+    meaning: str
+    source: str | None
+    content_sha256: str
+    rows: int
+    other_people: int
+    made: str
+    removed: str | None = None
 
 
 class Store:
@@ -121,7 +155,7 @@ class Store:
                 ) from None
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[Transaction]:
+    def view(self) -> Iterator[Transaction]:
         """Several reads of one state, whatever other processes write meanwhile; for nothing else."""
         with self._lock, self._readable():
             self._db.execute("BEGIN")
@@ -236,6 +270,39 @@ class Transaction:
     def label_releases(self) -> list[StoredLabels]:
         rows = self._all("SELECT * FROM label_releases ORDER BY position")
         return [StoredLabels(*row) for row in rows]  # type: ignore[arg-type]
+
+    # --- snapshots, and what was drawn once for them
+
+    def add_snapshot(self, row: SnapshotRow) -> None:
+        self._all("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row))
+
+    def snapshots(self, dataset: str | None = None) -> list[SnapshotRow]:
+        """The oldest first."""
+        rows = self._all(
+            "SELECT * FROM snapshots WHERE ?1 IS NULL OR dataset = ?1 ORDER BY dataset, number", (dataset,)
+        )
+        return [SnapshotRow(*row) for row in rows]  # type: ignore[arg-type]
+
+    def remove_snapshot(self, snapshot: str, removed: str) -> None:
+        self._all("UPDATE snapshots SET removed = ? WHERE id = ? AND removed IS NULL", (removed, snapshot))
+
+    def put_session_snapshot(self, session: str, snapshot: str) -> None:
+        self._all("INSERT OR REPLACE INTO session_snapshots VALUES (?, ?)", (session, snapshot))
+
+    def session_snapshot(self, session: str) -> str | None:
+        rows = self._all("SELECT snapshot FROM session_snapshots WHERE session = ?", (session,))
+        return str(rows[0][0]) if rows else None
+
+    def draw(self, context: str) -> tuple[int, bytes | None]:
+        """How many draws for this context have begun, and what the last that ended gave."""
+        rows = self._all("SELECT begun, key FROM draws WHERE context = ?", (context,))
+        return rows[0] if rows else (0, None)  # type: ignore[return-value]
+
+    def begin_draw(self, context: str) -> None:
+        self._all("INSERT INTO draws VALUES (?, 1, NULL) ON CONFLICT DO UPDATE SET begun = begun + 1", (context,))
+
+    def end_draw(self, context: str, key: bytes) -> None:
+        self._all("UPDATE draws SET key = ? WHERE context = ?", (key, context))
 
     # --- receipts
 

@@ -7,8 +7,7 @@ common.
 from __future__ import annotations
 
 import asyncio
-import secrets
-from dataclasses import dataclass
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.algorithms.protocols import ready, taylor
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
-from blindfit.algorithms.randomness import keyed_normals, system_uniform
+from blindfit.algorithms.randomness import PublicRandomness, keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.data.source import Source
@@ -40,7 +39,8 @@ from blindfit.parties.taylor.parameters import (
 from blindfit.parties.taylor.report import report_of, summary_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge, population_of
-from blindfit.parties.training.rows import PartyRows, open_features, read_rows
+from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
@@ -52,14 +52,6 @@ from blindfit.parties.work.clock import Clock
 POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
 
 
-@dataclass(frozen=True, repr=False)
-class Begun:
-    """What holds from a training's beginning to its end, also when it is resumed."""
-
-    aligned: Aligned
-    jitter_key: bytes
-
-
 class DataParty:
     def __init__(self, party: Party) -> None:
         self._party = party
@@ -68,7 +60,7 @@ class DataParty:
     def check(self, job: TaylorJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open, with features, and a label where due."""
         check_engine(job, me.name)
-        source = self._source(me)
+        source = check_features(self._party.snapshots.source(me.dataset), "a data party")
         if me.role == "active" and source.settings.label is None:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
         if me.role == "active" and (source.settings.label_kind == "binary") != (job.taylor.model == "logistic"):
@@ -77,34 +69,34 @@ class DataParty:
             population_of(self._party.settings.datasets[me.dataset], me.dataset)
         refuse_unknown(self._party.data_dir, job, me.name)
 
-    def _source(self, me: Member) -> Source:
-        return open_features(self._party.settings, self._party.base_dir, me.dataset, "a data party")
-
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source = self._source(session.me)
+        source = session.rows.source()
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
+        randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
         public_key = await receive_key(session, seats)
         checkpoints = Checkpoints.of(self._party.data_dir, job, session.id)
-        begun = await self._begin(session, seats, source, rows, public_key, checkpoints)
+        aligned = await self._begin(session, seats, source, rows, public_key, checkpoints)
         clock.lap("align_s")
+        common = rows.take(aligned.positions)
+        order = order_of(common, aligned, randomness)
         prepared = await asyncio.to_thread(
-            prepare, rows.take(begun.aligned.positions), source.feature_names, preparation_of(job), active=active
+            prepare, common, source.feature_names, preparation_of(job), order, active=active
         )
         leaks = own_leaks(prepared, job)
         refuse_leaks(leaks, job, seats.me)
         flags = tuple(sorted({leak.flag for leak in leaks}))
-        mine = Ready(prepared.columns.shape[1], flags, ",".join(map(str, checkpoints.epochs())))
+        epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
+        mine = Ready(prepared.columns.shape[1], flags, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
         is_charged = job.privacy is not None and active
-        charged = (
-            charge(session, self._party.settings, self._party.store, source.fingerprint() or "") if is_charged else None
-        )
-        seat = self._seat(prepared, parameters, job, public_key, begun)
+        noise = told[seats.key_node].drawn
+        charged = charge(session, self._party.settings, self._party.store, (layout, noise)) if is_charged else None
+        seat = self._seat(session, prepared, parameters, public_key, aligned)
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         if resumed:
             seat.optimiser.restore(checkpoints.arrays_at(resumed))
@@ -140,37 +132,29 @@ class DataParty:
         rows: PartyRows,
         public_key: PublicKey,
         checkpoints: Checkpoints,
-    ) -> Begun:
-        """Aligns, or takes up the order and the secret of the training that is resumed."""
-        version = source.fingerprint() or ""
+    ) -> Aligned:
+        """Aligns, or takes up the order of the training that is resumed."""
         if session.job.resumes:
             base = checkpoints.base(session.job)
-            if base["dataset_version"] != version:
-                raise DataError(f"{source.name} has changed since the training {checkpoints.session} began")
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
                 restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
             )
-            return Begun(Aligned(positions, mask_enc), bytes.fromhex(base["jitter_key"]))
-        begun = Begun(await align_rows(session, seats, source, rows, public_key), secrets.token_bytes(32))
-        base = {
-            "positions": begun.aligned.positions.tolist(),
-            "mask_enc": stored_mask(begun.aligned.mask_enc),
-            "jitter_key": begun.jitter_key.hex(),
-            "dataset_version": version,
-        }
+            return Aligned(positions, mask_enc)
+        aligned = await align_rows(session, seats, source, rows, public_key)
+        base = {"positions": aligned.positions.tolist(), "mask_enc": stored_mask(aligned.mask_enc)}
         checkpoints.begin(session.job, base)
-        return begun
+        return aligned
 
     def _seat(
         self,
+        session: Session[TaylorJob],
         prepared: Prepared,
         parameters: TaylorParameters,
-        job: TaylorJob,
         public_key: PublicKey,
-        begun: Begun,
+        aligned: Aligned,
     ) -> DataSeat:
-        grid = parameters.grid
+        job, grid = session.job, parameters.grid
         optimiser = Optimiser(
             job.taylor.optimiser_settings(),
             np.zeros(prepared.columns.shape[1]),
@@ -187,22 +171,40 @@ class DataParty:
             optimiser,
             RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows),
             system_uniform,
-            mask_enc=begun.aligned.mask_enc,
+            mask_enc=aligned.mask_enc,
             workers=self._workers,
         )
         if prepared.y is not None:
             seat.y = prepared.y
-            jitter = 0.0 if job.privacy else job.taylor.jitter
-            drawn = jitter * keyed_normals(begun.jitter_key, "jitter", len(prepared.y))
-            seat.label_terms = grid.label_terms(prepared.y, drawn)
+            seat.label_terms = grid.label_terms(prepared.y, self._jitter(session, aligned.positions))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
+
+    def _jitter(self, session: Session[TaylorJob], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of each aligned row: drawn once for the row in its snapshot and this size of jitter, as two draws for one
+        label, or one draw in two sizes, would tell the label.
+        """
+        size = 0.0 if session.job.privacy else session.job.taylor.jitter
+        if not size:
+            return np.zeros(len(positions))
+        key = self._party.secret.derive("jitter of a snapshot", bytes.fromhex(session.rows.id), struct.pack("<d", size))
+        drawn = size * keyed_normals(key, "jitter", session.rows.row.rows)
+        return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
     def _row_bound(self, prepared: Prepared, parameters: TaylorParameters, job: TaylorJob) -> int | None:
         """In steps of the features' grid, rounded down; None without label DP."""
         if job.privacy is None:
             return None
         return int(row_bound(job, sum(parameters.columns), prepared.columns.shape[1]) * 2**FEATURE_BITS)
+
+
+def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) -> NDArray[np.int64]:
+    """In which the common rows fall into parts and batches: by their ids; the key node has put slots of linkage, of
+    which nobody else knows the person, in random order already.
+    """
+    if aligned.mask_enc is not None:
+        return np.arange(len(aligned.positions))
+    return np.argsort(randomness.draws("order", common.ids.to_pylist()), kind="stable")
 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:
@@ -229,7 +231,7 @@ def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat, 
         model=session.job.taylor.model,
         data_parties=Seats.of(session).chain,
         standardiser=prepared.standardiser,
-        weights=weights[:-1] if has_intercept else weights,
+        weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
         intercept=float(weights[-1]) if has_intercept else None,
         row_bound=bound,
         label_mean=prepared.label_mean,

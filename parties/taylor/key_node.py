@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import secrets
 from dataclasses import dataclass
+
+import numpy as np
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.engines import engine_of
@@ -30,8 +33,13 @@ class Begun:
     """What holds from a training's beginning to its end, also when it is resumed."""
 
     private_key: PrivateKey
-    noise_key: bytes
+    slots: bytes  # a name of linkage's slots, which are drawn afresh; empty after an alignment by ids
     rows: int  # of the training that is resumed
+
+
+def name_of(noise_key: bytes) -> str:
+    """By which a charge tells one noise from another; nobody reads the key from it."""
+    return hashlib.sha256(b"blindfit noise named v1/" + noise_key).hexdigest()
 
 
 class KeyNode:
@@ -50,16 +58,22 @@ class KeyNode:
         begun = await self._begin(session, checkpoints)
         await taylor.share_key(begun.private_key.public_key, seats.chain, session.channel)
         rows, summary = await self._align(session, seats, begun, checkpoints)
-        mine = Ready(0, (), ",".join(map(str, checkpoints.epochs())))
-        told = await ready.run_party(mine, seats.me, seats.chain, session.channel)
+        noise_key = b""
+
+        def mine(drawn: str) -> Ready:
+            nonlocal noise_key
+            noise_key = self._noise_key(session, begun, drawn)
+            return Ready(0, (), ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
+
+        told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         parameters = parameters_of(job, seats, told)
-        plan = preparation_of(job).plan(rows)
+        plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
         patience = Patience(job.taylor.patience, job.taylor.tolerance)
         if resumed:
             patience.losses = [float(loss) for loss in checkpoints.at(resumed)["losses"]]
         epochs = await taylor.run_key_node(
-            KeySeat(begun.private_key, begun.noise_key, patience, threads=os.cpu_count() or 1),
+            KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1),
             [len(batch) for batch in plan.batches],
             len(plan.validation),
             parameters,
@@ -82,16 +96,23 @@ class KeyNode:
         }
 
     async def _begin(self, session: Session[TaylorJob], checkpoints: Checkpoints) -> Begun:
-        """A key pair and the noise's secret for this training, kept until it ends."""
+        """A key pair for this training, kept until it ends."""
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
             base = checkpoints.base(job)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
-            return Begun(engine.adopt_private(key), bytes.fromhex(base["noise_key"]), int(base["rows"]))
+            return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
         key = await asyncio.to_thread(engine.generate_private_key, job.taylor.key_bits)
-        return Begun(key, secrets.token_bytes(32), 0)
+        linkage = job.align.method == "linkage"
+        return Begun(key, secrets.token_bytes(32) if linkage else b"", 0)
+
+    def _noise_key(self, session: Session[TaylorJob], begun: Begun, drawn: str) -> bytes:
+        """What all noise is drawn from: the same for the same question about the same batches of the same rows, so that
+        to ask again averages nothing out; and for any other question another one, whose difference tells nothing.
+        """
+        return self._party.secret.derive("gradient noise", session.question, drawn.encode(), begun.slots)
 
     async def _align(
         self, session: Session[TaylorJob], seats: Seats, begun: Begun, checkpoints: Checkpoints
@@ -118,7 +139,7 @@ class KeyNode:
             rows = await match_ids(session, seats)
         base = {
             "private_key": begun.private_key.to_bytes().hex(),
-            "noise_key": begun.noise_key.hex(),
+            "slots": begun.slots.hex(),
             "rows": rows,
         }
         checkpoints.begin(job, base)

@@ -70,10 +70,8 @@ def preparation_of(job: TaylorJob) -> Preparation:
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
         batch_rows=settings.batch_rows,
-        seed=job.seed,
         model=settings.model,
         intercept=settings.intercept,
-        constant_columns=settings.constant_columns,
         match_rate=match_rate(job) if shortens_rows(job) else None,
     )
 

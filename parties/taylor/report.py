@@ -11,7 +11,7 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import Charge
+from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.prepared import Prepared
@@ -24,7 +24,7 @@ def report_of(
     told: Mapping[str, Ready],
     epochs: int,
     tested: Tested | None,
-    charged: Charge | None,
+    charged: Charged | None,
 ) -> dict[str, Any]:
     plan = prepared.plan
     return {

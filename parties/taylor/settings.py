@@ -22,7 +22,6 @@ UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits",
 class TaylorSettings(Settings):
     model: Literal["logistic", "linear"] = "logistic"
     intercept: bool = True
-    constant_columns: Literal["error", "drop"] = "error"
     epochs: int = Field(20, ge=1, le=10_000)
     batch_rows: int = Field(128, ge=2, le=2**20)
     learning_rate: float = Field(0.15, gt=0)

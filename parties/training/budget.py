@@ -7,24 +7,24 @@ label's part of every gradient is noised once for each batch, and a row is in on
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.messages import canonical_bytes
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
-from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
+from blindfit.algorithms.privacy.ledger import Budget, Charge
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store import charging
+from blindfit.parties.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class Charged:
     """What a training was charged, in the words of the privacy statement."""
 
     population: str
@@ -52,89 +52,69 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     return dataset.population
 
 
-def charge(session: Session[TrainingParameters], settings: PartySettings, store: Store, dataset_version: str) -> Charge:
-    """Charges a session once, however often it is resumed; a name that somebody gave it pays for nothing.
+def charge(
+    session: Session[TrainingParameters], settings: PartySettings, store: Store, drawn: Sequence[str]
+) -> Charged:
+    """Charges a question about a snapshot once, however often it is asked or resumed, and by whatever name.
+
+    Args:
+        drawn: names of all that was drawn for it: the same draws give the same answer, and any other a new one.
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
         BudgetExhausted: it does not fit; nothing is charged.
         LedgerUnavailable: the ledger could not be written.
     """
-    privacy, dataset = session.job.required_privacy, settings.datasets[session.me.dataset]
-    population = population_of(dataset, session.me.dataset)
-    limits = settings.populations[population]
-    event = event_of(privacy)
-    unit = unit_of(dataset, UNITS["row"][0])
-    request_id = session.job.resumes or session.id  # its checkpoints say that it is the same job
+    privacy = session.job.required_privacy
+    asked = charge_of(session, settings, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
     with store.transaction() as transaction:
-        entries = list(transaction.ledger(population))
-        is_paid = bool(session.job.resumes) and any(entry.request_id == request_id for entry in entries)
-        if not is_paid:
-            entry = add_entry(
-                transaction,
-                session,
-                Budget(limits.epsilon, limits.delta),
-                population=population,
-                dataset_version=dataset_version,
-                request_id=request_id,
-                event=event,
-                epsilon=privacy.epsilon,
-                unit=unit,
-                answer_sha256="",  # the answer is the training: noisy gradients at every party
-            )
-            entries.append(entry)
-    return Charge(
-        population=population,
-        unit=unit,
-        neighbours=event.neighbours,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        noise_multiplier=event.noise_multiplier,
-        spent_epsilon=book.spent(entries, limits.delta),
-        budget_epsilon=limits.epsilon,
-        budget_delta=limits.delta,
-    )
+        if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
+            charging.enter(transaction, asked, budget_of(settings, asked.population))
+    return charged_of(asked, settings, store)
 
 
-def unit_of(dataset: PartyDatasetSettings, what: str) -> str:
-    return what + (f", {dataset.row_is}" if dataset.row_is else "")
-
-
-def add_entry(
-    transaction: Transaction,
+def charge_of(
     session: Session[TrainingParameters],
-    budget: Budget,
-    *,
-    population: str,
-    dataset_version: str,
-    request_id: str,
+    settings: PartySettings,
     event: ReleaseEvent,
     epsilon: float,
     unit: str,
-    answer_sha256: str,
-) -> LedgerEntry:
-    """Charges the session's job, in a transaction that may keep its answer too.
-
-    Raises:
-        BudgetExhausted: it does not fit.
-    """
-    events = [ReleaseEvent.from_canonical(entry.event) for entry in transaction.ledger(population)]
-    book.check_budget(events, event, budget, population)
-    entry = book.append(
-        transaction.last_entry(),
-        population=population,
-        dataset=session.me.dataset,
-        dataset_version=dataset_version,
-        requester=session.proposed_by,
-        request_id=request_id,
-        content_sha256=hashlib.sha256(canonical_bytes(session.parameters)).hexdigest(),
-        kind="release",
+    drawn: Sequence[str],
+) -> Charge:
+    """Raises ConfigError: the dataset has no population."""
+    dataset = settings.datasets[session.me.dataset]
+    parts = (session.question, session.rows.id.encode(), event.canonical().encode(), *(name.encode() for name in drawn))
+    identity = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+    return Charge(
+        population=population_of(dataset, session.me.dataset),
         event=event,
+        dataset=session.me.dataset,
+        snapshot=session.rows.id,
+        requester=session.proposed_by,
+        request_id=identity[:32],
+        content_sha256=identity,
         epsilon=epsilon,
         delta=session.job.required_privacy.delta,
-        unit=unit,
-        answer_sha256=answer_sha256,
-        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        unit=unit + (f", {dataset.row_is}" if dataset.row_is else ""),
     )
-    transaction.add_entry(entry)
-    return entry
+
+
+def budget_of(settings: PartySettings, population: str) -> Budget:
+    limits = settings.populations[population]
+    return Budget(limits.epsilon, limits.delta)
+
+
+def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
+    """With the budget as it now is."""
+    budget = budget_of(settings, asked.population)
+    return Charged(
+        population=asked.population,
+        unit=asked.unit,
+        neighbours=asked.event.neighbours,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        noise_multiplier=asked.event.noise_multiplier,
+        spent_epsilon=book.spent(store.reader().ledger(asked.population), budget.delta),
+        budget_epsilon=budget.epsilon,
+        budget_delta=budget.delta,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.data.source import DuplicateSearch, Source, open_source
-from blindfit.parties.settings import PartySettings
+from blindfit.parties.data.source import DuplicateSearch, Source
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]
@@ -38,11 +36,10 @@ class PartyRows:
         return PartyRows(ids, features, labels, there)
 
 
-def open_features(settings: PartySettings, base_dir: Path, dataset: str, whose: str) -> Source:
-    """Raises ConfigError: the dataset does not open, or it has no features."""
-    source = open_source(settings.datasets[dataset], base_dir, dataset)
+def check_features(source: Source, whose: str) -> Source:
+    """Raises ConfigError: the dataset has no features."""
     if not source.feature_names:
-        raise ConfigError(f"datasets.{dataset}: {whose}'s dataset needs features", hint='such as features = "rest"')
+        raise ConfigError(f"datasets.{source.name}: {whose}'s dataset needs features", hint='such as features = "rest"')
     return source
 
 

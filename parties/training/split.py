@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.randomness import public_generator
-from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.parties.data.source import RowBatch, Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 
@@ -32,19 +32,23 @@ class RowPart:
         return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
 
 
-def read_split(source: Source, job: TrainingParameters, report: Report) -> tuple[RowPart, RowPart]:
-    """One pass: every row goes to one part, by a public draw that depends on the seed and its place alone."""
-    train, test, seen = RowPart(), RowPart(), DuplicateSearch()
-    generator = public_generator(job.seed, "split")
+def held_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
+    """Which of these rows are: each by its id alone, whatever other rows there are and in what order they stand."""
+    return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)
+
+
+def read_split(
+    source: Source, job: TrainingParameters, randomness: PublicRandomness, report: Report
+) -> tuple[RowPart, RowPart]:
+    """One pass: every row goes to one part."""
+    train, test = RowPart(), RowPart()
     n_read = 0
     for batch in source.batches(persons=False, labels=False):
-        seen.add(batch)
-        held_out = generator.random(len(batch)) < job.split.test_fraction
-        train.add(batch, ~held_out)
-        test.add(batch, held_out)
+        tested = held_out(batch.ids, job, randomness)
+        train.add(batch, ~tested)
+        test.add(batch, tested)
         n_read += len(batch)
         report("read rows", n_read, 0, "rows")
-    seen.refuse_duplicates(source)
     if not train.ids:
         raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")
     return train, test

@@ -18,7 +18,7 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
-from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.pretraining import Pretrained
@@ -33,7 +33,8 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.public_model import read_public_model
-from blindfit.parties.training.rows import Report, open_features
+from blindfit.parties.training.randomness import own_randomness
+from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import read_split
 from blindfit.parties.training.summary import told
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
@@ -68,23 +69,20 @@ class Consumer:
 
     def check(self, job: WalrJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
-        source = self._source(me)
+        source = check_features(self._party.snapshots.source(me.dataset), "an active party")
         read_pretrained(job, self._party.base_dir, source)
         if job.walr.norm_bound != "auto":
             fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
-
-    def _source(self, me: Member) -> Source:
-        return open_features(self._party.settings, self._party.base_dir, me.dataset, "an active party")
 
     # --- WALR
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
         job, server = session.job, session.with_role("measurement")
         clock = Clock()
-        source = self._source(session.me)
+        source, randomness = session.rows.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
         init = read_pretrained(job, self._party.base_dir, source)
-        prepared = await asyncio.to_thread(prepare_rows, source, job, session.report)
+        prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         client = asking.client_of(self._party, session)
         description = await client.describe(server.dataset)
@@ -93,7 +91,7 @@ class Consumer:
         request = await asyncio.to_thread(self._request, prepared, session, server, description)
         aggregate = await self._aggregate(client, prepared, request, session, description)
         clock.lap("aggregate_s")
-        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, session.report, init)
+        fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, randomness, session.report, init)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
         report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
@@ -110,7 +108,7 @@ class Consumer:
         job = session.job
         settings = ReleaseSettings(
             dataset=server.dataset,
-            dataset_version=description.version,
+            snapshot=description.snapshot,
             epsilon=job.required_privacy.epsilon,
             delta=job.required_privacy.delta,
             mechanism=job.required_privacy.mechanism,
@@ -155,11 +153,11 @@ class Consumer:
 # --- rows --------------------------------------------------------------------------------------------
 
 
-def prepare_rows(source: Source, job: WalrJob, report: Report) -> PreparedRows:
+def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, report: Report) -> PreparedRows:
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
-    train, test = read_split(source, job, report)
+    train, test = read_split(source, job, randomness, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
-    standardiser = Standardiser.fit(train.features, source.feature_names, constant_columns=job.walr.constant_columns)
+    standardiser = Standardiser.fit(train.features, source.feature_names).require_columns()
     columns = _Columns(standardiser, job.walr.intercept)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
@@ -223,6 +221,7 @@ def fit_walr(
     aggregate: Aggregate,
     request: AggregateOpen,
     job: WalrJob,
+    randomness: PublicRandomness,
     report: Report,
     init: Pretrained | None = None,
 ) -> FittedModel:
@@ -242,7 +241,7 @@ def fit_walr(
         l2=settings.l2,
         treatment=settings.mu,
         init=init.weights_for(prepared.standardiser, intercept=settings.intercept) if init else None,
-        generator=public_generator(job.seed, "batches"),
+        generator=randomness.generator("batches"),
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
     return FittedModel(
@@ -294,7 +293,7 @@ def _report(
             "budget_delta": budget.delta,
             "spent_epsilon": budget.spent_epsilon,
             "releases": int(budget.releases),
-            "dataset_version": description.version,
+            "snapshot": description.snapshot,
             "request_id": request.request_id,
             "receipt": answer.receipt.decode("ascii", "replace"),
         },

@@ -17,7 +17,6 @@ DEFAULT_NORM_QUANTILE = 0.99
 
 class WalrSettings(Settings):
     intercept: bool = True
-    constant_columns: Literal["error", "drop"] = "error"
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)

@@ -11,7 +11,17 @@ import pytest
 from blindfit.algorithms.statistics.gradient_leaks import check_leverage
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from tests.attacks import lone_rows
-from tests.attacks.views import DEFAULTS, Data, Floats, Rows, Setting, simulate, with_intercept, without_defences
+from tests.attacks.views import (
+    DEFAULTS,
+    Data,
+    Floats,
+    Rows,
+    Setting,
+    plan_of,
+    simulate,
+    with_intercept,
+    without_defences,
+)
 
 ROWS = 2000
 
@@ -42,7 +52,7 @@ def attack(ones: Callable[[Rows], list[Rows]], setting: Setting) -> Guesses:
     guesses = Guesses()
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        plan = RowPlan.draw(ROWS, test_fraction=0, validation_fraction=0, batch_rows=setting.batch_rows, seed=seed)
+        plan = plan_of(ROWS, replace(setting, seed=seed))
         data = Data(
             (with_intercept(rng.standard_normal((ROWS, 5))), columns_with(ones, plan, rng)),
             np.where(rng.random(ROWS) < 0.5, 1.0, -1.0),

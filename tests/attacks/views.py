@@ -124,12 +124,16 @@ class Training:
     label_terms: Rows
 
 
+def plan_of(n_rows: int, setting: Setting) -> RowPlan:
+    """All rows, in the batches of the setting's seed."""
+    order = np.random.default_rng([setting.seed, 1]).permutation(n_rows)
+    return RowPlan.of(order, test_fraction=0.0, validation_fraction=0.0, batch_rows=setting.batch_rows)
+
+
 def simulate(data: Data, setting: Setting) -> Training:
     """Trains on all rows; every party's start is 0 unless the setting says otherwise."""
     rng = np.random.default_rng(setting.seed)
-    plan = RowPlan.draw(
-        len(data.y), test_fraction=0.0, validation_fraction=0.0, batch_rows=setting.batch_rows, seed=setting.seed
-    )
+    plan = plan_of(len(data.y), setting)
     grid = Grid("logistic", len(data.parts))
     columns = tuple(np.clip(part, -grid.feature_bound, grid.feature_bound) for part in data.scaled(plan.train))
     if setting.shorten:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.parties.measurement.label_index import open_or_build
 from tests.data.tables import read, source_of
+from tests.measurement.indexes import built
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -48,7 +48,7 @@ def test_walr_data_rows_belong_together(tmp_path):
     data = randhie.load_pandas().data
     features = source_of(tmp_path, "features.parquet", features="rest")
     labels = source_of(tmp_path, "visits.csv", label="saw_doctor")
-    with open_or_build(labels, tmp_path / "index") as index, index.new_request(None, "refuse") as request:
+    with built(labels, tmp_path / "index") as index, index.new_request(None, "refuse") as request:
         sums = sum(batch.features.T @ request.join(batch.ids).labels for batch in features.batches())
     expected = data.loc[data["mdvis"] > 0, list(features.feature_names)].sum()
     assert np.allclose(sums, expected, rtol=1e-12)
@@ -73,7 +73,7 @@ def test_advertising_data(tmp_path):
     # Poisson: 5 standard deviations are sqrt(40000 * 1.5) * 5 = 1225.
     assert abs(n_rows - 100_000) < 1225
     table = source_of(tmp_path, "conversions.parquet", person="person", label="label")
-    with open_or_build(table, tmp_path / "index") as index:
+    with built(table, tmp_path / "index") as index:
         assert (index.n_rows, index.n_persons) == (n_rows, 40_000)
         features = source_of(tmp_path, "features.parquet", features="rest")
         with index.new_request(None, "refuse") as request:

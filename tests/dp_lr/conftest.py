@@ -53,7 +53,7 @@ def party(**changes: Any) -> dict[str, Any]:
         "log_level": "debug",
         "identity": {name: f"ca/clinic/{name}.pem" for name in ("certificate", "key", "authority")},
         "peers": {"coordinator": {"role": "coordinator"}},
-        "policy": {"protocols": ["dp-lr"], "least_rows": 100, "most_epsilon": 5.0},
+        "policy": {"accept_seed": True, "protocols": ["dp-lr"], "least_rows": 100, "most_epsilon": 5.0},
         "populations": {"patients": {"epsilon": 4.0, "delta": 1e-5}},
         "datasets": {
             "patients": {"url": "csv:patients.csv", "population": "patients", "row_is": "a visit", **rows},
@@ -100,10 +100,16 @@ class Clinic:
             me,
         )
 
+    def publish(self) -> None:
+        Party(self.settings, self.directory, None, self.store).snapshots.publish("patients")  # type: ignore[arg-type]
+
     def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
         asked = self.session(session, **changes)
-        role = Trainer(Party(self.settings, self.directory, None, self.store))  # type: ignore[arg-type]
+        party = Party(self.settings, self.directory, None, self.store)  # type: ignore[arg-type]
+        role = Trainer(party)
         role.check(asked.job, asked.me)
+        asked.snapshot = party.snapshots.newest("patients")
+        asked.snapshots = {"clinic": asked.snapshot.id}
         return asyncio.run(role.run(asked))
 
     def output(self, session: str, name: str) -> Path:

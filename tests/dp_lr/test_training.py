@@ -21,7 +21,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.randomness import public_generator
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
@@ -39,6 +39,11 @@ def entries(clinic: Clinic) -> list[Any]:
     found = clinic.store.reader().ledger()
     verify_chain(found)
     return found
+
+
+def held_out_of(share: float) -> np.ndarray:
+    """By the job's seed and the rows' ids."""
+    return PublicRandomness.from_seed(3).chosen("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 def model_of(clinic: Clinic, session: str) -> dict[str, Any]:
@@ -62,7 +67,7 @@ def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
 
 def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic: Clinic) -> None:
     clinic.run()
-    held_out = public_generator(3, "split").random(N_ROWS) < 0.2
+    held_out = held_out_of(0.2)
     lines = clinic.output("s1", "held_out_scores.csv").read_text().splitlines()[1:]
     scores = dict(line.replace('"', "").split(",") for line in lines)
     assert set(scores) == {f"p{i}" for i in np.flatnonzero(held_out)}
@@ -101,16 +106,19 @@ def test_shrinkage_holds_the_model_at_its_start(clinic: Clinic) -> None:
     assert model_of(clinic, "s1")["weights"] == pytest.approx(dict.fromkeys(NAMES, 0.0), abs=1e-4)
 
 
-@pytest.mark.parametrize(("neighbours", "changes"), [("replace-one", 2), ("add-or-remove", 1)])
-def test_the_noise_is_that_of_the_formula(clinic: Clinic, neighbours: str, changes: int) -> None:
+ADD_OR_REMOVE = {"neighbours": "add-or-remove", "public_rows": 1000}
+
+
+@pytest.mark.parametrize(("options", "changes"), [({}, 2), (ADD_OR_REMOVE, 1)], ids=["replace one", "add or remove"])
+def test_the_noise_is_that_of_the_formula(clinic: Clinic, options: dict[str, Any], changes: int) -> None:
     """sigma = sensitivity * C / n * sqrt(T) * s(epsilon, delta), and the ledger has s."""
     from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 
-    told = clinic.run(
-        dp_lr={"neighbours": neighbours, "clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"]}
-    )
+    told = clinic.run(dp_lr={"clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"], **options})
     s = analytic_noise_multiplier(2.0, 1e-5)
-    assert told["fit.gradient_noise_std"] == pytest.approx(changes * 0.5 * 4 * s / told["rows.trained"])  # type: ignore[operator]
+    assert told["fit.gradient_noise_std"] == pytest.approx(
+        changes * 0.5 * 4 * s / (800 if options else told["rows.trained"])
+    )  # type: ignore[operator]
     event = ReleaseEvent.from_canonical(entries(clinic)[0].event)
     assert event.noise_multiplier == pytest.approx(s)
 
@@ -143,17 +151,34 @@ def test_another_draw_is_another_charge(clinic: Clinic, changes: dict[str, Any])
     assert model_of(clinic, "s1")["weights"] != model_of(clinic, "s2")["weights"]
 
 
-@pytest.mark.parametrize("file", ["patients.csv", "archive.csv"])
-def test_other_rows_are_another_request_and_copied_ones_are_not(clinic: Clinic, file: str) -> None:
+def test_a_file_that_changes_is_another_question_once_it_is_published(clinic: Clinic) -> None:
     clinic.run("s1", **HARMLESS)
-    path = clinic.directory / file
+    path = clinic.directory / "patients.csv"
     text = path.read_text()
-    path.unlink()
-    path.write_text(text)
+    path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")  # the last row's label
     clinic.run("s2", **HARMLESS)
     assert len(entries(clinic)) == 1
-    path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")  # the last row's label
+    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "s2")["weights"]
+    clinic.publish()
     clinic.run("s3", **HARMLESS)
+    assert len(entries(clinic)) == 2
+
+
+def test_a_snapshot_of_the_same_rows_is_another_question(clinic: Clinic) -> None:
+    """To answer the same until something changed would tell that it did."""
+    clinic.run("s1", **HARMLESS)
+    clinic.publish()
+    clinic.run("s2", **HARMLESS)
+    assert len(entries(clinic)) == 2
+    assert model_of(clinic, "s1")["weights"] != model_of(clinic, "s2")["weights"]
+
+
+def test_other_public_rows_are_another_question(clinic: Clinic) -> None:
+    clinic.run("s1", **HARMLESS)
+    path = clinic.directory / "archive.csv"
+    text = path.read_text()
+    path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")
+    clinic.run("s2", **HARMLESS)
     assert len(entries(clinic)) == 2
 
 
@@ -168,14 +193,6 @@ def test_the_entry_says_what_was_released(clinic: Clinic) -> None:
     assert (entry.epsilon, entry.delta) == (2.0, 1e-5)
     assert entry.unit == "each row, features and label, a visit"
     assert "one row, features and label, is replaced by another" in entry.event
-
-
-def test_a_request_id_tells_nothing_without_the_partys_key(clinic: Clinic) -> None:
-    clinic.run("s1", **HARMLESS)
-    (clinic.directory / "state" / "model_key.pem").unlink()
-    clinic.run("s2", **HARMLESS)
-    first, second = entries(clinic)
-    assert first.request_id != second.request_id
 
 
 def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +238,7 @@ def test_two_of_the_same_at_once_share_one_answer(clinic: Clinic, monkeypatch: p
 
 def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "blindfit.parties.dp_lr.budget.add_entry", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
+        "blindfit.parties.store.charging.enter", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
     )
     with pytest.raises(LedgerUnavailable):
         clinic.run()
@@ -256,7 +273,7 @@ def test_runs_of_samples_compose_in_the_ledger(clinic: Clinic) -> None:
 def test_one_budget_has_one_neighbouring_relation(clinic: Clinic) -> None:
     clinic.run("s1", **HARMLESS)
     with pytest.raises(UnsupportedEvent, match="different neighbouring relations do not compose"):
-        clinic.run("s2", dp_lr={"public_dataset": "archive", "neighbours": "add-or-remove"})
+        clinic.run("s2", dp_lr={"public_dataset": "archive", **ADD_OR_REMOVE})
 
 
 @pytest.mark.parametrize("spending", ["run", "iteration"])
@@ -273,20 +290,20 @@ def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> N
 
 
 def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
-    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": N_ROWS})
+    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": N_ROWS})
     with pytest.raises(TooFewRows, match=f"fewer than the least that this party's policy asks for, {N_ROWS}"):
         clinic.run()
     assert entries(clinic) == []
 
 
 def test_the_least_number_of_rows_is_enough_and_one_less_is_not(clinic: Clinic) -> None:
-    trained = N_ROWS - int((public_generator(3, "split").random(N_ROWS) < 0.2).sum())
-    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": trained + 1})
+    trained = N_ROWS - int(held_out_of(0.2).sum())
+    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": trained + 1})
     with pytest.raises(TooFewRows) as refused:
         clinic.run()
     assert (refused.value.rows, refused.value.least) == (trained, trained + 1)
     assert entries(clinic) == []
-    clinic.edit(policy={"protocols": ["dp-lr"], "least_rows": trained})
+    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": trained})
     assert clinic.run()["rows.trained"] == trained
 
 
@@ -366,13 +383,23 @@ def test_rows_of_one_class(clinic: Clinic) -> None:
     path = clinic.directory / "patients.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *(line[:-1] + "1" for line in lines[1:])]) + "\n")
-    with pytest.raises(DataError, match=r"the 4\d\d rows to train on are not of both classes"):
+    with pytest.raises(DataError, match="column ill: the label is the same in every row: there is nothing to learn"):
         clinic.run()
     assert entries(clinic) == []
 
 
+def test_rows_to_train_on_of_one_class_are_fitted_like_others(clinic: Clinic) -> None:
+    """A refusal would tell that they are, and whoever chooses splits would read every label from such refusals."""
+    path = clinic.directory / "patients.csv"
+    header, *lines = path.read_text().splitlines()
+    labels = ["0" if held_out else "1" for held_out in held_out_of(0.2)]
+    path.write_text("\n".join([header, *(line[:-1] + y for line, y in zip(lines, labels, strict=True))]) + "\n")
+    clinic.run()
+    assert len(entries(clinic)) == 1
+
+
 def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
-    held_out = public_generator(3, "split").random(N_ROWS) < 0.005
+    held_out = held_out_of(0.005)
     path = clinic.directory / "patients.csv"
     header, *lines = path.read_text().splitlines()
     path.write_text(
@@ -382,6 +409,25 @@ def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
     report = json.loads(clinic.output("s1", "report.json").read_text())
     assert told["rows.held_out"] == held_out.sum() > 0
     assert report["evaluation"] is None
+
+
+def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) -> None:
+    """By place, one row more moves most others from one part to the other, and by its number it shows."""
+    told = clinic.run("s1", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
+    path = clinic.directory / "patients.csv"
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([header, *lines[1:]]) + "\n")
+    clinic.publish()
+    again = clinic.run("s2", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
+
+    def held_out(session: str) -> set[str]:
+        lines = clinic.output(session, "held_out_scores.csv").read_text().splitlines()[1:]
+        return {line.split(",")[0].strip('"') for line in lines}
+
+    assert held_out("s1") ^ held_out("s2") <= {"p0"}
+    assert {n for n in told if n.startswith("rows.")} == {n for n in again if n.startswith("rows.")}
+    assert not {"rows.trained", "rows.held_out"} & set(told)
+    assert told["fit.gradient_noise_std"] == again["fit.gradient_noise_std"]
 
 
 # --- what is told --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,10 +21,10 @@ from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset
-from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.measurement.server import AggregateDesk, MeasurementService
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
 from blindfit.parties.store.store import Store
+from tests.measurement.indexes import built
 from tests.walr.seats import run_both
 
 ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound
@@ -56,8 +57,14 @@ def make_dataset(
         unknown_rows=unknown_rows,
         max_rows_per_person=max_rows_per_person,
     )
-    index = open_or_build(open_source(settings, directory, name), directory / "index" / name)
-    return LabelDataset(name, settings, index)
+    return published(settings, directory, name)
+
+
+def published(settings: PartyDatasetSettings, directory: Path, name: str) -> LabelDataset:
+    """At the snapshot of this content, so that processes agree on it; a party's own have random ids."""
+    snapshot = hashlib.sha256((directory / f"{name}.csv").read_bytes()).hexdigest()[:32]
+    index = built(open_source(settings, directory, name), directory / "snapshots" / snapshot)
+    return LabelDataset(name, settings, index, snapshot)
 
 
 def write_labels(path: Path, column: str, labels: Mapping[str, float], persons: Sequence[str] | None) -> None:
@@ -116,7 +123,7 @@ class House:
         settings = replace(
             SETTINGS,
             dataset=dataset,
-            dataset_version=known.index.version,
+            snapshot=known.snapshot,
             max_rows_per_person=changes.pop("max_rows_per_person", known.max_rows_per_person),
             **chosen,
         )

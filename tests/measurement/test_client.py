@@ -146,7 +146,7 @@ async def test_describe_aggregate_budget(open_house: OpenHouse, authority: Path)
         client = world.client()
         description = await client.describe("visits")
         check_description(description, server="labels")
-        assert description.version == house.datasets["visits"].index.version
+        assert description.snapshot == house.datasets["visits"].snapshot
         assert description.receipt_key == house.service.key.public_bytes
         rows = one_hot()
         told: list[int] = []

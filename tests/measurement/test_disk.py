@@ -215,8 +215,8 @@ def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
     store = Store(tmp_path / "party.sqlite")
     with store.transaction() as transaction:
         assert transaction._all("PRAGMA synchronous") == [(FULL,)]
-    with store.snapshot() as snapshot:
-        assert snapshot._all("PRAGMA synchronous") == [(FULL,)]
+    with store.view() as view:
+        assert view._all("PRAGMA synchronous") == [(FULL,)]
     reader = store.reader()
     assert reader._all("PRAGMA synchronous") == [(FULL,)]
     assert reader._all("PRAGMA journal_mode") == [("wal",)]

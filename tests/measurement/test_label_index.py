@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
+import secrets
 import subprocess
 import sys
 from collections import Counter
@@ -18,17 +18,18 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys
 from blindfit.parties.measurement import label_index, label_index_build
-from blindfit.parties.measurement.label_index import LabelIndex, open_or_build
+from blindfit.parties.measurement.label_index import LabelIndex, open_index
 from blindfit.parties.measurement.label_index_build import IndexKeys
 from blindfit.parties.measurement.mapped import MappedArray
-from tests.data.tables import source_of, write, write_sqlite
+from tests.data.tables import source_of, write
+from tests.measurement.indexes import built
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def build(directory: Path, ids, labels, persons=None) -> LabelIndex:
     columns = {"id": ids, "y": labels} | ({} if persons is None else {"who": persons})
-    return open_or_build(source(directory, columns), directory / "state" / "index")
+    return built(source(directory, columns), directory / "state" / secrets.token_hex(4))
 
 
 def source(directory: Path, columns):
@@ -193,144 +194,29 @@ def test_duplicate_ids_in_the_table_name_both_rows(tmp_path):
     ids[29] = ids[11]
     with pytest.raises(DataError, match=r"rows\.parquet, row 30, column id: the id is that of row 12 again$"):
         build(tmp_path, ids, [0] * 40)
-    assert nothing_left(tmp_path)
-
-
-def nothing_left(directory: Path) -> bool:
-    return list((directory / "state").iterdir()) == []
-
-
-@pytest.mark.parametrize("step", ["_write_sorted", "_write_persons", "_refuse_duplicates", "_longest_run"])
-@pytest.mark.parametrize("error", [RuntimeError("bug"), KeyboardInterrupt()])
-def test_a_failure_while_building_leaves_nothing(tmp_path, monkeypatch, step, error):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(label_index_build, step, fail)
-    with pytest.raises(type(error)):
-        build(tmp_path, list("abc"), [0, 1, 0], list("ppq"))
-    assert nothing_left(tmp_path)
-
-
-def test_bad_data_leave_the_old_index_in_place(tmp_path):
-    build(tmp_path, list("abc"), [0, 1, 0]).close()
-    before = (tmp_path / "state/index/header.json").read_text()
-    with pytest.raises(DataError, match="neither 0 nor 1"):
-        build(tmp_path, list("abc"), [0, 1, 2])
-    assert (tmp_path / "state/index/header.json").read_text() == before
-    assert [path.name for path in (tmp_path / "state").iterdir()] == ["index"]
-
-
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    killed = """
-import os, sys
-from pathlib import Path
-from blindfit.parties.measurement import label_index_build
-from tests.measurement.test_label_index import build
-label_index_build._longest_run = lambda *_: os.kill(os.getpid(), 9)
-build(Path(sys.argv[1]), list("abc"), [0, 1, 0])
-"""
-    assert subprocess.run([sys.executable, "-c", killed, tmp_path], cwd=Path(__file__).parents[2]).returncode == -9
-    assert [path.name for path in (tmp_path / "state").iterdir()] != []
-    assert not (tmp_path / "state/index").exists()
-    with build(tmp_path, list("abc"), [0, 1, 0]), os.scandir(tmp_path / "state") as entries:
-        assert [entry.name for entry in entries] == ["index"]
-
-
-def test_index_is_reused_until_the_file_changes(tmp_path):
-    def keys() -> str:
-        return json.loads((tmp_path / "state/index/header.json").read_text())["keys"]["ids"]
-
-    table = source(tmp_path, {"id": list("abc"), "y": [0, 1, 0], "z": [1, 0, 1]})
-    directory = tmp_path / "state/index"
-    open_or_build(table, directory).close()
-    first = keys()
-    with open_or_build(table, directory) as again, again.new_request(None, "refuse") as request:
-        assert keys() == first
-        assert request.join(list("cba")).labels.tolist() == [0, 1, 0]
-    other_column = source_of(tmp_path, "rows.parquet", label="z")
-    with open_or_build(other_column, directory) as other, other.new_request(None, "refuse") as request:
-        assert request.join(list("cba")).labels.tolist() == [1, 0, 1]
-    second = keys()
-    assert second != first
-    with build(tmp_path, list("abc"), [1, 1, 1]) as changed, changed.new_request(None, "refuse") as request:
-        assert request.join(list("cba")).labels.tolist() == [1, 1, 1]
-    assert keys() != second
 
 
 @pytest.mark.parametrize("damage", ["header.json", "high", "label"])
-def test_a_damaged_index_is_built_anew(tmp_path, damage):
-    table = source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]})
-    open_or_build(table, tmp_path / "index").close()
+def test_a_damaged_index_is_refused(tmp_path, damage):
+    built(source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]}), tmp_path / "index").close()
     path = tmp_path / "index" / damage
     path.write_bytes(path.read_bytes()[:-1])
-    with open_or_build(table, tmp_path / "index") as index, index.new_request(None, "refuse") as request:
-        assert request.join(list("abc")).labels.tolist() == [0, 1, 0]
-
-
-def test_an_open_index_survives_its_successor(tmp_path):
-    with build(tmp_path, list("abc"), [0, 1, 0]) as old, old.new_request(None, "refuse") as request:
-        build(tmp_path, list("abc"), [1, 1, 1]).close()
-        assert request.join(list("abc")).labels.tolist() == [0, 1, 0]
-
-
-def test_a_database_is_indexed_anew(tmp_path):
-    write_sqlite(tmp_path / "rows.db", '"id" TEXT, "y" INTEGER', [("a", 1), ("b", 0)])
-    table = source_of(tmp_path, "sqlite:///rows.db?table=rows", label="y")
-    open_or_build(table, tmp_path / "index").close()
-    first = (tmp_path / "index/header.json").read_text()
-    open_or_build(table, tmp_path / "index").close()
-    assert (tmp_path / "index/header.json").read_text() != first
-
-
-def test_version_is_of_the_content_alone(tmp_path):
-    ids, labels, persons = list("abcdefghij"), [0, 1] * 5, list("ppqqrrsstt")
-
-    def version(order, labels=labels, persons=persons) -> str:
-        chosen = [[column[i] for i in order] for column in (ids, labels, persons)]
-        with build(tmp_path, *chosen) as index:
-            return index.version
-
-    first = version(range(10))
-    assert len(first) == 64
-    assert version(range(10)) == first
-    assert version(range(9, -1, -1)) == first
-    assert version(range(9)) != first
-    assert version(range(10), labels=[1, *labels[1:]]) != first
-    assert version(range(10), persons=["q", *persons[1:]]) != first
-    with build(tmp_path, ids, labels) as index:
-        assert index.version != first
-
-
-def test_rows_that_look_alike_have_versions_of_their_own(tmp_path):
-    """`a` + `bc` is not `ab` + `c`, nor is a person's text part of an id."""
-    tables = [(["a"], ["bc"]), (["ab"], ["c"]), (["a1:"], ["bc"]), (["a"], ["1:bc"])]
-    versions = set()
-    for ids, persons in tables:
-        with build(tmp_path, ids, [1], persons) as index:
-            versions.add(index.version)
-    assert len(versions) == len(tables)
+    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+        open_index(tmp_path / "index")
 
 
 def test_a_dataset_without_labels_is_refused(tmp_path):
     url = write(tmp_path, "parquet", {"id": ["a"], "y": [0.5]})
     with pytest.raises(ConfigError, match="needs a label column"):
-        open_or_build(source_of(tmp_path, url), tmp_path / "index")
+        built(source_of(tmp_path, url), tmp_path / "index")
 
 
 def test_labels_that_are_numbers_are_joined_as_they_are(tmp_path):
     values = {"a": 0.1, "b": -1e300, "c": 5e-324, "d": 3.0}
     url = write(tmp_path, "parquet", {"id": list(values), "y": list(values.values())})
-    with open_or_build(source_of(tmp_path, url, label="y", label_kind="number"), tmp_path / "index") as index:
+    with built(source_of(tmp_path, url, label="y", label_kind="number"), tmp_path / "index") as index:
         with index.new_request(None, "refuse") as state:
             assert state.join(["d", "b", "a", "c"]).labels.tolist() == [3.0, -1e300, 0.1, 5e-324]
-
-
-def test_a_directory_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    table = source(tmp_path, {"id": ["a"], "y": [1]})
-    with pytest.raises(DataError, match=r"the label index in .*index cannot be written: "):
-        open_or_build(table, tmp_path / "file" / "index")
 
 
 # --- what is on the disk and in memory ----------------------------------------------------------------
@@ -350,11 +236,11 @@ def test_files_are_private_and_requests_leave_none(tmp_path):
 MEASURED = r"""
 import re, sys
 from pathlib import Path
-from blindfit.parties.measurement.label_index import open_or_build
+from tests.measurement.indexes import built
 from tests.data.tables import source_of
 directory = Path(sys.argv[1])
 source = source_of(directory, "rows.parquet", label="y", person="who")
-index = open_or_build(source, directory / "index")
+index = built(source, directory / "index")
 with index.new_request(2, "refuse") as request:
     for start in range(0, index.n_rows, 10_000):
         request.join([str(number) for number in range(start, start + 10_000)])

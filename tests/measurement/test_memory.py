@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.parties.data.source import open_source
-from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.settings import PartyDatasetSettings
+from tests.measurement.indexes import built
 from tests.measurement.talking import said_by
 
 FEW, MANY, COLUMNS, PERSONS = 200_000, 800_000, 20, 100_000
@@ -43,7 +43,7 @@ STREAM = """
 
 def dataset_in(directory: Path):
     settings = PartyDatasetSettings(url="parquet:labels.parquet", id="id", label="label", person="person")
-    return open_or_build(open_source(settings, directory, "labels"), directory / "index")
+    return built(open_source(settings, directory, "labels"), directory / "index")
 
 
 def peak_mib(directory: Path, n_rows: int) -> float:

@@ -137,14 +137,14 @@ def test_a_changed_label_is_a_new_version_with_its_own_charge(open_house: OpenHo
     assert again.sums.tolist() == first.sums.tolist()
     assert len(house.entries) == 1
     with pytest.raises(PolicyRefused) as refused:  # a new question about the old version
-        house.ask(release="new", dataset_version=old.dataset_version)
-    assert refused.value.field == "dataset_version"
+        house.ask(release="new", snapshot=old.snapshot)
+    assert refused.value.field == "snapshot"
     with pytest.raises(BudgetExhausted):
         house.ask()
     house.ask(epsilon=0.2)
-    assert [entry.dataset_version for entry in house.entries] == [
-        old.dataset_version,
-        house.datasets["visits"].index.version,
+    assert [entry.snapshot for entry in house.entries] == [
+        old.snapshot,
+        house.datasets["visits"].snapshot,
     ]
     assert house.spent() > 1
 

@@ -161,8 +161,8 @@ MUTANTS = (
         "an-older-snapshot-will-do",
         (22,),
         "parties/measurement/charging.py",
-        "if request.dataset_version != dataset.index.version:",
-        "if not request.dataset_version:",
+        "if request.snapshot != dataset.index.version:",
+        "if not request.snapshot:",
         (f"{UNIT}::test_a_changed_label_is_a_new_version_with_its_own_charge",),
     ),
     Mutant(

@@ -274,8 +274,8 @@ MUTANTS = (
         "request-id-that-anyone-can-guess",
         (12, 19),
         "parties/dp_lr/budget.py",
-        "return Request(hashlib.sha256(signature).hexdigest()[:32], dataset_version)",
-        "return Request(hashlib.sha256(digest).hexdigest()[:32], dataset_version)",
+        "return Request(hashlib.sha256(signature).hexdigest()[:32], snapshot)",
+        "return Request(hashlib.sha256(digest).hexdigest()[:32], snapshot)",
         (f"{DP_LR_TRAINING}::test_a_request_id_tells_nothing_without_the_partys_key",),
     ),
     Mutant(

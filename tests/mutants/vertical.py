@@ -282,8 +282,8 @@ MUTANTS = (
         "resumed-on-a-changed-dataset",
         (17, 22),
         "parties/taylor/data_party.py",
-        'if base["dataset_version"] != version:',
-        'if not base["dataset_version"]:',
+        'if base["snapshot"] != version:',
+        'if not base["snapshot"]:',
         (f"{SEATS}::test_a_training_is_not_resumed_on_rows_that_changed",),
     ),
     Mutant(

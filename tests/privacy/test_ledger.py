@@ -18,6 +18,7 @@ from blindfit.algorithms.privacy.ledger import (
     NEAR_LANDMARKS,
     NO_PREVIOUS_HASH,
     Budget,
+    Charge,
     LedgerEntry,
     Receipt,
     append,
@@ -40,22 +41,19 @@ ONE = ReleaseEvent("gaussian", analytic_noise_multiplier(1.0, 1e-6), NEIGHBOURS)
 
 def charge(previous: LedgerEntry | None, population: str = "users", event: ReleaseEvent = HALF) -> LedgerEntry:
     number = previous.position if previous else 0
-    return append(
-        previous,
+    asked = Charge(
         population=population,
+        event=event,
         dataset=f"{population}-clicks",
-        dataset_version="2024-01",
+        snapshot="2024-01",
         requester="shop",
         request_id=f"request-{number}",
         content_sha256="ab" * 32,
-        kind="release",
-        event=event,
         epsilon=0.5,
         delta=1e-6,
         unit="a label of one row",
-        answer_sha256="cd" * 32,
-        time="2024-01-01T00:00:00+00:00",
     )
+    return append(previous, asked, time="2024-01-01T00:00:00+00:00", answer_sha256="cd" * 32)
 
 
 def ledger(populations: list[str]) -> list[LedgerEntry]:
@@ -130,14 +128,14 @@ def test_a_removed_or_swapped_entry_is_noticed(position: int) -> None:
 
 @given(st.text(), st.text(), st.text(), st.text())
 def test_no_two_contents_share_a_hash(dataset: str, version: str, other_dataset: str, other_version: str) -> None:
-    one = replace(ENTRIES[0], dataset=dataset, dataset_version=version)
-    two = replace(ENTRIES[0], dataset=other_dataset, dataset_version=other_version)
+    one = replace(ENTRIES[0], dataset=dataset, snapshot=version)
+    two = replace(ENTRIES[0], dataset=other_dataset, snapshot=other_version)
     assert (entry_hash(one) == entry_hash(two)) == (one == two)
 
 
 def test_moving_a_letter_between_fields_changes_the_hash() -> None:
-    one = replace(ENTRIES[0], dataset="ab", dataset_version="c")
-    assert entry_hash(one) != entry_hash(replace(one, dataset="a", dataset_version="bc"))
+    one = replace(ENTRIES[0], dataset="ab", snapshot="c")
+    assert entry_hash(one) != entry_hash(replace(one, dataset="a", snapshot="bc"))
 
 
 def test_the_encoding_is_fixed() -> None:

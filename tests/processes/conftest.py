@@ -61,6 +61,7 @@ role = "coordinator"
 [peers.meter]
 role = "measurement"
 [policy]
+accept_seed = true
 most_epsilon = 5
 [datasets.rows]
 url = "csv:rows.csv"
@@ -85,6 +86,7 @@ role = "coordinator"
 [peers.shop]
 role = "active"
 [policy]
+accept_seed = true
 least_rows = 50
 most_epsilon = 2
 [populations.people]

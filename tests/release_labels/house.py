@@ -15,14 +15,12 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import release_labels
 from blindfit.algorithms.protocols.release_labels import LabelsOpen, Received
 from blindfit.algorithms.protocols.table import Gate
-from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.measurement.labels_codec import MESSAGES
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.protos import measurement_pb2 as pb
-from tests.measurement.house import House, write_labels
+from tests.measurement.house import House, published, write_labels
 from tests.walr.seats import first_failure
 
 RANGE = (0.0, 10.0)
@@ -39,7 +37,6 @@ def make_labels(
     persons: Sequence[str] | None = None,
     *,
     name: str = "prices",
-    index: str = "index",
     **settings: Any,
 ) -> LabelDataset:
     write_labels(directory / f"{name}.csv", "price", labels, persons)
@@ -52,8 +49,7 @@ def make_labels(
     party_dataset = PartyDatasetSettings(
         url=f"csv:{name}.csv", id="id", label="price", label_kind="number", **options | settings
     )
-    source = open_source(party_dataset, directory, name)
-    return LabelDataset(name, party_dataset, open_or_build(source, directory / index / name))
+    return published(party_dataset, directory, name)
 
 
 @dataclass
@@ -130,7 +126,7 @@ class Counter:
             ids,
             settings,
             dataset=dataset,
-            dataset_version=known.index.version,
+            snapshot=known.snapshot,
             release=release,
             max_rows_per_person=known.max_rows_per_person if max_rows_per_person is None else max_rows_per_person,
             receipt=(receipt.release.receipt, receipt.release.receipt_signature) if receipt else (b"", b""),

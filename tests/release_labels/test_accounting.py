@@ -106,7 +106,7 @@ def test_the_gaussians_charge_covers_what_is_drawn(epsilon: float) -> None:
     mechanism = Gaussian(LabelGrid(0.0, 1.0, cells), epsilon, delta)
     std = mechanism.noise_std_steps
     settings = MechanismSettings("gaussian", LabelGrid(0.0, 1.0, cells), epsilon, delta)
-    request = step_1_open(NAMES, settings, dataset="d", dataset_version="v")
+    request = step_1_open(NAMES, settings, dataset="d", snapshot="v")
     event = step_2_event(request, neighbours=N)
     charged = composed_epsilon([event, event], delta)
     k = np.arange(-math.ceil(13 * std), math.ceil(13 * std) + 1)
@@ -130,5 +130,5 @@ def _fft_convolve(law: np.ndarray) -> np.ndarray:
 
 
 def test_rows_of_a_person_compose_one_after_the_other() -> None:
-    request = replace(step_1_open(NAMES, LAPLACE, dataset="d", dataset_version="v"), max_rows_per_person=7)
+    request = replace(step_1_open(NAMES, LAPLACE, dataset="d", snapshot="v"), max_rows_per_person=7)
     assert step_2_event(request, neighbours=N).epsilon == 7.0

@@ -12,9 +12,9 @@ import pytest
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.house import House
+from tests.measurement.indexes import built
 from tests.measurement.talking import said_by
 from tests.release_labels.house import Counter
 
@@ -53,8 +53,8 @@ def counter_in(directory: Path) -> Counter:
         population="people",
         consumers=["shop"],
     )
-    index = open_or_build(open_source(settings, directory, "prices"), directory / "index")
-    dataset = LabelDataset("prices", settings, index)
+    index = built(open_source(settings, directory, "prices"), directory / "index")
+    dataset = LabelDataset("prices", settings, index, "5eed")
     return Counter(House(directory, {"prices": dataset}, Budget(50.0, 1e-6)))
 
 

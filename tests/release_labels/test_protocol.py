@@ -85,7 +85,7 @@ def test_the_randomness_is_all_that_a_draw_depends_on(counter: Counter) -> None:
 
 @by_settings
 def test_settings_come_through_the_wire(settings: MechanismSettings) -> None:
-    request = protocol.step_1_open(NAMES, settings, dataset="prices", dataset_version="v", session="s")
+    request = protocol.step_1_open(NAMES, settings, dataset="prices", snapshot="v", session="s")
     envelope = pb.ReleaseLabelsRequest.FromString(request_to_pb(request).SerializeToString())
     back = MESSAGES.from_pb(envelope, protocol.LabelsOpen, culprit="shop")
     assert protocol.release_digest(back) == protocol.release_digest(request)
@@ -95,7 +95,7 @@ def test_settings_come_through_the_wire(settings: MechanismSettings) -> None:
 
 def test_every_setting_counts_in_the_digest() -> None:
     def digest(settings: MechanismSettings) -> bytes:
-        return protocol.release_digest(protocol.step_1_open(NAMES, settings, dataset="d", dataset_version="v"))
+        return protocol.release_digest(protocol.step_1_open(NAMES, settings, dataset="d", snapshot="v"))
 
     changes: dict[str, Any] = {
         "epsilon": 1.5,
@@ -131,7 +131,7 @@ BAD_SETTINGS: dict[str, Callable[[pb.LabelMechanismSettings], object]] = {
 
 @pytest.mark.parametrize("change", BAD_SETTINGS.values(), ids=BAD_SETTINGS)
 def test_settings_that_make_no_mechanism(change: Callable[[pb.LabelMechanismSettings], object]) -> None:
-    request = protocol.step_1_open(NAMES, RP, dataset="prices", dataset_version="v")
+    request = protocol.step_1_open(NAMES, RP, dataset="prices", snapshot="v")
     envelope = request_to_pb(request)
     MESSAGES.from_pb(envelope, protocol.LabelsOpen, culprit="shop")
     change(envelope.open.mechanism)
@@ -143,8 +143,8 @@ def test_settings_that_make_no_mechanism(change: Callable[[pb.LabelMechanismSett
 def valid_envelopes() -> list[tuple[type, type, bytes]]:
     full = replace(SETTINGS["rp-with-prior-given"], half_width=1.5)
     requests = [
-        protocol.step_1_open(NAMES, full, dataset="prices", dataset_version="v", receipt=(b"r", b"s")),
-        protocol.step_1_open(NAMES, SETTINGS["unbiased"], dataset="prices", dataset_version="v"),
+        protocol.step_1_open(NAMES, full, dataset="prices", snapshot="v", receipt=(b"r", b"s")),
+        protocol.step_1_open(NAMES, SETTINGS["unbiased"], dataset="prices", snapshot="v"),
         protocol.LabelIds(NAMES),
         protocol.LabelIdsEnd(),
     ]
@@ -259,9 +259,7 @@ def test_labels_in_many_messages(counter: Counter, monkeypatch: pytest.MonkeyPat
 
 def test_step_2_what_a_release_costs() -> None:
     def cost(settings: MechanismSettings, rows: int) -> tuple[Any, tuple[float, float]]:
-        request = replace(
-            protocol.step_1_open(NAMES, settings, dataset="d", dataset_version="v"), max_rows_per_person=rows
-        )
+        request = replace(protocol.step_1_open(NAMES, settings, dataset="d", snapshot="v"), max_rows_per_person=rows)
         event = protocol.step_2_event(request, neighbours="n")
         return event, protocol.step_2_cost(request, event)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,28 +119,6 @@ def test_whatever_is_asked_however_often_a_row_has_one_noisy_label(counter: Coun
     assert len(released(counter)) == 1
 
 
-def test_a_new_index_finds_the_labels_that_the_old_one_released(tmp_path: Path, open_counter: OpenCounter) -> None:
-    """Its keys are others, and so is the order of its rows."""
-    counter = open_counter()
-    first = counter.steps()
-    for dataset in counter.house.datasets.values():
-        dataset.index.close()
-    shutil.rmtree(tmp_path / "index")
-    counter.house.datasets["prices"] = make_labels(tmp_path)
-    counter.restart()
-    assert counter.steps() == first
-    assert counter.charges == 1
-
-
-def test_an_index_that_is_replaced_while_it_is_open(tmp_path: Path, open_counter: OpenCounter) -> None:
-    """What is remembered goes by the hashes that the server has open, not by those now at their path."""
-    counter = open_counter()
-    make_labels(tmp_path, dict(reversed(LABELS.items()))).index.close()
-    known = dict(zip(NAMES, counter.steps(), strict=True))
-    counter.restart()
-    assert counter.steps(NAMES[4:8]) == [known[name] for name in NAMES[4:8]]
-
-
 def test_the_same_request_is_answered_byte_for_byte(counter: Counter) -> None:
     answers = [counter.ask() for _ in range(3)]
     assert len({answer.release for answer in answers}) == 1
@@ -173,8 +150,8 @@ def test_a_corrected_label_is_a_new_version_with_its_own_charge(tmp_path: Path, 
     counter.house.datasets["prices"] = make_labels(tmp_path, LABELS | {"row-0": 9.0})
     counter.restart()
     assert counter.send(NAMES, old).steps.tolist() == first  # what was answered stays answered
-    with pytest.raises(PolicyRefused, match="dataset_version"):
-        counter.send(NAMES[:5], replace(counter.request(NAMES[:5]), dataset_version=old.dataset_version))
+    with pytest.raises(PolicyRefused, match="snapshot"):
+        counter.send(NAMES[:5], replace(counter.request(NAMES[:5]), snapshot=old.snapshot))
     assert counter.steps() != first
     assert counter.charges == 2
 
@@ -326,7 +303,7 @@ def test_too_few_rows(open_counter: OpenCounter) -> None:
         ({"settings": replace(LAPLACE, grid=LabelGrid(0.0, 9.0))}, "label range"),
         ({"settings": MechanismSettings("staircase", GRID, 0.5)}, "not one of the policy's mechanisms"),
         ({"max_rows_per_person": 1}, "max_rows_per_person"),
-        ({"dataset_version": "0"}, "dataset_version"),
+        ({"snapshot": "0"}, "snapshot"),
         ({"receipt": b"x"}, "receipt"),
     ],
 )

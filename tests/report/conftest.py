@@ -55,7 +55,7 @@ PARTY_REPORT: dict[str, Any] = {
         "budget_delta": 1e-5,
         "spent_epsilon": 1.0,
         "releases": 1,
-        "dataset_version": "5eed",
+        "snapshot": "5eed",
         "request_id": "abcd",
         "receipt": Receipt("clinic", "patients", 1, "ab", (("gaussian", 1),)).statement().decode(),
     },

@@ -35,12 +35,11 @@ HOLD_OUT = 0.15
 
 
 def plan_of(n_rows: int, seed: int = 0) -> RowPlan:
-    return RowPlan.draw(
-        n_rows,
+    return RowPlan.of(
+        np.random.default_rng(seed).permutation(n_rows),
         test_fraction=SplitSettings().test_fraction,
         validation_fraction=HOLD_OUT,
         batch_rows=JOB.batch_rows,
-        seed=seed,
     )
 
 

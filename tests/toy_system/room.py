@@ -22,7 +22,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.tables import Settings
-from blindfit.parties.training.rows import open_features, read_rows
+from blindfit.parties.training.rows import check_features, read_rows
 from tests import toy
 
 
@@ -43,10 +43,10 @@ class Holder:
         self._party = party
 
     def check(self, job: ToyJob, me: Member) -> None:
-        open_features(self._party.settings, self._party.base_dir, me.dataset, "a holder")
+        check_features(self._party.snapshots.source(me.dataset), "a holder")
 
     async def run(self, session: Session[ToyJob]) -> Summary:
-        source = open_features(self._party.settings, self._party.base_dir, session.me.dataset, "a holder")
+        source = session.rows.source()
         rows = read_rows(source, labels=False, report=session.report)
         own = toy.vector(rows.features[: session.job.toy.rows, 0].astype(int).tolist())
         nothing = np.zeros_like(own)

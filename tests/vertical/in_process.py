@@ -14,6 +14,7 @@ from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
 from blindfit.coordinator.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.wire.channel import LocalNetwork
@@ -55,14 +56,23 @@ def seated(project: Project, *overrides: str, session: str = "s1") -> Seated:
     members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in ROLES.items()}
     network = LocalNetwork(ROLES, *chosen.tables)
     made = Seated()
+    read: dict[str, Snapshot] = {}
 
     async def run(name: str, party: Party) -> None:
         seat = chosen.roles[ROLES[name]].open(party)
         seat.check(job, members[name])
         channel: Any = network.channel(name)
-        await seat.run(Session(session, "coordinator", members, job.to_parameters(), job, channel, members[name]))
+        me = members[name]
+        ids = {n: read[n].id for n in read}
+        rows = read.get(name)
+        await seat.run(Session(session, "coordinator", members, job.to_parameters(), job, channel, me, rows, ids))
 
     async def all_of_them(parties: dict[str, Party]) -> None:
+        for name, party in parties.items():
+            if members[name].dataset:
+                read[name] = party.snapshots.of_session(job.resumes) if job.resumes else party.snapshots.newest("rows")
+                with party.store.transaction() as transaction:
+                    transaction.put_session_snapshot(session, read[name].id)
         await first_failure(*(run(name, party) for name, party in parties.items()))
 
     with parties_of(project) as parties, pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+
+from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
 
 ROLES = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
 ROWS, COLUMNS = 240, 3
@@ -50,6 +55,15 @@ class Project:
                 pa.table({"id": ids[order], "name": ids[order], **label, **columns}), self.root / f"{name}.csv"
             )
 
+    def publish(self, name: str, *, remove_older: bool = False) -> None:
+        """What a party's operator types."""
+        settings = load_party(self.root / f"{name}.toml")
+        with contextlib.closing(Store(self.root / settings.data_dir / "party.sqlite")) as store:
+            snapshots = Snapshots(settings, self.root, store)
+            snapshots.publish("rows")
+            if remove_older:
+                snapshots.remove_older("rows")
+
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
 
@@ -75,7 +89,7 @@ def _party(name: str) -> str:
     text = f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"\n'
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{other}"\n' for peer, other in ROLES.items() if peer != name)
-    text += '[policy]\nprotocols = ["taylor", "predict"]\nmost_epsilon = 3.0\n'
+    text += '[policy]\naccept_seed = true\nprotocols = ["taylor", "predict"]\nmost_epsilon = 3.0\n'
     if role == "key-node":
         return text
     text += '[compute]\nbackend = "serial"\n'

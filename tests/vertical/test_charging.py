@@ -10,6 +10,7 @@ import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.parties.job.tables import PrivacySettings
+from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
@@ -37,30 +38,54 @@ def bank(tmp_path: Path) -> tuple[PartySettings, Store]:
     return load_party(tmp_path / "bank.toml"), Store(tmp_path / "party.sqlite")
 
 
-def session(name: str, epsilon: float, resume: str = "") -> Any:
+def session(name: str, epsilon: float, resume: str = "", snapshot: str = "5eed", shops: str = "5407") -> Any:
     job = TaylorJob(privacy=PrivacySettings(epsilon=epsilon), taylor={"resume": resume})
-    me = SimpleNamespace(dataset="loans")
-    return SimpleNamespace(id=name, job=job, me=me, proposed_by="coordinator", parameters=job.to_parameters())
+    members = {m: Member(m, role, "", "loans") for m, role in (("bank", "active"), ("shop", "passive"))}
+    made = Session(
+        name, "coordinator", members, job.to_parameters(), job, None, members["bank"], None,  # type: ignore[arg-type]
+        {"bank": snapshot, "shop": shops},
+    )  # fmt: skip
+    made.snapshot = SimpleNamespace(id=snapshot)  # type: ignore[assignment]
+    return made
 
 
-def test_a_known_name_pays_for_nothing(bank):
+DRAWN = ("split", "noise")
+
+
+def charges(store: Store) -> int:
+    return len(store.reader().ledger("people"))
+
+
+def test_a_name_pays_for_nothing(bank):
     settings, store = bank
-    assert charge(session("monday", 1.0), settings, store, "v").spent_epsilon == pytest.approx(1.0)
-    again = charge(session("monday", 4.0), settings, store, "v")
-    assert again.spent_epsilon > 4.0
-    assert len(store.reader().ledger("people")) == 2
+    assert charge(session("monday", 1.0), settings, store, DRAWN).spent_epsilon == pytest.approx(1.0)
+    assert charge(session("monday", 4.0), settings, store, DRAWN).spent_epsilon > 4.0
+    assert charges(store) == 2
     with pytest.raises(BudgetExhausted):
-        charge(session("monday", 4.0), settings, store, "v")
+        charge(session("monday", 3.0), settings, store, DRAWN)
 
 
-def test_a_training_that_goes_on_is_charged_once(bank):
+def test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resumed(bank):
     settings, store = bank
-    first = charge(session("monday", 1.0), settings, store, "v")
-    assert charge(session("tuesday", 1.0, resume="monday"), settings, store, "v") == first
-    assert len(store.reader().ledger("people")) == 1
+    first = charge(session("monday", 1.0), settings, store, DRAWN)
+    assert charge(session("tuesday", 1.0, resume="monday"), settings, store, DRAWN) == first
+    assert charge(session("wednesday", 1.0), settings, store, DRAWN) == first
+    assert charges(store) == 1
 
 
-def test_to_resume_what_was_never_charged_is_charged(bank):
+@pytest.mark.parametrize(
+    ("changes", "drawn"),
+    [
+        ({"snapshot": "f00d"}, DRAWN),
+        ({"shops": "f00d"}, DRAWN),
+        ({}, ("another split", "noise")),
+        ({}, ("split", "another noise")),
+    ],
+    ids=["own snapshot", "another's snapshot", "split", "noise"],
+)
+def test_another_snapshot_or_draw_is_another_question(bank, changes, drawn):
+    """Other noise on the same labels averages; the same noise on other labels cancels."""
     settings, store = bank
-    charge(session("tuesday", 1.0, resume="monday"), settings, store, "v")
-    assert [entry.request_id for entry in store.reader().ledger("people")] == ["monday"]
+    charge(session("monday", 1.0), settings, store, DRAWN)
+    charge(session("monday", 1.0, resume="monday", **changes), settings, store, drawn)
+    assert charges(store) == 2

@@ -16,13 +16,12 @@ CHOSEN = Preparation(
     test_fraction=0.2,
     validation_fraction=0.15,
     batch_rows=16,
-    seed=4,
     model="linear",
     intercept=True,
-    constant_columns="error",
     match_rate=None,
 )
-PLAN = CHOSEN.plan(N_ROWS)
+ORDER = np.random.default_rng(4).permutation(N_ROWS)
+PLAN = CHOSEN.plan(ORDER)
 
 
 def aligned_rows() -> PartyRows:
@@ -41,7 +40,7 @@ def with_other(rows: PartyRows, positions: np.ndarray) -> PartyRows:
 
 
 def prepared(rows: PartyRows) -> Prepared:
-    return prepare(rows, NAMES, CHOSEN, active=True)
+    return prepare(rows, NAMES, CHOSEN, ORDER, active=True)
 
 
 def scale_of(made: Prepared) -> tuple[object, ...]:
@@ -75,3 +74,13 @@ def test_slots_without_a_row_have_no_say_in_it() -> None:
     made = prepared(rows)
     assert made.standardiser.mean == pytest.approx(rows.features[trained_on].mean(axis=0))
     assert not made.columns[~rows.there].any()
+
+
+def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
+    """To leave it out would tell the others of it, and to refuse it would tell the row that makes it vary."""
+    rows = aligned_rows()
+    rows.features[PLAN.train, 1] = 7.0
+    made = prepared(rows)
+    assert made.columns.shape == (N_ROWS, len(NAMES) + 1)
+    assert not made.columns[:, 1].any()
+    assert made.standardiser.kept_columns == ("age", "pulse")

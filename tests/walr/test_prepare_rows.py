@@ -25,7 +25,7 @@ def prepared(directory: Path, rows: dict[str, np.ndarray]) -> PreparedRows:
     lines = [",".join([name, *map(str, row.tolist())]) for name, row in rows.items()]
     (directory / "rows.csv").write_text("\n".join(["id,age,dose,pulse", *lines]) + "\n")
     settings = PartyDatasetSettings(url="csv:rows.csv", id="id", features="rest", batch_rows=64)
-    return prepare_rows(open_source(settings, directory, "rows"), JOB, lambda *_: None)
+    return prepare_rows(open_source(settings, directory, "rows"), JOB, JOB.trial_randomness, lambda *_: None)
 
 
 def test_the_scale_is_that_of_the_training_rows(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_request_id_follows_from_the_content() -> None:
         walr.step_1_open(ROWS, NORM_BOUND + 1, SETTINGS),
         *(
             walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, **{name: value}))
-            for name, value in {"dataset": "b", "dataset_version": "v2", "epsilon": 0.9, "delta": 1e-7}.items()
+            for name, value in {"dataset": "b", "snapshot": "v2", "epsilon": 0.9, "delta": 1e-7}.items()
         ),
         walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, release="again")),
     ]
@@ -62,7 +62,7 @@ def test_the_request_id_follows_from_the_content() -> None:
 
 CHANGES: dict[str, Any] = {
     "dataset": "b",
-    "dataset_version": "v2",
+    "snapshot": "v2",
     "n_rows": 51,
     "n_columns": 4,
     "frac_bits": 17,

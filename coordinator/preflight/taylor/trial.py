@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
@@ -52,26 +51,28 @@ def trial_of(
     Raises:
         DataError: too few rows, a constant column, labels of one class.
     """
-    positions = _slots(rows, job) if job.align.method == "linkage" else common_positions(rows, job)
+    positions = _slots(rows, job) if job.align.method == "linkage" else common_positions(rows)
+    order = job.trial_randomness.generator("split").permutation(len(positions[roles.active]))
     prepared = {
-        name: prepare(rows[name].take(positions[name]), names[name], preparation_of(job), active=name == roles.active)
+        name: prepare(
+            rows[name].take(positions[name]), names[name], preparation_of(job), order, active=name == roles.active
+        )
         for name in roles.chain
     }
     told = {name: Ready(own.columns.shape[1], ()) for name, own in prepared.items()}
     return Trial(prepared, parameters_of(job, Seats(roles.active, roles.chain, roles.key_node), told))
 
 
-def common_positions(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
+def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
     """Of the ids that all have, in one order."""
     places = {name: {i: place for place, i in enumerate(own.ids.to_pylist())} for name, own in rows.items()}
     common = sorted(set.intersection(*(set(own) for own in places.values())))
-    order = public_generator(job.seed, "trial").permutation(len(common))
-    return {name: np.array([own[common[i]] for i in order], dtype=np.int64) for name, own in places.items()}
+    return {name: np.array([own[i] for i in common], dtype=np.int64) for name, own in places.items()}
 
 
 def _slots(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
     """Each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
-    generator = public_generator(job.seed, "trial")
+    generator = job.trial_randomness.generator("trial")
     most = max(len(own.features) for own in rows.values())
     padded = {name: np.full(most, -1, dtype=np.int64) for name in rows}
     for name, own in rows.items():

@@ -1,0 +1,49 @@
+"""A digest of a table's ids, persons and labels: for its owner alone, as anyone who has it can try out labels."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blindfit.parties.data.source import RowBatch
+
+
+class ContentDigest:
+    """The sum mod 2^256 of SHA-256(row) over the rows: their order and their features do not count.
+
+    It tells an honest owner that a table is one seen before; it binds nobody who searches for a second table with the
+    same sum.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._sum = 0
+
+    def add(self, batch: RowBatch) -> None:
+        digests = b"".join([hashlib.sha256(row).digest() for row in _canonical_rows(batch)])
+        lanes = np.frombuffer(digests, "<u4").reshape(-1, 8).sum(axis=0, dtype=np.uint64)
+        self._sum += sum(int(lane) << 32 * position for position, lane in enumerate(lanes))
+        self.n_rows += len(batch)
+
+    def hexdigest(self) -> str:
+        content = b"blindfit table 1, %d rows" % self.n_rows + (self._sum % (1 << 256)).to_bytes(32, "little")
+        return hashlib.sha256(content).hexdigest()
+
+
+def _canonical_rows(batch: RowBatch) -> list[bytes]:
+    """`<bytes in id>:<id><bytes in person>:<person><label>`: no two different rows are written alike."""
+    parts = [*_sized(batch.ids)]
+    if batch.persons is not None:
+        parts += _sized(batch.persons)
+    if batch.labels is not None:
+        parts.append(pa.array(batch.labels).cast(pa.string()))
+    rows: list[bytes] = pc.binary_join_element_wise(*parts, "").cast(pa.binary()).to_pylist()
+    return rows
+
+
+def _sized(texts: Any) -> list[Any]:
+    return [pc.binary_length(texts).cast(pa.string()), pa.scalar(":"), texts]

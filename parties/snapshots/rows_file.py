@@ -1,0 +1,108 @@
+"""A data party's rows as a snapshot keeps them: one Arrow file, every column of the type in which it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.source import DuplicateSearch, Source
+
+FILE = "rows.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written of a source.
+
+    Args:
+        content_sha256: of ids, persons and labels.
+    """
+
+    rows: int
+    content_sha256: str
+
+
+def write_rows(source: Source, directory: Path) -> Written:
+    """Checks every row and writes all into an empty directory.
+
+    Raises:
+        DataError: names the row and the column; or ids repeat, there are no rows, or all labels are the same.
+    """
+    content, seen, labels = ContentDigest(), DuplicateSearch(), _Spread()
+    writer: Any = None
+    descriptor = os.open(directory / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        for batch, arrow in source.canonical():
+            writer = writer or pa.ipc.new_file(file, arrow.schema)
+            writer.write_batch(arrow)
+            content.add(batch)
+            if len(batch):
+                seen.add(batch)
+            labels.add(batch.labels)
+        if not content.n_rows:
+            raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+    seen.refuse_duplicates(source)
+    if labels.is_flat:
+        raise source.origin.error(
+            "the label is the same in every row: there is nothing to learn", column=source.settings.label
+        )
+    return Written(content.n_rows, content.hexdigest())
+
+
+class _Spread:
+    """Of all labels."""
+
+    def __init__(self) -> None:
+        self._lo, self._hi = np.inf, -np.inf
+
+    def add(self, labels: NDArray[Any] | None) -> None:
+        if labels is not None and len(labels):
+            self._lo, self._hi = min(self._lo, float(labels.min())), max(self._hi, float(labels.max()))
+
+    @property
+    def is_flat(self) -> bool:
+        return self._lo == self._hi
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """Reads what `write_rows` wrote."""
+
+    path: Path
+    origin: Origin
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        with self._open() as file:
+            return tuple(file.schema.names)
+
+    def fingerprint(self) -> None:
+        """It never changes."""
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        del batch_rows  # the reader's caller cuts batches to size
+        with self._open() as file:
+            for i in range(file.num_record_batches):
+                yield file.get_batch(i).select(list(names))
+
+    def _open(self) -> Any:
+        try:
+            return pa.ipc.open_file(pa.memory_map(str(self.path)))
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(
+                f"{self.path} cannot be read, which has a snapshot of {self.origin.dataset}",
+                hint="restore it from a backup, or publish the dataset again",
+            ) from error

@@ -1,0 +1,278 @@
+"""Snapshots: what jobs, releases and resumed trainings read of a party's datasets.
+
+A snapshot is numbered, never changes, and lies in a directory of its own beside the party's database. Its owner makes
+the next one when it chooses to, whether or not anything changed; so when it is made tells others nothing of the rows.
+All that others see of it is a random id: even a keyed digest would tell that a label changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.urls import without_password
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
+from blindfit.parties.store.store import SnapshotRow, Store
+
+log = structlog.get_logger(__name__)
+
+Writer = Callable[[Source, Path], Written]
+ID_BYTES = 16
+COLUMNS = ("url", "id", "person", "label", "label_kind", "features", "quasi_identifiers", "missing")
+
+
+@dataclass(frozen=True, repr=False)
+class Snapshot:
+    """A published dataset."""
+
+    row: SnapshotRow
+    directory: Path
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    @property
+    def size_bytes(self) -> int:
+        """On the disk."""
+        return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    def source(self) -> Source:
+        """Its rows, with the columns that it was published with; of a party that keeps rows."""
+        meaning = json.loads(self.row.meaning)
+        settings = {name: meaning[name] for name in COLUMNS if meaning[name] is not None}
+        return self.source_as(DatasetSettings(**{**settings, "features": tuple(meaning["columns"])}))
+
+    def source_as(self, settings: DatasetSettings) -> Source:
+        """Its rows, as other settings of the same dataset read them: some of its columns, or without labels.
+
+        Raises:
+            DataError: it has not all of their columns.
+        """
+        origin = Origin(self.row.dataset, f"snapshot {self.row.number}")
+        return Source.of(RowsFile(self.directory / FILE, origin), settings, self.row.dataset)
+
+
+class Snapshots:
+    """Of all datasets of one party.
+
+    Args:
+        write: what its role keeps of a dataset.
+    """
+
+    def __init__(self, settings: PartySettings, base_dir: Path, store: Store, write: Writer = write_rows) -> None:
+        self._settings, self._base_dir, self._store, self._write = settings, base_dir, store, write
+        self._directory = base_dir / settings.data_dir / "snapshots"
+
+    # --- which there are
+
+    def current(self, dataset: str) -> Snapshot | None:
+        """The newest; None where there is none of the dataset as the party's file now describes it."""
+        rows = [row for row in self._store.reader().snapshots(dataset) if row.removed is None]
+        if not rows or not self._is_of(rows[-1], self._dataset(dataset)):
+            return None
+        return self._at(rows[-1])
+
+    def all_of(self, dataset: str) -> list[Snapshot]:
+        """Those whose files are there, the oldest first."""
+        return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
+
+    def newest(self, dataset: str) -> Snapshot:
+        """The current one; the first use of a dataset publishes it.
+
+        Raises:
+            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+        """
+        return self.current(dataset) or self.publish(dataset)
+
+    def of_session(self, session: str) -> Snapshot:
+        """What a session read.
+
+        Raises:
+            DataError: it read nothing here, or the snapshot is gone.
+        """
+        wanted = self._store.reader().session_snapshot(session)
+        found = [row for row in self._store.reader().snapshots() if row.id == wanted and row.removed is None]
+        if not found:
+            raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
+        return self._at(found[0])
+
+    def source(self, dataset: str) -> Source:
+        """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
+        found = self.current(dataset)
+        return found.source() if found else open_source(self._dataset(dataset), self._base_dir, dataset)
+
+    def changed_since(self, snapshot: Snapshot) -> bool | None:
+        """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
+        if snapshot.row.source is None:
+            return None
+        try:
+            source = open_source(self._dataset(snapshot.row.dataset), self._base_dir, snapshot.row.dataset)
+        except DataError:
+            return True
+        return source.fingerprint() != snapshot.row.source
+
+    # --- making them
+
+    def publish(self, dataset: str, *, other_people: bool = False) -> Snapshot:
+        """Makes the next one; nothing of it is there unless all of it is.
+
+        Args:
+            other_people: the operator's word that its people are none of another population.
+
+        Raises:
+            DataError: what is wrong with the rows, or the disk.
+            ConfigError: the rows are known under another population.
+        """
+        settings = self._dataset(dataset)
+        source = open_source(settings, self._base_dir, dataset)
+        fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._only_publisher():
+                self._remove_leftovers()
+                directory, written = self._written(source)
+                try:
+                    return self._enter(dataset, settings, source, fingerprint, directory, written, other_people)
+                except BaseException:
+                    shutil.rmtree(directory, ignore_errors=True)
+                    raise
+        except OSError as error:
+            raise DataError(
+                f"{dataset}: its snapshot in {self._directory} cannot be written: {error.strerror or error}",
+                hint="is the disk full, or may this user not write there?",
+            ) from error
+
+    def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:
+        """Removes the files of all but the newest; what was charged for them stays in the ledger.
+
+        Returns:
+            Each with the bytes that it took.
+        """
+        removed = []
+        for snapshot in self.all_of(dataset)[:-1]:
+            removed.append((snapshot, snapshot.size_bytes))
+            with self._store.transaction() as transaction:
+                transaction.remove_snapshot(snapshot.id, _now())
+            shutil.rmtree(snapshot.directory, ignore_errors=True)
+        return removed
+
+    def _written(self, source: Source) -> tuple[Path, Written]:
+        directory = Path(tempfile.mkdtemp(prefix=".building-", dir=self._directory))  # mode 0700
+        try:
+            written = self._write(source, directory)
+            final = self._directory / secrets.token_hex(ID_BYTES)
+            directory.rename(final)
+            _sync(self._directory)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return final, written
+
+    def _enter(
+        self,
+        dataset: str,
+        settings: PartyDatasetSettings,
+        source: Source,
+        fingerprint: str | None,
+        directory: Path,
+        written: Written,
+        other_people: bool,
+    ) -> Snapshot:
+        with self._store.transaction() as transaction:
+            known = transaction.snapshots()
+            row = SnapshotRow(
+                id=directory.name,
+                dataset=dataset,
+                number=1 + max((row.number for row in known if row.dataset == dataset), default=0),
+                population=settings.population or "",
+                meaning=json.dumps({**_meaning(settings), "columns": list(source.feature_names)}),
+                source=fingerprint,
+                content_sha256=written.content_sha256,
+                rows=written.rows,
+                other_people=int(other_people),
+                made=_now(),
+            )
+            _refuse_another_population(row, known)
+            transaction.add_snapshot(row)
+        log.info("dataset is published", dataset=dataset, snapshot=row.number, rows=row.rows)
+        return self._at(row)
+
+    def _dataset(self, name: str) -> PartyDatasetSettings:
+        return self._settings.datasets[name]
+
+    def _at(self, row: SnapshotRow) -> Snapshot:
+        return Snapshot(row, self._directory / row.id)
+
+    def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
+        """An operator who describes a dataset in other words has another one, which its first use publishes."""
+        meaning = json.loads(row.meaning)
+        return all(meaning[name] == value for name, value in _meaning(settings).items())
+
+    @contextmanager
+    def _only_publisher(self) -> Iterator[None]:
+        descriptor = os.open(self._directory, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _remove_leftovers(self) -> None:
+        """What a process that was killed while publishing left behind."""
+        known = {row.id for row in self._store.reader().snapshots() if row.removed is None}
+        for path in self._directory.iterdir():
+            if path.name not in known:
+                shutil.rmtree(path)
+
+
+def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
+    chosen = settings.model_dump(mode="json", include={*COLUMNS, "population"})
+    return {**chosen, "url": without_password(settings.url)}
+
+
+def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
+    """Two budgets for the same people would be twice the budget."""
+    others = [
+        k for k in known if k.population and k.population != row.population
+        and (k.dataset == row.dataset or k.content_sha256 == row.content_sha256)
+    ]  # fmt: skip
+    if not row.population or not others or row.other_people:
+        return
+    if any(k.other_people and (k.dataset, k.population) == (row.dataset, row.population) for k in known):
+        return
+    other = others[-1]
+    raise ConfigError(
+        f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
+        f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
+        hint=f'name population = "{other.population}"; or, if these are other people, publish with --other-people',
+    )
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

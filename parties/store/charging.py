@@ -1,0 +1,43 @@
+"""The one way in which anything is charged to a budget: within the transaction that keeps its answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
+from blindfit.parties.store.store import Transaction
+
+
+def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
+    """Raises:
+    BudgetExhausted: it does not fit.
+    UnsupportedEvent: it cannot be composed with what was charged before.
+    """
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(charge.population)]
+    book.check_budget(events, charge.event, budget, charge.population)
+
+
+def enter(transaction: Transaction, charge: Charge, budget: Budget, answer_sha256: str = "") -> LedgerEntry:
+    """Charges, whatever was charged before; on the disk when the transaction ends.
+
+    Raises:
+        BudgetExhausted, UnsupportedEvent: as `check`; nothing is charged.
+    """
+    check(transaction, charge, budget)
+    entry = book.append(transaction.last_entry(), charge, time=now(), answer_sha256=answer_sha256)
+    transaction.add_entry(entry)
+    return entry
+
+
+def paid(reader: Transaction, charge: Charge) -> bool:
+    """Whether this question about this snapshot was charged before."""
+    return any(
+        (entry.snapshot, entry.request_id) == (charge.snapshot, charge.request_id) and entry.kind == "release"
+        for entry in reader.ledger(charge.population)
+    )
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

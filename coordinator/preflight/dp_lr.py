@@ -53,7 +53,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
-    check_least_rows(rows, party.settings)
+    check_least_rows(int(job.parameters.expected_rows(rows.n_trained)), party.settings)
     yield _noise(job, rows.n_trained, k + 1)
     delta = job.parameters.required_privacy.delta
     if delta * rows.n_trained >= 1:

@@ -23,9 +23,7 @@ class DPLRSettings(Settings):
     learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
     batch_fraction: float = Field(1.0, gt=0, le=1)  # of the rows, drawn in secret for each iteration
     neighbours: Neighbours = "replace-one"
-    public_rows: int | None = Field(
-        None, ge=1
-    )  # about how many there are; with add-or-remove their number is private
+    public_rows: int | None = Field(None, ge=1)  # about how many there are; with add-or-remove their number is private
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
     init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
     public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit

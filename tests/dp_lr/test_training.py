@@ -116,9 +116,8 @@ def test_the_noise_is_that_of_the_formula(clinic: Clinic, options: dict[str, Any
 
     told = clinic.run(dp_lr={"clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"], **options})
     s = analytic_noise_multiplier(2.0, 1e-5)
-    assert told["fit.gradient_noise_std"] == pytest.approx(
-        changes * 0.5 * 4 * s / (800 if options else told["rows.trained"])
-    )  # type: ignore[operator]
+    divisor: Any = 800 if options else told["rows.trained"]
+    assert told["fit.gradient_noise_std"] == pytest.approx(changes * 0.5 * 4 * s / divisor)
     event = ReleaseEvent.from_canonical(entries(clinic)[0].event)
     assert event.noise_multiplier == pytest.approx(s)
 

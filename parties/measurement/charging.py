@@ -137,11 +137,8 @@ class ChargingService:
     def check_policy(self, request: Asked, dataset: LabelDataset, cost: Cost) -> None:
         if request.n_rows < self.policy.least_rows:
             raise TooFewRows(rows=request.n_rows, least=self.policy.least_rows)
-        if cost.epsilon > self.policy.most_epsilon:
-            self.refuse(
-                "privacy.epsilon",
-                f"{cost.epsilon:g} is more than most_epsilon = {self.policy.most_epsilon:g}",
-            )
+        for field, reason in self.policy.refusals(cost.epsilon, cost.delta):
+            self.refuse(field, reason)
         if request.dataset_version != dataset.index.version:
             self.refuse("dataset_version", "the dataset has changed since it was described: describe it again")
         most = dataset.max_rows_per_person

@@ -198,6 +198,14 @@ def test_label_dp(project: Project) -> None:
     assert "0 for the hold-out loss" in said(findings, "split")
 
 
+def test_a_delta_of_one_in_the_rows(project: Project) -> None:
+    for settings in project.parties.values():
+        settings["policy"]["most_delta"] = 0.1
+    findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
+    assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
+    assert not said(project.check("privacy.epsilon=1.0"), "privacy.delta")
+
+
 def test_a_budget_that_would_be_passed(project: Project) -> None:
     for settings in project.parties.values():
         settings["policy"]["most_epsilon"] = 9

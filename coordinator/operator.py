@@ -55,6 +55,8 @@ def approve_shown(
         raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
     if confirm(f"Approve {job.asked.digest}?"):
         decide(settings, base_dir, session, job.asked.digest, refuse=False, console=console)
+    else:
+        console.print(f"{session}: not approved, and still waiting")
 
 
 def decide(

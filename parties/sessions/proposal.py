@@ -12,7 +12,9 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 
-COMPARED = ("role", "dataset")  # of a member, what all must have been told alike; its address may differ
+# Of a member, what all must have been told alike and what an operator approves: fields of `Member`, each a text that a
+# handshake names where it differs. Not its address, which may differ from party to party.
+COMPARED = ("role", "dataset")
 DIGEST_CHARS = 32  # 128 bits: nobody finds two jobs of one digest
 ReadJob = Callable[[Mapping[str, ParameterValue]], JobParameters]
 

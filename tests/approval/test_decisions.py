@@ -192,6 +192,8 @@ async def test_who_sees_the_job_may_say_yes_to_what_he_sees(asking: Asking) -> N
     for state in ("HELD", "ACCEPTED"):
         operator.approve_shown(asking.node.settings, asking.directory, "monday", console, answer)
         assert asking.node.party.store.reader().session("monday").state == state
+        told = {"HELD": "monday: not approved, and still waiting", "ACCEPTED": "monday: approved"}
+        assert console.file.getvalue().splitlines()[-1] == told[state]
     assert questions == [f"Approve {digest}?"] * 2
 
 

@@ -56,9 +56,8 @@ class HeldJob:
     def show(self, store: Store, console: Console) -> None:
         asked = self.asked
         _say(console, f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
-        given_up = view(asked.protocol).given_up
         for flag in asked.job.unsafe:
-            _say(console, f"[{GLARING}] UNSAFE {flag} [/] {given_up[flag]}")
+            _say(console, f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         console.print(self._members())
         for line in (asked.job.promise, self._charged(store)):
             _say(console, escape(line))

@@ -105,7 +105,7 @@ class HandshakeMismatch(PeerError):
             culprit=culprit,
             session=session,
             step="handshake",
-            hint="both parties must run the same version of Blindfit on the same job file",
+            hint="both parties must run the same version of Blindfit, and have been proposed the same job",
         )
         self.field, self.ours, self.theirs = field, ours, theirs
 

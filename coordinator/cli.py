@@ -126,13 +126,23 @@ def pretrain(
 @app.command()
 def approve(
     settings: PartyFile,
-    session: Annotated[str | None, typer.Argument(help="Which; without it, what waits is listed.")] = None,
-    refuse: Annotated[bool, typer.Option(help="Say no instead.")] = False,
+    session: Annotated[str | None, typer.Argument(help="Which; without it, all that waits is shown.")] = None,
+    digest: Annotated[str | None, typer.Argument(help="Of the job as it was shown; without it you are asked.")] = None,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Say no instead.")] = False,
     overrides: SetOption = None,
 ) -> None:
     """Say yes (or no) to a job that waits for this party's operator."""
     loaded = load_party(settings, overrides or [])
-    operator.approve(loaded, settings.parent, session, refuse=refuse, console=console)
+    if session is None:
+        operator.list_held(loaded, settings.parent, console)
+    elif digest is None and not refuse:
+        operator.approve_shown(loaded, settings.parent, session, console, _asks())
+    else:
+        operator.decide(loaded, settings.parent, session, digest, refuse=refuse, console=console)
+
+
+def _asks() -> operator.Confirm | None:
+    return typer.confirm if sys.stdin.isatty() else None
 
 
 @app.command()

@@ -1,16 +1,20 @@
-"""What a party's operator decides: which held jobs may run."""
+"""What a party's operator decides: which held jobs may run. What is approved is what was shown, by its digest."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.held import HeldJob
+from blindfit.parties.sessions.sessions import next_state, now
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
+
+Confirm = Callable[[str], bool]
+LIST = "`blindfit approve party.toml` shows what waits, with its digests"
 
 
 def open_store(settings: PartySettings, base_dir: Path) -> Store:
@@ -20,26 +24,60 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     return Store(path)
 
 
-def approve(settings: PartySettings, base_dir: Path, session: str | None, *, refuse: bool, console: Console) -> None:
-    store = open_store(settings, base_dir)
-    if session is None:
-        _list(store, console)
-        return
-    state = "REFUSED" if refuse else "ACCEPTED"
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    with store.transaction() as transaction:
-        changed = transaction.change_session(session, expected="HELD", state=state, changed=now)
-    if not changed:
-        raise ConfigError(f"{session} is not a job that waits here", hint="`blindfit approve party.toml` lists them")
+def show_held(store: Store, settings: PartySettings, console: Console, session: str | None = None) -> list[HeldJob]:
+    """Of all that waits, or of one session."""
+    waiting = [row for row in store.reader().sessions("HELD") if session in (None, row.session)]
+    held = [HeldJob.of(row, settings) for row in waiting]
+    for job in held:
+        job.show(store, console)
+    return held
+
+
+def list_held(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    if not show_held(open_store(settings, base_dir), settings, console):
+        console.print("no job waits for approval")
+
+
+def approve_shown(
+    settings: PartySettings, base_dir: Path, session: str, console: Console, confirm: Confirm | None
+) -> None:
+    """Args:
+    confirm: asks whoever sits there; None where nobody does.
+
+    Raises:
+        ConfigError: nobody can say yes to what was shown, or it no longer waits.
+    """
+    held = show_held(open_store(settings, base_dir), settings, console, session)
+    if not held:
+        raise _waits_not(session)
+    (job,) = held
+    if confirm is None:
+        raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
+    if confirm(f"Approve {job.asked.digest}?"):
+        decide(settings, base_dir, session, job.asked.digest, refuse=False, console=console)
+    else:
+        console.print(f"{session}: not approved, and still waiting")
+
+
+def decide(
+    settings: PartySettings, base_dir: Path, session: str, digest: str | None, *, refuse: bool, console: Console
+) -> None:
+    """Args:
+    digest: of the job that was looked at; a refusal needs none.
+
+    Raises:
+        ConfigError: no such job waits, or another one.
+    """
+    state = next_state("HELD", "refuse" if refuse else "approve", session)
+    with open_store(settings, base_dir).transaction() as transaction:
+        row = transaction.session(session)
+        if row is None or row.state != "HELD":
+            raise _waits_not(session)
+        if row.digest != digest and not (refuse and digest is None):
+            raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=LIST)
+        transaction.change_session(session, state=state, changed=now())
     console.print(f"{session}: {'refused' if refuse else 'approved'}")
 
 
-def _list(store: Store, console: Console) -> None:
-    held = store.reader().sessions("HELD")
-    if not held:
-        console.print("no job waits for approval")
-        return
-    table = Table("job", "proposed by", "what", "since")
-    for row in held:
-        table.add_row(row.session, row.proposed_by, row.description, row.changed)
-    console.print(table)
+def _waits_not(session: str) -> ConfigError:
+    return ConfigError(f"{session} is not a job that waits here", hint=LIST)

@@ -5,8 +5,8 @@ An entry is imported when a job of its system is met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -39,6 +39,7 @@ class View(Generic[J]):
         write: the report of a job that is done, from its session, into a directory; and which parties ran here.
         report: what a report of it adds to all others, where parties have pages of their own.
         released: what an entry of a ledger paid for, in words; empty where another system wrote it.
+        given_up: by flag of a job that does without a defence, what that gives up.
     """
 
     leaks: Callable[[Job[J]], Iterable[Finding]]
@@ -46,6 +47,7 @@ class View(Generic[J]):
     write: Callable[[JobSession, Path, list[str]], Written]
     report: Kind[Any] | None = None
     released: Callable[[LedgerEntry, StoredLabels | None], str] = _not_its_own
+    given_up: Mapping[str, str] = field(default_factory=dict)
 
 
 def _walr() -> View[Any]:
@@ -79,9 +81,10 @@ def _taylor() -> View[Any]:
     from blindfit.coordinator import report
     from blindfit.coordinator.preflight.taylor import checks as preflight
     from blindfit.coordinator.report.vertical import KIND
+    from blindfit.coordinator.report.vertical.defences import GIVEN_UP
     from blindfit.coordinator.report.vertical.statement import released
 
-    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, GIVEN_UP)
 
 
 def _predict() -> View[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +37,8 @@ class PolicySettings(Settings):
     protocols: list[str] = ["walr"]
     least_rows: int = Field(100, ge=1)
     most_epsilon: float = Field(1.0, gt=0)  # of one job
+    most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job
+    unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
     approve: Literal["auto", "ask"] = "auto"
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
@@ -47,6 +50,27 @@ class PolicySettings(Settings):
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(NAMES)}")
         return mechanisms
+
+    @model_validator(mode="after")
+    def _an_operator_sees_every_flag(self) -> PolicySettings:
+        if self.unsafe and self.approve == "ask":
+            raise ValueError(
+                'unsafe does nothing with approve = "ask", which shows every flag to the operator: remove it'
+            )
+        return self
+
+    def refusals(self, epsilon: float, delta: float, unsafe: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+        """The field and the reason of what this policy does not allow. A flag that it does not list is let pass only
+        where an operator sees it before he says yes.
+        """
+        if epsilon > self.most_epsilon:
+            yield "privacy.epsilon", f"{epsilon:g} is more than its most_epsilon = {self.most_epsilon:g}"
+        if delta > self.most_delta:
+            yield "privacy.delta", f"{delta:g} is more than its most_delta = {self.most_delta:g}"
+        if self.approve == "auto":
+            for flag in unsafe:
+                if flag not in self.unsafe:
+                    yield "unsafe", f"its policy.unsafe does not list {flag}, and its operator is not asked"
 
 
 SCHEDULER = re.compile(r"(?P<scheme>tls|tcp)://(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
@@ -205,11 +229,15 @@ class PartySettings(Settings):
         said = {"scores"} if "scores" in self.model_fields_set else set()
         if self.role != "measurement" and "least_rows" in self.policy.model_fields_set:
             said.add("policy.least_rows")
+        if self.policy.unsafe:
+            said.add("policy.unsafe")
         return frozenset(said)
 
     def in_vain_in_words(self, option: str) -> str:
         """Of `options_of_some_systems`."""
-        return "policy.least_rows is an option of a measurement server" if "." in option else f"[{option}] does nothing"
+        if option == "policy.least_rows":
+            return "policy.least_rows is an option of a measurement server"
+        return f"{option if '.' in option else f'[{option}]'} does nothing"
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import grpc
 
@@ -85,7 +85,7 @@ def dp_lr() -> System[DPLRJob]:
 def taylor() -> System[TaylorJob]:
     from blindfit.algorithms.protocols import align, link, predict, ready, taylor
     from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
-    from blindfit.parties.taylor.settings import TaylorJob
+    from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
 
     def data_party(party: Party) -> Seat[TaylorJob]:
         from blindfit.parties.taylor.data_party import DataParty
@@ -97,11 +97,14 @@ def taylor() -> System[TaylorJob]:
 
         return KeyNode(party)
 
+    roles = _vertical_roles(data_party, key_node)
     return System(
         TaylorJob,
-        _vertical_roles(data_party, key_node),
+        roles,
         tables=(taylor.TABLE, align.TABLE, link.TABLE, ready.TABLE, predict.TABLE),
         models={FORMAT: VerticalModelPart.from_dict},
+        options=dict.fromkeys(roles, frozenset({"policy.unsafe"})),
+        unsafe=frozenset(get_args(UnsafeFlag)),
     )
 
 
@@ -234,7 +237,15 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
         option = min(in_vain)
         users = [name for name in SYSTEMS if any(option in some for some in system(name).options.values())]
         raise ConfigError(f"{path}: without the protocol {' or '.join(users)}, {settings.in_vain_in_words(option)}")
+    _check_flags(settings, path)
     return settings
+
+
+def _check_flags(settings: PartySettings, path: Path) -> None:
+    known = [flag for name in settings.policy.protocols if name in SYSTEMS for flag in sorted(system(name).unsafe)]
+    unknown = [flag for flag in settings.policy.unsafe if flag not in known]
+    if unknown:
+        raise ConfigError(f"{path}: policy.unsafe: {unknown[0]!r} is not one of {', '.join(known)}")
 
 
 def _options_of(protocol: str, role: str) -> frozenset[str]:

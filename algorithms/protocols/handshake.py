@@ -1,18 +1,19 @@
-"""Handshake: the parties of a session agree on version, protocol, roles and public parameters before any data.
+"""Handshake: the parties of a session agree on version, protocol, members and public parameters before any data.
 
 Source: our own.
 Model: every party may lie about itself, but it then only learns that the session ends.
 
-    step  who        does                                                  sends
-    1     each P_i   its version, protocol, role, parameters, their hash   Hello to every other
-    2     each P_i   compare with every Hello; the first difference ends   --
+    step  who        does                                                           sends
+    1     each P_i   its version, protocol, role, members, parameters, their hash   Hello to every other
+    2     each P_i   compare with every Hello; the first difference ends            --
 
 Departures: none. Hello keeps its fields in every version, so that another version is a line and not a riddle.
-Learns: the public parameters, which every party was proposed anyway.
+Learns: members and public parameters, which every party was proposed anyway.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,36 +34,54 @@ class Hello:
     version: Text
     protocol: Text
     role: Text
+    members: Parameters  # who takes part, and with what, by a name in words: "dataset of bank"
     parameters: Parameters
-    digest: Octets  # SHA-256 of the canonical parameters
+    digest: Octets  # `agreed_digest` of the two
     snapshot: Text = ""  # the random id of what its owner published; empty at a party without a dataset
 
 
-TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "the public parameters"))
+TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "members and public parameters"))
 
 
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def step_1_hello(protocol: str, role: str, parameters: Mapping[str, ParameterValue], snapshot: str = "") -> Hello:
-    return Hello(PROTOCOL_VERSION, protocol, role, parameters, parameters_digest(parameters), snapshot)
+def agreed_digest(members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]) -> bytes:
+    """SHA-256 of the SHA-256 of each in canonical bytes."""
+    return hashlib.sha256(parameters_digest(members) + parameters_digest(parameters)).digest()
+
+
+def step_1_hello(
+    protocol: str,
+    role: str,
+    members: Mapping[str, ParameterValue],
+    parameters: Mapping[str, ParameterValue],
+    snapshot: str = "",
+) -> Hello:
+    digest = agreed_digest(members, parameters)
+    return Hello(PROTOCOL_VERSION, protocol, role, members, parameters, digest, snapshot)
 
 
 def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> None:
     """Raises:
     HandshakeMismatch: names the first field that differs.
-    MalformedMessage: the hash is not that of the parameters.
+    MalformedMessage: the hash is not that of members and parameters.
     """
     _require_equal("protocol version", mine.version, theirs.version, peer)
     _require_equal("protocol", mine.protocol, theirs.protocol, peer)
     _require_equal(f"role of {peer}", peer_role, theirs.role, peer)
-    if theirs.digest != parameters_digest(theirs.parameters):
-        raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of the parameters")
-    for name in sorted({*mine.parameters, *theirs.parameters}):
-        _require_equal(name, mine.parameters.get(name), theirs.parameters.get(name), peer)
+    if theirs.digest != agreed_digest(theirs.members, theirs.parameters):
+        raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of members and parameters")
+    _require_same(mine.members, theirs.members, peer)
+    _require_same(mine.parameters, theirs.parameters, peer)
     if not re.fullmatch("[0-9a-f]*", theirs.snapshot) or len(theirs.snapshot) > MOST_ID:
         raise MalformedMessage(culprit=peer, field="snapshot", reason="is no id of a snapshot")
     _require_equal("hash of the parameters", mine.digest.hex(), theirs.digest.hex(), peer)  # 0.0 and -0.0
+
+
+def _require_same(ours: Mapping[str, ParameterValue], theirs: Mapping[str, ParameterValue], peer: str) -> None:
+    for name in sorted({*ours, *theirs}):
+        _require_equal(name, ours.get(name), theirs.get(name), peer)
 
 
 def _require_equal(field: str, ours: object, theirs: object, peer: str) -> None:

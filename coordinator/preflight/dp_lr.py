@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight.findings import Finding, Level, caught
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import figure
 from blindfit.parties.dp_lr.budget import event_of
@@ -55,9 +55,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
     check_least_rows(int(job.parameters.expected_rows(rows.n_trained)), party.settings)
     yield _noise(job, rows.n_trained, k + 1)
-    delta = job.parameters.required_privacy.delta
-    if delta * rows.n_trained >= 1:
-        yield Finding("warning", "privacy.delta", f"{delta:g} is not below one in the number of rows: take less")
+    yield from large_delta(job.parameters.delta, rows.n_trained)
 
 
 def _start(start: Start) -> Finding:

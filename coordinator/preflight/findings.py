@@ -36,6 +36,12 @@ def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Find
         yield Finding("refuses", about, f"{error}" + (f" ({error.hint})" if error.hint else ""))
 
 
+def large_delta(delta: float, rows: int) -> Iterator[Finding]:
+    """Differential privacy may then tell all of one row, and keep its promise."""
+    if delta * rows >= 1:
+        yield Finding("warning", "privacy.delta", f"{delta:g} is not below one in the number of rows: take less")
+
+
 def on_the_wire(n_bytes: float) -> str:
     return f"about {n_bytes / 1e6:,.1f} MB to send: {duration(n_bytes / SLOW_LINK_BYTES_PER_S)} at 100 Mbit/s"
 

@@ -11,7 +11,7 @@ from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.label_dp.consumer import Rows, read_rows, settings_on
 from blindfit.parties.label_dp.settings import LabelDPJob
@@ -98,6 +98,7 @@ def _check_features(
     rows = read_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = rows.train_features.shape
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
+    yield from large_delta(job.parameters.delta, len(rows.ids))
     if server is not None and len(rows.ids) < (least := server.settings.policy.least_rows):
         yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")
     if noise and server is not None and server.dataset.label_range is not None:

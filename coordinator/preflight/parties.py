@@ -58,8 +58,9 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
     if job.protocol not in policy.protocols:
         yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
-    if job.parameters.epsilon > policy.most_epsilon:
-        yield Finding("refuses", name, f"its policy allows epsilon {policy.most_epsilon:g} at most")
+    asked = job.parameters
+    for field, reason in policy.refusals(asked.epsilon, asked.delta, asked.unsafe):
+        yield Finding("refuses", name, f"{field}: {reason}")
     if policy.approve == "ask":
         yield Finding("note", name, "its operator approves each job (`blindfit approve`)")
     if party.dataset_name and party.dataset_name not in settings.datasets:

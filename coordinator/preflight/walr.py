@@ -9,7 +9,7 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight.findings import Finding, Level, caught, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.walr.consumer import prepare_rows, read_pretrained
 from blindfit.parties.walr.settings import WalrJob
@@ -58,6 +58,7 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
     yield _noise(job, n, k, bound)
+    yield from large_delta(job.parameters.delta, n)
     yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
 
 

@@ -38,6 +38,16 @@ class JobParameters(Settings):
         return 0.0
 
     @property
+    def delta(self) -> float:
+        """At which it asks for `epsilon`."""
+        return 0.0
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """The defences that it does without."""
+        return ()
+
+    @property
     def required_privacy(self) -> PrivacySettings:
         """Of a job that is a release under differential privacy.
 
@@ -83,6 +93,10 @@ class TrainingParameters(JobParameters):
         return self.privacy.epsilon if self.privacy else 0.0
 
     @property
+    def delta(self) -> float:
+        return self.privacy.delta if self.privacy else 0.0
+
+    @property
     def required_privacy(self) -> PrivacySettings:
         return self.privacy or super().required_privacy
 
@@ -90,7 +104,7 @@ class TrainingParameters(JobParameters):
     def promise(self) -> str:
         if self.privacy is None:
             return super().promise
-        return f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}"
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
 
     @property
     def trial_randomness(self) -> PublicRandomness:

@@ -71,6 +71,10 @@ class LabelDPJob(TrainingParameters):
     protocol: Literal["label-dp"] = "label-dp"
     label_dp: LabelDPSettings = LabelDPSettings()
 
+    @property
+    def delta(self) -> float:
+        return super().delta if self.label_dp.mechanism == "gaussian" else 0.0
+
     @model_validator(mode="after")
     def _releases_labels(self) -> LabelDPJob:
         privacy, label_dp = self.privacy, self.label_dp

@@ -145,11 +145,8 @@ class ChargingService:
     def check_policy(self, request: Asked, dataset: LabelDataset, cost: Cost) -> None:
         if request.n_rows < self.policy.least_rows:
             raise TooFewRows(rows=request.n_rows, least=self.policy.least_rows)
-        if cost.epsilon > self.policy.most_epsilon:
-            self.refuse(
-                "privacy.epsilon",
-                f"{cost.epsilon:g} is more than most_epsilon = {self.policy.most_epsilon:g}",
-            )
+        for field, reason in self.policy.refusals(cost.epsilon, cost.delta):
+            self.refuse(field, reason)
         if request.snapshot != dataset.snapshot:
             self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
         most = dataset.max_rows_per_person

@@ -3,7 +3,7 @@
 state      event      next       who
 -          propose    HELD       policy.approve = "ask"
 -          propose    ACCEPTED   policy.approve = "auto"
-HELD       approve    ACCEPTED   the operator, `blindfit approve`
+HELD       approve    ACCEPTED   the operator, `blindfit approve`, by the job's digest
 HELD       refuse     REFUSED    the operator, or time
 ACCEPTED   start      RUNNING    coordinator
 RUNNING    finish     DONE
@@ -36,6 +36,8 @@ from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.proposal import Member as Member  # seats know it from here
+from blindfit.parties.sessions.proposal import ReadJob, digest_of, membership, read_proposal
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import SessionRow, Store
@@ -76,14 +78,6 @@ def next_state(state: State, event: str, session: str) -> State:
         raise LocalProtocolError(f"a session that is {state or 'new'} cannot {event}", session=session) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    name: str
-    role: str
-    address: str
-    dataset: str
-
-
 J_co = TypeVar("J_co", bound=JobParameters, covariant=True)
 
 
@@ -99,9 +93,7 @@ class Session(Generic[J_co]):
     channel: ExchangeChannel
     me: Member
     snapshot: Snapshot | None = None  # of its own dataset; a key node has none
-    snapshots: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what every member that has a dataset says that it reads
+    snapshots: Mapping[str, str] = field(default_factory=dict)  # of every member that has a dataset, by name
     state: State = ""
     error: BaseException | None = None
     summary: dict[str, ParameterValue] = field(default_factory=dict)
@@ -109,6 +101,15 @@ class Session(Generic[J_co]):
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: asyncio.Task[None] | None = None
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
+
+    @property
+    def membership(self) -> dict[str, ParameterValue]:
+        return membership(self.members.values(), self.proposed_by)
+
+    @property
+    def digest(self) -> str:
+        """Of what this session does, whatever was approved."""
+        return digest_of(self.id, self.job.protocol, self.membership, self.parameters)
 
     def with_role(self, role: str) -> Member:
         return next(member for member in self.members.values() if member.role == role)
@@ -169,7 +170,7 @@ class Sessions:
         store: Store,
         limits: Limits,
         open_peer: OpenPeer,
-        read_job: Callable[[Mapping[str, ParameterValue]], JobParameters],
+        read_job: ReadJob,
         parts: Mapping[str, Part],
         snapshots: Snapshots,
     ) -> None:
@@ -183,7 +184,7 @@ class Sessions:
         with self._store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
-                    transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
+                    transaction.change_session(row.session, state="FAILED", changed=now())
 
     def get(self, session: str) -> Session[JobParameters]:
         found = self._sessions.get(session)
@@ -207,8 +208,9 @@ class Sessions:
         self._parts[session.job.protocol].check(session.job, session.me)
         held = self._settings.policy.approve == "ask"
         self._forget_oldest()
+        session.state = next_state("", "propose-held" if held else "propose", session.id)
+        self._keep(session, proposal)
         self._sessions[session.id] = session
-        self._enter(session, "propose-held" if held else "propose")
         if held:
             session.task = asyncio.create_task(self._wait_for_approval(session))
         return session
@@ -220,19 +222,24 @@ class Sessions:
         if session in self._sessions or self._store.reader().session(session) is not None:
             self._refuse("session", "there was one of this name")
 
+    def _keep(self, session: Session[JobParameters], proposal: pb.Proposal) -> None:
+        shown = proposal.SerializeToString() if session.state == "HELD" else b""
+        about = (session.id, session.job.protocol, session.proposed_by)
+        with self._store.transaction() as transaction:
+            transaction.add_session(SessionRow(*about, session.digest, session.state, now(), shown))
+
     def _forget_oldest(self) -> None:
         ended = [s.id for s in self._sessions.values() if s.state in ENDS]
         for session in ended[:-KEPT_ENDED_SESSIONS]:
             del self._sessions[session]
 
     def _session(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
-        parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
-        members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
+        asked = read_proposal(proposal, proposed_by, self._read_job)
+        members, parameters, job = asked.members, asked.parameters, asked.job
         me = members.get(self._settings.name)
         if me is None or len(members) != len(proposal.members):
             self._refuse("parties", f"{self._settings.name} is not among them, or a name comes twice")
         assert me is not None  # noqa: S101 - for the type checker: _refuse raised
-        job = self._read_job(parameters)
         peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
         roles = {m.name: m.role for m in members.values()}
@@ -259,11 +266,8 @@ class Sessions:
             self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
         if not policy.accept_seed and session.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
-        if job.epsilon > policy.most_epsilon:
-            self._refuse(
-                "privacy.epsilon",
-                f"{job.epsilon:g} is more than its most_epsilon = {policy.most_epsilon:g}",
-            )
+        for field_name, reason in policy.refusals(job.epsilon, job.delta, job.unsafe):
+            self._refuse(field_name, reason)
 
     def _refuse(self, field_name: str, reason: str) -> None:
         raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
@@ -274,7 +278,7 @@ class Sessions:
             async with asyncio.timeout(session.job.timeouts.approval_s):
                 while (row := self._store.reader().session(session.id)) and row.state == "HELD":
                     await asyncio.sleep(APPROVAL_POLL_S)
-            approved = row is not None and row.state == "ACCEPTED"
+            approved = row is not None and row.state == "ACCEPTED" and row.digest == session.digest
         except TimeoutError:
             approved = False
         await self._change(session, "approve" if approved else "refuse")
@@ -283,9 +287,16 @@ class Sessions:
 
     async def start(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)
+        self._check_is_approved(session)
         self._enter(session, "start")
         session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
         return session
+
+    def _check_is_approved(self, session: Session[JobParameters]) -> None:
+        """What runs is what the database says was let pass, by whomever."""
+        row = self._store.reader().session(session.id)
+        if row is None or row.digest != session.digest:
+            self._refuse("session", "the job is not the one that was approved here")
 
     async def _run(self, session: Session[JobParameters]) -> None:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
@@ -319,7 +330,9 @@ class Sessions:
 
     async def _handshake(self, session: Session[JobParameters]) -> None:
         own = session.snapshot.id if session.snapshot else ""
-        mine = handshake.step_1_hello(session.job.protocol, session.me.role, session.parameters, own)
+        mine = handshake.step_1_hello(
+            session.job.protocol, session.me.role, session.membership, session.parameters, own
+        )
         peers = [(m.name, m.role) for m in session.members.values() if m is not session.me]
         told = await handshake.run_party(mine, peers, session.channel)
         session.snapshots = {name: snapshot for name, snapshot in {**told, session.me.name: own}.items() if snapshot}
@@ -358,11 +371,8 @@ class Sessions:
 
     def _enter(self, session: Session[JobParameters], event: str) -> None:
         session.state = next_state(session.state, event, session.id)
-        description = _describe(session)
         with self._store.transaction() as transaction:
-            transaction.put_session(
-                SessionRow(session.id, session.job.protocol, session.proposed_by, description, session.state, _now())
-            )
+            transaction.change_session(session.id, state=session.state, changed=now())
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
         """Events until the session ends: every change of state, and the newest progress now and then."""
@@ -395,10 +405,5 @@ def _last_event(session: Session[JobParameters]) -> pb.Event:
     return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code))
 
 
-def _describe(session: Session[JobParameters]) -> str:
-    members = ", ".join(f"{m.name} ({m.role})" for m in session.members.values())
-    return f"{session.job.protocol} with {members}; dataset {session.me.dataset or '(none)'}; {session.job.promise}"
-
-
-def _now() -> str:
+def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -52,6 +52,7 @@ class System(Generic[J]):
         tables: what its parties send each other, but for the handshake; a session of a system that has any is recorded.
         models: how to read what its parties write as model.json, by the file's `format`.
         options: of a party's file, what a party of this role makes use of for this system and not without one.
+        unsafe: flags by which its jobs do without a defence.
     """
 
     job: type[J]
@@ -59,3 +60,4 @@ class System(Generic[J]):
     tables: Sequence[Table] = ()
     models: Mapping[str, ModelReader] = field(default_factory=dict)
     options: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unsafe: frozenset[str] = frozenset()

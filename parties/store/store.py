@@ -22,7 +22,7 @@ BUSY_TIMEOUT_S = 30.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
-    description TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL);
+    digest TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL, proposal BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS ledger (
     position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
@@ -57,9 +57,10 @@ class SessionRow:
     session: str
     protocol: str
     proposed_by: str
-    description: str  # for the operator who approves
+    digest: str  # of the job: what its operator approves
     state: str
     changed: str
+    proposal: bytes = b""  # as it came, for the operator; until the state changes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,9 +191,9 @@ class Transaction:
 
     # --- sessions
 
-    def put_session(self, row: SessionRow) -> None:
-        values = (row.session, row.protocol, row.proposed_by, row.description, row.state, row.changed)
-        self._all("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
+    def add_session(self, row: SessionRow) -> None:
+        """A new one: no row is ever another session's."""
+        self._all("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(row))
 
     def sessions(self, state: str | None = None) -> list[SessionRow]:
         rows = self._all("SELECT * FROM sessions WHERE ?1 IS NULL OR state = ?1 ORDER BY changed", (state,))
@@ -202,13 +203,9 @@ class Transaction:
         rows = self._all("SELECT * FROM sessions WHERE session = ?", (session,))
         return SessionRow(*rows[0]) if rows else None  # type: ignore[arg-type]
 
-    def change_session(self, session: str, *, expected: str, state: str, changed: str) -> bool:
-        """Whether the session was in the expected state, and now is in the new one."""
-        rows = self._all(
-            "UPDATE sessions SET state = ?, changed = ? WHERE session = ? AND state = ? RETURNING session",
-            (state, changed, session, expected),
-        )
-        return bool(rows)
+    def change_session(self, session: str, *, state: str, changed: str) -> None:
+        query = "UPDATE sessions SET state = ?, changed = ?, proposal = x'' WHERE session = ?"
+        self._all(query, (state, changed, session))
 
     # --- ledger and answers
 

@@ -78,6 +78,10 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     resume_option: ClassVar[str] = "taylor.resume"
 
     @property
+    def unsafe(self) -> tuple[str, ...]:
+        return tuple(self.taylor.unsafe)
+
+    @property
     def resumes(self) -> str:
         return self.taylor.resume
 

@@ -75,7 +75,7 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
     [
         ({"policy": {"protocols": ["dp-lr"], "least_rows": N_ROWS}}, {}, "484 rows are fewer than the least"),
         ({"policy": {"protocols": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
-        ({}, {"privacy": {"epsilon": 5.5}}, "its policy allows epsilon 5 at most"),
+        ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its most_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),
     ],

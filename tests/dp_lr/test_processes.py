@@ -129,11 +129,15 @@ def test_the_operator_may_be_asked(project: Project) -> None:
     project.start("clinic")
     with project.submitting() as submitted:
         give_up = time.monotonic() + 20
-        while "dp-lr with clinic" not in (waiting := project.blindfit("approve", "clinic.toml").stdout):
+        while "proposed by coordinator" not in (waiting := project.blindfit("approve", "clinic.toml").stdout):
             assert time.monotonic() < give_up, project.log("clinic")
         assert "epsilon 2, delta 1e-05" in waiting
-        session = next(word for word in waiting.split() if word.startswith("fit-"))
-        project.blindfit("approve", "clinic.toml", session)
+        assert (
+            "charged here, to the population patients: of epsilon 4 at delta 1e-05, 0 is spent and 4 is left" in waiting
+        )
+        session, digest = waiting.split()[-2:]
+        assert session.startswith("fit-")
+        project.blindfit("approve", "clinic.toml", session, digest)
         assert submitted.wait(30) == 0
 
 

@@ -61,7 +61,7 @@ def test_policies_of_both_parties_are_looked_at(project):
     project.edit("shop.toml", "most_epsilon = 5.0", "most_epsilon = 3.0")
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
-    assert "shop: its policy allows epsilon 3 at most" in said
+    assert "shop: privacy.epsilon: 4 is more than its most_epsilon = 3" in said
     assert "meter: its policy has no protocol label-dp" in said
 
 

@@ -194,14 +194,14 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
 
     def change_my_mind() -> None:
         with store.transaction() as transaction:
-            transaction.put_session(row)
+            transaction.add_session(row)
             raise ValueError("changed my mind")
 
     with pytest.raises(ValueError, match="changed my mind"):
         change_my_mind()
     assert store.reader().sessions() == []
     with store.transaction() as transaction:
-        transaction.put_session(row)
+        transaction.add_session(row)
     assert store.reader().session("s") == row
     store.close()
 

@@ -179,6 +179,12 @@ def test_most_epsilon(open_house: OpenHouse) -> None:
     house.ask(epsilon=0.5)
 
 
+def test_most_delta(open_house: OpenHouse) -> None:
+    house = open_house(policy=POLICY.model_copy(update={"most_delta": 1e-7}))
+    assert refused(house, PolicyRefused, delta=1.1e-7).field == "privacy.delta"
+    house.ask(delta=1e-7)
+
+
 def test_an_unknown_dataset_and_somebody_elses_are_refused_alike(open_house: OpenHouse, tmp_path: Path) -> None:
     labels = dict.fromkeys(NAMES, 1)
     datasets = {

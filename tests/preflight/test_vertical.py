@@ -49,8 +49,22 @@ def test_who_learns_what_and_if_whom_colludes(project: Project) -> None:
     assert "submits another ciphertext" in said(findings, "out of the model")
 
 
-def test_an_unsafe_flag_is_a_warning(project: Project) -> None:
-    assert "label-bits is allowed" in said(project.check("taylor.unsafe=['label-bits']"), "taylor.unsafe")
+def test_an_unsafe_flag_is_a_warning_where_every_party_lets_it_pass(project: Project) -> None:
+    project.let_pass("label-bits")
+    findings = project.check("taylor.unsafe=['label-bits']")
+    assert "label-bits is allowed" in said(findings, "taylor.unsafe")
+    assert not levels(findings, "refuses")
+
+
+def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None:
+    """Of any role; an operator who is asked decides for himself."""
+    project.let_pass("label-bits")
+    for name in ("shop", "notary"):
+        del project.parties[name]["policy"]["unsafe"]
+    project.parties["bank"]["policy"] = {"protocols": ["taylor"], "approve": "ask"}
+    reason = "unsafe: its policy.unsafe does not list label-bits, and its operator is not asked"
+    refused = levels(project.check("taylor.unsafe=['label-bits']"), "refuses")
+    assert refused == [f"shop: {reason}", f"notary: {reason}"]
 
 
 # --- parties -----------------------------------------------------------------------------------------------
@@ -61,9 +75,16 @@ def test_policies_of_all_parties(project: Project) -> None:
     findings = project.check("privacy.epsilon=0.8")
     assert levels(findings, "refuses") == [
         "shop: its policy has no protocol taylor",
-        "shop: its policy allows epsilon 0.5 at most",
+        "shop: privacy.epsilon: 0.8 is more than its most_epsilon = 0.5",
     ]
     assert "its operator approves each job" in said(findings, "shop")
+
+
+def test_a_delta_that_is_too_large(project: Project) -> None:
+    project.parties["post"]["policy"]["most_delta"] = 1e-6
+    assert only(project.check("privacy.epsilon=0.8"), "refuses") == (
+        "post: privacy.delta: 1e-05 is more than its most_delta = 1e-06"
+    )
 
 
 def test_another_role_or_dataset(project: Project) -> None:
@@ -145,6 +166,7 @@ def test_a_defence_that_is_switched_off(project: Project, option: str, flag: str
     refused = levels(project.check(option), "refuses")
     assert [text.split(":")[0] for text in refused] == about
     assert all(f'taylor.unsafe = ["{flag}"]' in text for text in refused)
+    project.let_pass(flag)
     allowed = project.check(option, f"taylor.unsafe=['{flag}']")
     assert not levels(allowed, "refuses")
     assert [text.split(":")[0] for text in levels(allowed, "warning")] == ["taylor.unsafe", *about]
@@ -174,6 +196,14 @@ def test_label_dp(project: Project) -> None:
     assert "on each coordinate of an epoch's mean gradient" in said(findings, "noise")
     assert not said(findings, "labels")  # the noise covers what jitter and leverage would
     assert "0 for the hold-out loss" in said(findings, "split")
+
+
+def test_a_delta_of_one_in_the_rows(project: Project) -> None:
+    for settings in project.parties.values():
+        settings["policy"]["most_delta"] = 0.1
+    findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
+    assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
+    assert not said(project.check("privacy.epsilon=1.0"), "privacy.delta")
 
 
 def test_a_budget_that_would_be_passed(project: Project) -> None:

@@ -114,6 +114,7 @@ class Project:
             cwd=self.directory,
             capture_output=True,
             text=True,
+            stdin=subprocess.DEVNULL,  # nobody sits there to be asked
             timeout=timeout_s,
             env={**os.environ, "COLUMNS": "200"},
         )

@@ -57,24 +57,29 @@ def test_an_operator_approves_and_refuses(project):
     project.start("shop", "meter")
     assert "no job waits" in project.blindfit("approve", "meter.toml").stdout
     with project.submitting() as job:
-        session = wait_for_held(project)
-        assert project.blindfit("approve", "meter.toml", session).returncode == 0
+        session, digest = wait_for_held(project)
+        shown = project.blindfit("approve", "meter.toml", session)
+        assert error_line(shown) == "error: the digest is missing, without which nothing is approved"
+        assert f"blindfit approve party.toml {session} {digest}" in shown.stdout
+        other = project.blindfit("approve", "meter.toml", session, "0" * 32)
+        assert error_line(other) == f"error: {'0' * 32} is not the digest of the job that waits here as {session}"
+        assert project.blindfit("approve", "meter.toml", session, digest).returncode == 0
         assert job.wait(60) == 0, job.stderr.read()
     with project.submitting() as job:
-        session = wait_for_held(project)
+        session, _ = wait_for_held(project)
         assert project.blindfit("approve", "meter.toml", session, "--refuse").returncode == 0
         assert job.wait(60) == 1
         assert "its operator did not approve the job" in job.stderr.read()
     assert project.blindfit("approve", "meter.toml", "nothing").returncode == 2
 
 
-def wait_for_held(project) -> str:
+def wait_for_held(project) -> tuple[str, str]:
     give_up = time.monotonic() + 20
     while time.monotonic() < give_up:
         with sqlite3.connect(project.path("state/meter/party.sqlite")) as database:
-            rows = database.execute("SELECT session FROM sessions WHERE state = 'HELD'").fetchall()
+            rows = database.execute("SELECT session, digest FROM sessions WHERE state = 'HELD'").fetchall()
         if rows:
-            return rows[0][0]
+            return rows[0]
         time.sleep(0.1)
     raise AssertionError("no job is held")
 

@@ -13,7 +13,7 @@ from blindfit.parties.systems import system
 
 # As transcripts have it since they are kept; their readers hold lines against these words.
 LINES = {
-    "Hello": ("handshake", "the public parameters"),
+    "Hello": ("handshake", "members and public parameters"),
     "TaylorKey": ("taylor 0", "the public key"),
     "SetSize": ("align 1", "the size of a set"),
     "SetSizes": ("align 2", "the sizes of the sets"),

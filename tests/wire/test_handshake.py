@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, MalformedMessage
 from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_digest
 from blindfit.algorithms.protocols import handshake
-from blindfit.algorithms.protocols.handshake import Hello, step_1_hello, step_2_compare
+from blindfit.algorithms.protocols.handshake import Hello, agreed_digest, step_1_hello, step_2_compare
 from blindfit.parties.wire.channel import LocalNetwork
 from tests.protocols.counts import assert_as_often
 from tests.wire.site import QUICK, sites
@@ -23,12 +23,25 @@ PARAMETERS = {
     "walr.solver": "newton",
     "parties": ("p0", "p1"),
 }
+MEMBERS = {
+    "proposer": "boss",
+    "role of p0": "active",
+    "role of p1": "measurement",
+    "dataset of p0": "visits",
+    "dataset of p1": "labels",
+}
 ROLES = {"p0": "active", "p1": "measurement"}
 
 
 def hello(name: str, **changes: object) -> Hello:
     parameters = {k: v for k, v in {**PARAMETERS, **changes}.items() if v is not None}
-    return step_1_hello("walr", ROLES[name], parameters)
+    return step_1_hello("walr", ROLES[name], MEMBERS, parameters)
+
+
+def among(name: str, **changes: str | None) -> Hello:
+    """Who was told of other members."""
+    members = {k: v for k, v in {**MEMBERS, **{k.replace("_", " "): v for k, v in changes.items()}}.items() if v}
+    return step_1_hello("walr", ROLES[name], members, PARAMETERS)
 
 
 async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[str, BlindfitError | None]:
@@ -77,6 +90,24 @@ async def test_a_parameter_that_differs_is_named_on_both_sides(field: str, value
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "ours", "theirs"),
+    [
+        ("dataset_of_p0", "others", "'visits'", "'others'"),
+        ("dataset_of_p1", "others", "'labels'", "'others'"),
+        ("role_of_p0", "passive", "'active'", "'passive'"),
+        ("proposer", "another", "'boss'", "'another'"),
+        ("dataset_of_p2", "rows", "missing", "'rows'"),
+        ("dataset_of_p0", None, "'visits'", "missing"),
+    ],
+)
+async def test_members_that_differ_are_named_on_both_sides(field: str, value: str, ours: str, theirs: str) -> None:
+    ends = await shake({"p0": hello("p0"), "p1": among("p1", **{field: value})}, in_memory())
+    words = field.replace("_", " ")
+    assert str(ends["p0"]) == f"p1 disagrees on {words}: ours is {ours}, theirs is {theirs}"
+    assert str(ends["p1"]) == f"p0 disagrees on {words}: ours is {theirs}, theirs is {ours}"
+
+
+@pytest.mark.parametrize(
     ("change", "fields"),
     [
         ({"version": "2"}, ["protocol version"] * 2),
@@ -99,8 +130,8 @@ async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differ
     assert str(ends["p1"]) == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
 
 
-@pytest.mark.parametrize("digest", [b"", b"x" * 32, parameters_digest({})])
-def test_a_hash_that_is_not_the_parameters(digest: bytes) -> None:
+@pytest.mark.parametrize("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), agreed_digest({}, PARAMETERS)])
+def test_a_hash_that_is_not_that_of_members_and_parameters(digest: bytes) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), digest=digest), peer="p1", peer_role="measurement")
     assert (caught.value.culprit, caught.value.field) == ("p1", "digest")

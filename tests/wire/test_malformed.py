@@ -59,7 +59,7 @@ ANSWER = walr.NoisySum(
     receipt=b"{}",
     receipt_signature=b"\x02" * 64,
 )
-HELLO = handshake.step_1_hello("walr", "active", PLAIN.parameters)
+HELLO = handshake.step_1_hello("walr", "active", {"proposer": "boss"}, PLAIN.parameters)
 
 
 @dataclass(frozen=True, slots=True)

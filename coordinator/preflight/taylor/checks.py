@@ -14,7 +14,7 @@ from blindfit.algorithms.statistics.gradient_leaks import Leak
 from blindfit.algorithms.statistics.taylor import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
@@ -88,6 +88,7 @@ def _try(
         yield from _attacks(job, trial, roles)
     else:
         yield _label_noise(job, trial)
+        yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
 
 

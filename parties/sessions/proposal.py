@@ -1,0 +1,69 @@
+"""What a coordinator proposes, read: who takes part, with what, and the digest by which an operator approves it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from blindfit.algorithms.messages import ParameterValue, canonical_bytes
+from blindfit.algorithms.protocols.handshake import agreed_digest
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.wire import codec
+from blindfit.protos import control_pb2 as pb
+
+# Of a member, what all must have been told alike and what an operator approves: fields of `Member`, each a text that a
+# handshake names where it differs. Not its address, which may differ from party to party.
+COMPARED = ("role", "dataset")
+DIGEST_CHARS = 32  # 128 bits: nobody finds two jobs of one digest
+ReadJob = Callable[[Mapping[str, ParameterValue]], JobParameters]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    name: str
+    role: str
+    address: str
+    dataset: str
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """
+    Attributes:
+        members: by name; fewer than were proposed where a name came twice.
+    """
+
+    session: str
+    protocol: str
+    proposed_by: str
+    members: Mapping[str, Member]
+    parameters: Mapping[str, ParameterValue]
+    job: JobParameters
+
+    @property
+    def digest(self) -> str:
+        members = membership(self.members.values(), self.proposed_by)
+        return digest_of(self.session, self.protocol, members, self.parameters)
+
+
+def read_proposal(proposal: pb.Proposal, proposed_by: str, read_job: ReadJob) -> Proposed:
+    """Raises ConfigError, MalformedMessage: the parameters are no job."""
+    parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
+    members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
+    job = read_job(parameters)
+    return Proposed(proposal.session, proposal.protocol, proposed_by, members, parameters, job)
+
+
+def membership(members: Iterable[Member], proposed_by: str) -> dict[str, ParameterValue]:
+    """Who takes part, and with what, as handshake and approval compare it; by a name in words."""
+    said = {f"{what} of {member.name}": getattr(member, what) for member in members for what in COMPARED}
+    return {"proposer": proposed_by, **said}
+
+
+def digest_of(
+    session: str, protocol: str, members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]
+) -> str:
+    """Of all that an operator approves; two sessions never have the same."""
+    head = canonical_bytes({"session": session, "protocol": protocol})
+    return hashlib.sha256(hashlib.sha256(head).digest() + agreed_digest(members, parameters)).hexdigest()[:DIGEST_CHARS]

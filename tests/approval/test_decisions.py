@@ -1,0 +1,219 @@
+"""An operator's yes is to a digest: of the job that was shown, and of nothing else that bears its name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.coordinator import operator
+from blindfit.parties.job.tables import PrivacySettings, TimeoutSettings
+from blindfit.parties.node import PartyNode
+from blindfit.parties.sessions.proposal import read_proposal
+from blindfit.parties.settings import PolicySettings
+from blindfit.parties.systems import read_proposed
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.wire import codec
+from tests.wire.meter import settings_of
+from tests.wire.test_limits import proposal
+
+
+@dataclass
+class Asking:
+    """A measurement server in this process whose operator is asked, and the operator."""
+
+    node: PartyNode
+    directory: Path
+
+    async def propose(self, session: str, epsilon: float = 0.5) -> str:
+        """Returns the digest that is shown to the operator."""
+        asked = proposal(session)
+        timeouts = TimeoutSettings(step_s=1, reconnect_s=0.1)
+        job = WalrJob(privacy=PrivacySettings(epsilon=epsilon), timeouts=timeouts)
+        asked.parameters.CopyFrom(codec.parameters_to_pb(job.to_parameters()))
+        await self.node.sessions.propose(asked, "coordinator")
+        return self.shown().split()[-1]
+
+    def shown(self) -> str:
+        console = Console(file=io.StringIO(), width=200)
+        operator.list_held(self.node.settings, self.directory, console)
+        return console.file.getvalue()
+
+    def decide(self, session: str, digest: str | None, *, refuse: bool = False) -> None:
+        console = Console(file=io.StringIO())
+        operator.decide(self.node.settings, self.directory, session, digest, refuse=refuse, console=console)
+
+    def change(self, query: str) -> None:
+        """What no part of Blindfit does."""
+        with contextlib.closing(sqlite3.connect(self.directory / "state" / "party.sqlite")) as database:
+            database.execute(query)
+            database.commit()
+
+    def forget(self, session: str) -> None:
+        """As if names could be used twice."""
+        self.change("DELETE FROM sessions")
+        del self.node.sessions._sessions[session]
+
+    async def decided(self, session: str) -> str:
+        found = self.node.sessions.get(session)
+        async with asyncio.timeout(10):
+            while found.state == "HELD":
+                await asyncio.sleep(0.01)
+        return found.state
+
+
+@pytest.fixture
+async def asking(authority: Path, tmp_path: Path) -> AsyncIterator[Asking]:
+    policy = PolicySettings(least_rows=1, approve="ask", most_epsilon=5.0)
+    node = PartyNode(settings_of(authority, tmp_path).model_copy(update={"policy": policy}), tmp_path)
+    await node.start()
+    yield Asking(node, tmp_path)
+    await node.stop()
+
+
+async def test_what_was_shown_is_approved_and_runs(asking: Asking) -> None:
+    digest = await asking.propose("monday")
+    assert f"blindfit approve party.toml monday {digest}" in asking.shown()
+    asking.decide("monday", digest)
+    assert await asking.decided("monday") == "ACCEPTED"
+    row = asking.node.party.store.reader().session("monday")
+    assert (row.digest, row.proposal) == (digest, b"")
+    assert (await asking.node.sessions.start("monday")).state == "RUNNING"
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 32, None])
+async def test_another_digest_or_none_is_one_clear_line_and_changes_nothing(asking: Asking, digest: str | None) -> None:
+    await asking.propose("monday")
+    with pytest.raises(ConfigError, match="is not the digest of the job that waits here as monday"):
+        asking.decide("monday", digest)
+    assert asking.node.party.store.reader().session("monday").state == "HELD"
+
+
+async def test_a_part_of_the_digest_is_not_the_digest(asking: Asking) -> None:
+    digest = await asking.propose("monday")
+    for part in (digest[:-1], digest[:8], digest.upper() if digest.upper() != digest else digest + "0"):
+        with pytest.raises(ConfigError, match="is not the digest"):
+            asking.decide("monday", part)
+
+
+async def test_a_name_that_was_cancelled_comes_with_no_other_job(asking: Asking) -> None:
+    digest = await asking.propose("monday", epsilon=0.5)
+    await asking.node.sessions.cancel("monday")
+    with pytest.raises(PolicyRefused, match="there was one of this name"):
+        await asking.propose("monday", epsilon=2.0)
+    with pytest.raises(ConfigError, match="monday is not a job that waits here"):
+        asking.decide("monday", digest)
+    assert "no job waits" in asking.shown()
+
+
+async def test_another_job_behind_the_name_that_was_shown(asking: Asking) -> None:
+    """Even if names could be used twice."""
+    digest = await asking.propose("monday", epsilon=0.5)
+    await asking.node.sessions.cancel("monday")
+    asking.forget("monday")
+    assert await asking.propose("monday", epsilon=2.0) != digest
+    with pytest.raises(ConfigError, match=f"{digest} is not the digest of the job that waits here as monday"):
+        asking.decide("monday", digest)
+    assert asking.node.sessions.get("monday").state == "HELD"
+
+
+async def test_a_yes_to_another_digest_is_none(asking: Asking) -> None:
+    """What waits in memory is not what the row says."""
+    await asking.propose("monday")
+    asking.change(f"UPDATE sessions SET state = 'ACCEPTED', digest = '{'0' * 32}'")
+    assert await asking.decided("monday") == "REFUSED"
+
+
+async def test_what_runs_is_held_against_what_was_approved(asking: Asking) -> None:
+    asking.decide("monday", await asking.propose("monday", epsilon=0.5))
+    await asking.decided("monday")
+    session = asking.node.sessions.get("monday")
+    session.parameters = {**session.parameters, "privacy.epsilon": 2.0}
+    with pytest.raises(PolicyRefused, match="the job is not the one that was approved here"):
+        await asking.node.sessions.start("monday")
+    assert session.state == "ACCEPTED"
+
+
+async def test_a_row_that_shows_another_job_than_it_would_approve(asking: Asking) -> None:
+    await asking.propose("monday", epsilon=0.5)
+    other = proposal("monday").SerializeToString().replace(b"labels", b"clicks")
+    asking.change(f"UPDATE sessions SET proposal = x'{other.hex()}'")
+    with pytest.raises(DataError, match="monday: the party's database shows another job"):
+        asking.shown()
+
+
+async def test_a_refusal_needs_no_digest_but_not_another_ones(asking: Asking) -> None:
+    digest = await asking.propose("monday")
+    with pytest.raises(ConfigError, match="is not the digest"):
+        asking.decide("monday", "0" * 32, refuse=True)
+    asking.decide("monday", None, refuse=True)
+    assert await asking.decided("monday") == "REFUSED"
+    with pytest.raises(ConfigError, match="is not a job that waits"):
+        asking.decide("monday", digest)
+
+
+def digest_of(by: str = "coordinator", protocol: str = "walr", session: str = "s", **of_shop: str) -> str:
+    asked = proposal(session)
+    asked.protocol = protocol
+    for field, value in of_shop.items():
+        setattr(asked.members[0], field, value)
+    return read_proposal(asked, by, read_proposed).digest
+
+
+def test_whatever_an_operator_sees_is_in_the_digest() -> None:
+    """Its parameters: above. An address is not: a party is the name in its certificate."""
+    changes = ("by", "protocol", "session", "name", "role", "dataset")
+    digests = {digest_of(), *(digest_of(**{change: "other"}) for change in changes)}
+    assert len(digests) == 1 + len(changes)
+    assert digest_of(address="other") == digest_of()
+
+
+# --- who sits at the terminal --------------------------------------------------------------------------
+
+
+async def test_who_sees_the_job_may_say_yes_to_what_he_sees(asking: Asking) -> None:
+    digest = await asking.propose("monday")
+    console = Console(file=io.StringIO(), width=200)
+    questions: list[str] = []
+
+    def answer(question: str) -> bool:
+        questions.append(question)
+        assert digest in console.file.getvalue()  # shown before it is asked
+        return len(questions) > 1
+
+    for state in ("HELD", "ACCEPTED"):
+        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, answer)
+        assert asking.node.party.store.reader().session("monday").state == state
+        told = {"HELD": "monday: not approved, and still waiting", "ACCEPTED": "monday: approved"}
+        assert console.file.getvalue().splitlines()[-1] == told[state]
+    assert questions == [f"Approve {digest}?"] * 2
+
+
+async def test_a_job_that_is_swapped_while_the_operator_thinks(asking: Asking) -> None:
+    await asking.propose("monday", epsilon=0.5)
+    other = "0" * 32
+
+    def swapped(_question: str) -> bool:
+        asking.change(f"UPDATE sessions SET digest = '{other}'")
+        return True
+
+    console = Console(file=io.StringIO())
+    with pytest.raises(ConfigError, match="is not the digest"):
+        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, swapped)
+
+
+async def test_nobody_at_the_terminal(asking: Asking) -> None:
+    await asking.propose("monday")
+    console = Console(file=io.StringIO(), width=200)
+    with pytest.raises(ConfigError, match="the digest is missing"):
+        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, None)
+    with pytest.raises(ConfigError, match="tuesday is not a job that waits"):
+        operator.approve_shown(asking.node.settings, asking.directory, "tuesday", console, None)

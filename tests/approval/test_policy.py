@@ -1,0 +1,153 @@
+"""What a party's policy bounds, whatever is proposed: epsilon, delta, and the defences that a job does without."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.label_dp.settings import LabelDPJob
+from blindfit.parties.node import PartyNode
+from blindfit.parties.settings import PartySettings, PolicySettings
+from blindfit.parties.systems import load_party
+from blindfit.parties.tables import validate
+from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.wire import codec
+from blindfit.protos import control_pb2 as pb
+from tests.certificates import make_identity
+
+ROLES = {"shop": "active", "helper": "passive", "keys": "key-node"}
+
+
+def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, Any]) -> PartySettings:
+    files = make_identity(authority, name).files
+    (directory / "rows.csv").write_text("id,label,x\n" + "".join(f"{i},{i % 2},{i % 5}\n" for i in range(20)))
+    label = {"label": "label", "population": "people"} if name == "shop" else {}
+    values: dict[str, Any] = {
+        "name": name,
+        "role": ROLES[name],
+        "identity": {"certificate": files.certificate, "key": files.key, "authority": files.authority},
+        "peers": {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}},
+        "policy": {"protocols": ["taylor"], **policy},
+    }
+    if name != "keys":
+        values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}
+    if name == "shop":
+        values["populations"] = {"people": {"epsilon": 2.0, "delta": 1e-3}}
+    return validate(values, PartySettings, source="the test")
+
+
+@contextlib.asynccontextmanager
+async def up(authority: Path, directory: Path, name: str, **policy: Any) -> AsyncIterator[PartyNode]:
+    node = PartyNode(settings_of(authority, directory, name, policy), directory)
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
+async def answer(node: PartyNode, session: str, job: JobParameters) -> str:
+    datasets = {"shop": "rows", "helper": "rows", "keys": ""}
+    members = [pb.Member(name=n, role=role, address="a:1", dataset=datasets[n]) for n, role in ROLES.items()]
+    asked = pb.Proposal(session=session, protocol=job.protocol, members=members)
+    asked.parameters.CopyFrom(codec.parameters_to_pb(job.to_parameters()))
+    return (await node.sessions.propose(asked, "coordinator")).state
+
+
+UNSAFE = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
+
+
+@pytest.mark.parametrize("name", ROLES)
+async def test_a_flag_that_a_party_does_not_list_is_refused(authority: Path, tmp_path: Path, name: str) -> None:
+    """Whichever it is: a passive party's features are what some of the flags lay open."""
+    async with up(authority, tmp_path, name, unsafe=["no-jitter"]) as node:
+        with pytest.raises(PolicyRefused) as refused:
+            await answer(node, "monday", UNSAFE)
+        assert str(refused.value) == (
+            f"{name} refuses the job: unsafe: its policy.unsafe does not list leverage, and its operator is not asked"
+        )
+        assert await answer(node, "tuesday", TaylorJob(taylor={"unsafe": ["no-jitter"]})) == "ACCEPTED"
+        assert await answer(node, "wednesday", TaylorJob()) == "ACCEPTED"
+
+
+async def test_an_operator_who_is_asked_decides_about_flags(authority: Path, tmp_path: Path) -> None:
+    async with up(authority, tmp_path, "helper", approve="ask") as node:
+        assert await answer(node, "monday", UNSAFE) == "HELD"
+
+
+@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize(
+    ("policy", "privacy", "field"),
+    [
+        ({}, {"epsilon": 1.0, "delta": 1.1e-5}, "privacy.delta"),
+        ({"approve": "ask"}, {"epsilon": 1.0, "delta": 0.1}, "privacy.delta"),
+        ({"most_delta": 1e-6}, {"epsilon": 1.0}, "privacy.delta"),
+        ({"most_delta": 0.1}, {"epsilon": 1.1}, "privacy.epsilon"),
+    ],
+)
+async def test_epsilon_and_delta_are_bounded_together(
+    authority: Path, tmp_path: Path, name: str, policy: dict[str, Any], privacy: dict[str, float], field: str
+) -> None:
+    async with up(authority, tmp_path, name, **policy) as node:
+        with pytest.raises(PolicyRefused) as refused:
+            await answer(node, "monday", TaylorJob(privacy=privacy))
+        assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("job", "refused"),
+    [
+        (WalrJob(privacy={"epsilon": 1.0, "delta": 1e-9}), ["privacy.delta"]),
+        (LabelDPJob(privacy={"epsilon": 1.0}), []),  # the delta of its mechanism is 0, whatever [privacy] says
+        (LabelDPJob(privacy={"epsilon": 1.0}, label_dp={"mechanism": "gaussian"}), ["privacy.delta"]),
+        (TaylorJob(), []),
+    ],
+)
+def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str]) -> None:
+    policy = PolicySettings(most_delta=0.0)
+    assert [field for field, _ in policy.refusals(job.epsilon, job.delta, job.unsafe)] == refused
+
+
+# --- the file ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"protocols": ["walr"], "unsafe": ["leverage"]}, "without the protocol taylor, policy.unsafe does nothing"),
+        (
+            {"protocols": ["taylor"], "unsafe": ["jitter"]},
+            "policy.unsafe: 'jitter' is not one of label-bits, leverage,",
+        ),
+        (
+            {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
+            'unsafe does nothing with approve = "ask"',
+        ),
+        ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: Input should be less than 0.5"),
+        (
+            {"protocols": ["taylor"], "most_delta": -1e-9},
+            "policy.most_delta: Input should be greater than or equal to 0",
+        ),
+    ],
+)
+def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, Any], said: str) -> None:
+    values = {
+        "name": "notary",
+        "role": "key-node",
+        "identity": {"certificate": "c", "key": "k", "authority": "a"},
+        "peers": {"coordinator": {"role": "coordinator"}},
+        "policy": policy,
+    }
+    (tmp_path / "party.toml").write_text(tomli_w.dumps(values))
+    with pytest.raises(ConfigError) as refused:
+        load_party(tmp_path / "party.toml")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)

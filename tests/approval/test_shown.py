@@ -1,0 +1,206 @@
+"""What an operator sees of a job that waits: what is dangerous first, and everything that is not a default."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import noise_multiplier
+from blindfit.coordinator import operator
+from blindfit.coordinator.held import not_default
+from blindfit.coordinator.systems import VIEWS, view
+from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.label_dp.settings import LabelDPJob
+from blindfit.parties.sessions.proposal import read_proposal
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.systems import SYSTEMS, read_proposed, system
+from blindfit.parties.tables import Settings, validate
+from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.wire import codec
+from blindfit.protos import control_pb2 as pb
+
+CHARGED = {"url": "csv:loans.csv", "id": "id", "label": "label", "population": "people"}
+DATASETS = {
+    "active": {**CHARGED, "features": "rest"},
+    "measurement": {**CHARGED, "consumers": ["bank"]},
+    "passive": {"url": "csv:letters.csv", "id": "id", "features": "rest"},
+}
+VERTICAL = {"bank": ("active", "loans"), "post": ("passive", "letters"), "notary": ("key-node", "")}
+TWO = {"bank": ("active", "people"), "meter": ("measurement", "loans")}
+Parties = dict[str, tuple[str, str]]
+
+
+def party(name: str, role: str) -> PartySettings:
+    values: dict[str, Any] = {
+        "name": name,
+        "role": role,
+        "identity": {"certificate": "c", "key": "k", "authority": "a"},
+        "peers": {"coordinator": {"role": "coordinator"}, "bank": {"role": "active"}},
+        "policy": {"approve": "ask", "protocols": list(SYSTEMS)},
+        "datasets": {} if role == "key-node" else {"loans": DATASETS[role]},
+    }
+    if role in ("active", "measurement"):
+        values["populations"] = {"people": {"epsilon": 4.0, "delta": 1e-5}}
+    return validate(values, PartySettings, source="the test")
+
+
+def held(directory: Path, name: str, parties: Parties, job: JobParameters, charged: float = 0.0) -> str:
+    """What the operator of that party sees."""
+    settings = party(name, parties[name][0])
+    store = Store(directory / "state" / "party.sqlite")
+    members = [pb.Member(name=n, role=role, address="a:1", dataset=data) for n, (role, data) in parties.items()]
+    asked = pb.Proposal(session="monday", protocol=job.protocol, members=members)
+    asked.parameters.CopyFrom(codec.parameters_to_pb(job.to_parameters()))
+    digest = read_proposal(asked, "coordinator", read_proposed).digest
+    with store.transaction() as transaction:
+        row = SessionRow("monday", job.protocol, "coordinator", digest, "HELD", "now", asked.SerializeToString())
+        transaction.add_session(row)
+        if charged:
+            transaction.add_entry(entry(charged))
+    store.close()
+    console = Console(file=io.StringIO(), width=200)
+    operator.list_held(settings, directory, console)
+    assert console.file.getvalue().rstrip().endswith(f"blindfit approve party.toml monday {digest}")
+    return console.file.getvalue()
+
+
+def entry(epsilon: float) -> book.LedgerEntry:
+    event = ReleaseEvent("gaussian", noise_multiplier("analytic", epsilon, 1e-5), UNITS["row"][1])
+    texts = dict.fromkeys(("dataset", "dataset_version", "requester", "request_id", "content_sha256"), "-")
+    more = dict.fromkeys(("unit", "answer_sha256", "time"), "-")
+    return book.append(
+        None, population="people", kind="release", event=event, epsilon=epsilon, delta=1e-5, **texts, **more
+    )
+
+
+# --- flags ---------------------------------------------------------------------------------------------
+
+
+def test_unsafe_flags_come_first_and_glare(tmp_path: Path) -> None:
+    job = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
+    shown = held(tmp_path, "post", VERTICAL, job)
+    lines = shown.splitlines()
+    assert lines[0].startswith("monday: taylor, proposed by coordinator, now")
+    assert lines[1].split(maxsplit=2)[:2] == ["UNSAFE", "no-jitter"]
+    assert "a few batches can give away every label" in lines[1]
+    assert lines[2].split(maxsplit=2)[:2] == ["UNSAFE", "leverage"]
+    assert lines[-3].endswith("it is UNSAFE ")
+    assert 'taylor.unsafe = ["no-jitter", "leverage"]' in shown
+    assert "taylor.jitter = 0.0" in shown
+
+
+def test_a_job_without_a_flag_is_not_called_unsafe(tmp_path: Path) -> None:
+    assert "UNSAFE" not in held(tmp_path, "notary", VERTICAL, TaylorJob())
+
+
+def test_every_flag_of_every_system_has_words() -> None:
+    assert set(SYSTEMS) <= set(VIEWS)
+    for name in SYSTEMS:
+        assert set(view(name).given_up) == system(name).unsafe
+    assert system("taylor").unsafe == set(get_args(UnsafeFlag))
+
+
+# --- who and what it costs -----------------------------------------------------------------------------
+
+
+def test_who_takes_part_with_what(tmp_path: Path) -> None:
+    lines = held(tmp_path, "post", VERTICAL, TaylorJob()).splitlines()
+    rows = [line.replace("│", " ").split() for line in lines if line.startswith("│")]
+    assert rows == [
+        ["bank", "active", '"loans"'],
+        ["post", "(here)", "passive", '"letters"'],
+        ["notary", "key-node", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "parties", "job", "said"),
+    [
+        ("meter", TWO, WalrJob(privacy={"epsilon": 0.5}), "epsilon 0.5, delta 1e-05"),
+        ("meter", TWO, LabelDPJob(privacy={"epsilon": 0.5}), "epsilon 0.5, delta 0"),
+        ("bank", VERTICAL, TaylorJob(privacy={"epsilon": 0.5, "delta": 1e-6}), "epsilon 0.5, delta 1e-06"),
+        ("bank", {"bank": ("active", "loans")}, DPLRJob(privacy={"epsilon": 0.5}), "epsilon 0.5, delta 1e-05"),
+    ],
+)
+def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties, job: JobParameters, said: str) -> None:
+    shown = held(tmp_path, name, parties, job, charged=1.5)
+    assert said in shown.splitlines()
+    budget = "charged here, to the population people: of epsilon 4 at delta 1e-05, 1.5 is spent and 2.5 is left"
+    assert budget in shown.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "parties", "job", "said"),
+    [
+        ("post", VERTICAL, TaylorJob(privacy={"epsilon": 0.5}), "charged to a budget of bank; nothing is charged here"),
+        ("bank", TWO, WalrJob(privacy={"epsilon": 0.5}), "charged to a budget of meter; nothing is charged here"),
+        ("bank", VERTICAL, TaylorJob(), "no budget is charged"),
+    ],
+)
+def test_a_party_that_pays_nothing(tmp_path: Path, name: str, parties: Parties, job: JobParameters, said: str) -> None:
+    lines = held(tmp_path, name, parties, job).splitlines()
+    assert said in lines
+    assert ("no differential privacy" in lines) == (not job.epsilon)
+
+
+# --- the rest ------------------------------------------------------------------------------------------
+
+
+def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
+    job = TaylorJob(
+        seed=7,
+        align={"method": "linkage", "fields": ("last_name", "birth_date:date"), "least_common": 2},
+        taylor={"epochs": 3, "gradient_noise": 0.5, "intercept": False},
+        timeouts={"approval_s": 60},
+    )
+    lines = [line.strip() for line in held(tmp_path, "post", VERTICAL, job).splitlines() if " = " in line]
+    assert set(lines) == {
+        "timeouts.approval_s = 60.0",
+        "seed = 7",
+        'align.method = "linkage"',
+        'align.fields = ["last_name", "birth_date:date"]',
+        "align.least_common = 2",
+        "taylor.epochs = 3",
+        "taylor.gradient_noise = 0.5",
+        "taylor.intercept = false",
+    }
+    assert len(lines) == 8
+
+
+def changed(value: Any) -> Any:
+    return not value if isinstance(value, bool) else value + 1 if isinstance(value, int | float) else f"{value}x"
+
+
+@pytest.mark.parametrize("protocol", SYSTEMS)
+def test_no_field_is_left_out(protocol: str) -> None:
+    """Each field of each table, changed without regard to what goes together."""
+    job = system(protocol).job.model_construct()
+    at_default = {name for name, _ in not_default("", job)}
+    assert at_default == set()
+    for name, field in type(job).model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        inner = type(default).model_fields if isinstance(default, Settings) else ()
+        for part in inner:
+            table = default.model_copy(update={part: changed(getattr(default, part))})
+            assert {n for n, _ in not_default("", job.model_copy(update={name: table}))} == {f"{name}.{part}"}
+        if not inner:
+            assert {n for n, _ in not_default("", job.model_copy(update={name: changed(default)}))} == {name}
+
+
+def test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line(tmp_path: Path) -> None:
+    bad = "x\x1b[2J\r\nno job waits\x7f\u202e[red]"
+    job = LabelDPJob(privacy={"epsilon": 0.5, "release": bad})
+    shown = held(tmp_path, "meter", {"bank": ("active", bad), "meter": TWO["meter"]}, job)
+    assert (set(shown) - set("┏━┳┓┃┡╇┩│└┴┘─")) <= {chr(code) for code in range(128)}
+    assert not set(shown) & {"\x1b", "\r", "\x7f"}
+    assert not any(line.startswith("no job") for line in shown.splitlines())
+    assert shown.count(r"x\u001b[2J\r\nno job waits\u007f\u202e[red]") == 2

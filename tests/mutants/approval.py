@@ -1,0 +1,145 @@
+"""What an operator says yes to, and what a policy lets pass."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+DECISIONS = "tests/approval/test_decisions.py"
+MEMBERS = "tests/approval/test_members.py"
+POLICY = "tests/approval/test_policy.py"
+SHOWN = "tests/approval/test_shown.py"
+HANDSHAKE = "tests/wire/test_handshake.py"
+
+MUTANTS = (
+    # --- the digest
+    Mutant(
+        "any-digest-approves",
+        (15,),
+        "coordinator/operator.py",
+        "if row.digest != digest and not (refuse and digest is None):",
+        "if digest is None and not refuse:",
+        (f"{DECISIONS}::test_another_job_behind_the_name_that_was_shown",),
+    ),
+    Mutant(
+        "approved-by-name",
+        (15,),
+        "coordinator/operator.py",
+        "not (refuse and digest is None):",
+        "digest is not None:",
+        (f"{DECISIONS}::test_another_digest_or_none_is_one_clear_line_and_changes_nothing",),
+    ),
+    Mutant(
+        "any-state-is-approved",
+        (15,),
+        "coordinator/operator.py",
+        'if row is None or row.state != "HELD":',
+        "if row is None:",
+        (f"{DECISIONS}::test_a_name_that_was_cancelled_comes_with_no_other_job",),
+    ),
+    Mutant(
+        "a-yes-to-another-job-counts",
+        (15,),
+        "parties/sessions/sessions.py",
+        'row.state == "ACCEPTED" and row.digest == session.digest',
+        'row.state == "ACCEPTED"',
+        (f"{DECISIONS}::test_a_yes_to_another_digest_is_none",),
+    ),
+    Mutant(
+        "what-starts-is-not-what-was-approved",
+        (15,),
+        "parties/sessions/sessions.py",
+        "if row is None or row.digest != session.digest:",
+        "if row is None:",
+        (f"{DECISIONS}::test_what_runs_is_held_against_what_was_approved",),
+    ),
+    Mutant(
+        "what-is-shown-is-not-what-is-approved",
+        (15,),
+        "coordinator/held.py",
+        "if asked.digest != row.digest:",
+        "if not row.digest:",
+        (f"{DECISIONS}::test_a_row_that_shows_another_job_than_it_would_approve",),
+    ),
+    Mutant(
+        "a-digest-without-members",
+        (15,),
+        "algorithms/protocols/handshake.py",
+        "hashlib.sha256(parameters_digest(members) + parameters_digest(parameters))",
+        "hashlib.sha256(parameters_digest(parameters))",
+        (f"{DECISIONS}::test_whatever_an_operator_sees_is_in_the_digest",),
+    ),
+    Mutant(
+        "tables-in-the-job-not-shown",
+        (12,),
+        "coordinator/held.py",
+        '            yield from not_default(f"{prefix}{name}.", value)\n',
+        "            continue\n",
+        (f"{SHOWN}::test_no_field_is_left_out",),
+    ),
+    Mutant(
+        "flags-not-shown-first",
+        (12,),
+        "coordinator/held.py",
+        "        for flag in asked.job.unsafe:\n",
+        "        for flag in asked.job.unsafe[1:]:\n",
+        (f"{SHOWN}::test_unsafe_flags_come_first_and_glare",),
+    ),
+    Mutant(
+        "a-coordinator-writes-to-the-terminal",
+        (15,),
+        "coordinator/held.py",
+        "    return json.dumps(value).replace(",
+        "    return str(value).replace(",
+        (f"{SHOWN}::test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line",),
+    ),
+    # --- the policy
+    Mutant(
+        "any-delta",
+        (5,),
+        "parties/settings.py",
+        "if delta > self.most_delta:",
+        "if delta > 1:",
+        (f"{POLICY}::test_epsilon_and_delta_are_bounded_together",),
+    ),
+    Mutant(
+        "any-flag",
+        (12,),
+        "parties/settings.py",
+        "if flag not in self.unsafe:",
+        "if not flag:",
+        (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
+    ),
+    Mutant(
+        "policies-that-nobody-reads",
+        (5, 12),
+        "parties/sessions/sessions.py",
+        "in policy.refusals(job.epsilon, job.delta, job.unsafe):",
+        "in policy.refusals(job.epsilon, 0.0):",
+        (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
+    ),
+    Mutant(
+        "requests-past-most-delta",
+        (5,),
+        "parties/measurement/charging.py",
+        "self.policy.refusals(cost.epsilon, cost.delta):",
+        "self.policy.refusals(cost.epsilon, 0.0):",
+        ("tests/measurement/test_release.py::test_most_delta",),
+    ),
+    # --- who takes part
+    Mutant(
+        "other-members-ignored",
+        (15,),
+        "algorithms/protocols/handshake.py",
+        "    _require_same(mine.members, theirs.members, peer)\n",
+        "",
+        (f"{HANDSHAKE}::test_members_that_differ_are_named_on_both_sides",),
+    ),
+    Mutant(
+        "datasets-not-told",
+        (15,),
+        "parties/sessions/proposal.py",
+        'COMPARED = ("role", "dataset")',
+        'COMPARED = ("role",)',
+        (f"{MEMBERS}::test_another_membership_is_one_line_on_both_sides",),
+    ),
+)

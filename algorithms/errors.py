@@ -6,11 +6,21 @@ class and its public fields (parties/wire/error_codes.py), never an exception's 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
+
+Told = Literal["public", "own", "charged"]
 
 
 class BlindfitError(Exception):
-    """The root: one line that says what was wrong, and where there is one, a hint that says what to do."""
+    """The root: one line that says what was wrong, and where there is one, a hint that says what to do.
+
+    Attributes:
+        told: to whom. "public": it follows from the job and from public facts, so every party and the coordinator may
+            know it. "own": it may hang on what a party holds, so the party's own operator has it in full, and others
+            that the party cannot take part. "charged": it is of a release that a budget has paid for.
+    """
+
+    told: ClassVar[Told] = "own"
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -37,6 +47,16 @@ class RangeError(BlindfitError):
     """A number lies outside the range in which the result would be right."""
 
 
+class CannotTakePart(BlindfitError):
+    """A party cannot do its part, for reasons of its own."""
+
+    told = "public"
+
+    def __init__(self, party: str) -> None:
+        super().__init__(f"{party} cannot take part; its operator knows why", hint=f"the log of {party} has the reason")
+        self.party = party
+
+
 class ComputeFailed(BlindfitError):
     """This party's own workers did not do their tasks: they died, were out of reach, or took too long."""
 
@@ -51,6 +71,8 @@ class ComputeFailed(BlindfitError):
 
 class ProtocolError(BlindfitError):
     """A protocol cannot go on; the session ends and nothing of it is kept."""
+
+    told = "public"
 
     def __init__(self, message: str, *, session: str = "", step: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -128,7 +150,9 @@ class PeerAborted(PeerError):
 
 
 class PrivacyError(BlindfitError):
-    """A release was refused so that a promise is kept; nothing was released."""
+    """A release was refused so that a promise is kept, by budgets and by what was asked; nothing was released."""
+
+    told = "public"
 
 
 class BudgetExhausted(PrivacyError):
@@ -192,6 +216,8 @@ class PolicyRefused(PrivacyError):
 class TransportError(BlindfitError):
     """A peer could not be reached or spoken with."""
 
+    told = "public"
+
     def __init__(self, message: str, *, peer: str, step: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.peer, self.step = peer, step
@@ -245,6 +271,8 @@ class LimitExceeded(TransportError):
 class DuplicateId(DataError):
     """A request names an id twice; `position` is the later row of the request, counted from 1."""
 
+    told = "public"
+
     def __init__(self, position: int) -> None:
         super().__init__(
             f"row {position} of the request has an id that the request has used before",
@@ -255,6 +283,8 @@ class DuplicateId(DataError):
 
 class UnknownId(DataError):
     """A request names ids that the table does not have: `count` in its batch, the first at row `position`."""
+
+    told = "public"
 
     def __init__(self, position: int, count: int) -> None:
         super().__init__(

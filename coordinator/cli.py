@@ -16,7 +16,7 @@ from rich.markup import escape
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.coordinator import audit as audit_
 from blindfit.coordinator import calibrate as calibrate_
-from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, pretrained
+from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, pretrained, snapshots
 from blindfit.coordinator import health as health_
 from blindfit.coordinator import predict as prediction
 from blindfit.coordinator.job import load_job, shown
@@ -143,6 +143,26 @@ def approve(
 
 def _asks() -> operator.Confirm | None:
     return typer.confirm if sys.stdin.isatty() else None
+
+
+@app.command()
+def publish(
+    settings: PartyFile,
+    dataset: Annotated[str | None, typer.Argument(help="Which; without it, what is published is listed.")] = None,
+    other_people: Annotated[
+        bool, typer.Option("--other-people", help="Its people are not those of the population that has its rows.")
+    ] = False,
+    remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove the snapshots before it.")] = False,
+    overrides: SetOption = None,
+) -> None:
+    """Make the next snapshot of a dataset, which jobs read from then on, whether or not anything changed."""
+    loaded = load_party(settings, overrides or [])
+    if dataset is None:
+        snapshots.show(loaded, settings.parent, console)
+        return
+    snapshots.publish(
+        loaded, settings.parent, dataset, other_people=other_people, remove_older=remove_older, console=console
+    )
 
 
 @app.command()

@@ -12,12 +12,22 @@ from typing import Any
 
 from rich.console import Console
 
-from blindfit.algorithms.errors import ConfigError, DataError, ProtocolError, TransportError
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    CannotTakePart,
+    ComputeFailed,
+    ConfigError,
+    DataError,
+    ProtocolError,
+    RangeError,
+    TransportError,
+)
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.launcher import BLINDFIT, Launched, launch, reason_in_log
+from blindfit.coordinator.launcher import BLINDFIT, Launched, launch, party_settings, reason_in_log
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.snapshots import changed
 from blindfit.coordinator.systems import view
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.node import open_identity
@@ -26,6 +36,7 @@ from blindfit.parties.node import open_identity
 def run_here(job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] = BLINDFIT) -> Written:
     """Every party as a process on this machine, started by `command`; all of them report into `out`."""
     out.mkdir(parents=True, exist_ok=True)
+    _tell_of_changes(job, base_dir, console)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         with console.status(f"starting {len(job.parties)} processes"):
@@ -33,17 +44,32 @@ def run_here(job: Job[Any], base_dir: Path, out: Path, console: Console, command
         set_up_s = time.monotonic() - started
         try:
             session = drive(job, launched, console)
-        except (DataError, ConfigError) as error:
+        except CannotTakePart as error:
             raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
     return view(job.protocol).write(session, out, list(job.parties))
 
 
-def _in_full(error: DataError | ConfigError, job: Job[Any], out: Path) -> DataError | ConfigError:
+def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
+    """A job reads what was published, and whoever edits a file expects the edit to count."""
+    for name, party in job.parties.items():
+        path, settings = party_settings(job, name, base_dir)
+        for snapshot in (s for s in changed(settings, path.parent) if s.row.dataset == party.dataset):
+            row = snapshot.row
+            console.print(
+                f"[yellow]{name}: {row.dataset} has changed since snapshot {row.number}, which this job reads;[/] "
+                f"the next one is made by: blindfit publish {path} {row.dataset}",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+
+def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
     """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
-    kind = DataError if isinstance(error, DataError) else ConfigError
-    reasons = [reason for name in job.parties if (reason := reason_in_log(out, name, kind.__name__))]
-    return kind(reasons[0]) if reasons else error
+    for kind in (DataError, ConfigError, RangeError, ComputeFailed):
+        if error.party in job.parties and (reason := reason_in_log(out, error.party, kind.__name__)):
+            return (ConfigError if kind is ConfigError else DataError)(reason)
+    return error
 
 
 def submit(job: Job[Any], base_dir: Path, out: Path, console: Console) -> Written:

@@ -13,6 +13,7 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator import snapshots
 from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
@@ -31,6 +32,9 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         console.print(_entries(settings, entries, labels))
+    for snapshot in snapshots.changed(settings, base_dir):
+        read = f"snapshot {snapshot.row.number}, which jobs read"
+        console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False)
     if store.reader().rollbacks():
         console.print(
             "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "

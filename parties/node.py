@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from blindfit.algorithms.errors import ConfigError, SessionUnknown
+from blindfit.algorithms.errors import BlindfitError, ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
@@ -40,6 +40,7 @@ from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchang
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
+SCHEDULE_S = 30.0  # between two looks at what is to be published
 VERSION = "0.1.0"
 
 
@@ -103,8 +104,21 @@ class PartyNode:
         await self._add_services()
         self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
         party.sessions.end_what_ran_before()
+        party.snapshots.tell_of_changes()
+        self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")
         await self.server.start()
         log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
+
+    async def _publish_by_schedule(self) -> None:
+        snapshots = self.party.snapshots
+        while True:
+            for dataset in self.settings.datasets:
+                try:
+                    if snapshots.overdue(dataset):
+                        await asyncio.to_thread(snapshots.publish, dataset)
+                except BlindfitError as error:  # the snapshot before it stays; the next round tries again
+                    log.error("dataset is not published", dataset=dataset, reason=str(error))
+            await asyncio.sleep(SCHEDULE_S)
 
     def _bind(self) -> int:
         try:
@@ -132,6 +146,7 @@ class PartyNode:
         reflection.enable_server_reflection(names, self.server)
 
     async def stop(self) -> None:
+        self._publishing.cancel()
         await self.sessions.close()
         await self.server.stop(SHUTDOWN_GRACE_S)
         self.party.close()

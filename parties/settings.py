@@ -143,6 +143,7 @@ class PopulationSettings(Settings):
 
 class PartyDatasetSettings(DatasetSettings):
     population: str | None = None
+    publish_every_h: float | None = Field(None, gt=0, le=24 * 366)  # hours; None: when the operator says
     row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
     unknown_rows: Literal["refuse", "zero"] = "refuse"
     max_rows_per_person: int = Field(1, ge=1, le=2**16)

@@ -11,9 +11,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ERROR_CODE_UNSPECIFIED: _ClassVar[ErrorCode]
     INTERNAL: _ClassVar[ErrorCode]
-    CONFIG: _ClassVar[ErrorCode]
-    DATA: _ClassVar[ErrorCode]
-    RANGE: _ClassVar[ErrorCode]
+    CANNOT_TAKE_PART: _ClassVar[ErrorCode]
     PROTOCOL: _ClassVar[ErrorCode]
     MALFORMED_MESSAGE: _ClassVar[ErrorCode]
     UNEXPECTED_STEP: _ClassVar[ErrorCode]
@@ -37,9 +35,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SESSION_UNKNOWN: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 INTERNAL: ErrorCode
-CONFIG: ErrorCode
-DATA: ErrorCode
-RANGE: ErrorCode
+CANNOT_TAKE_PART: ErrorCode
 PROTOCOL: ErrorCode
 MALFORMED_MESSAGE: ErrorCode
 UNEXPECTED_STEP: ErrorCode

@@ -16,6 +16,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.snapshots import changed
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
@@ -49,6 +50,14 @@ class PartyHere:
             return open_source(self.dataset, self.base_dir, self.dataset_name)
         with contextlib.closing(Store(database)) as store:
             return Snapshots(self.settings, self.base_dir, store).source(self.dataset_name)
+
+
+def check_snapshot(party: PartyHere) -> Iterator[Finding]:
+    """What the job would read, where the party's dataset is published."""
+    for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
+        number = snapshot.row.number
+        text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads (`blindfit publish`)"
+        yield Finding("warning", party.name, text)
 
 
 def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:

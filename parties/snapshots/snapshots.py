@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,20 @@ class Snapshots:
         except DataError:
             return True
         return source.fingerprint() != snapshot.row.source
+
+    def overdue(self, dataset: str) -> bool:
+        """Whether its owner's schedule asks for the next one, changed or not."""
+        every, current = self._dataset(dataset).publish_every_h, self.current(dataset)
+        if every is None or current is None:
+            return False
+        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
+
+    def tell_of_changes(self) -> None:
+        """The operator alone, in the log."""
+        for dataset in self._settings.datasets:
+            current = self.current(dataset)
+            if current is not None and self.changed_since(current):
+                log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
 
     # --- making them
 

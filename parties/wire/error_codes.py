@@ -1,6 +1,7 @@
 """Errors <-> codes on the wire and gRPC status: one table, used at the edge alone.
 
-Only the fields named here cross the wire. An error that the table does not list leaves as INTERNAL, without a word.
+Only the fields named here cross the wire. What only a party's own operator may know leaves as one code, whatever it is;
+an exception that is not ours, as INTERNAL, without a word.
 """
 
 from __future__ import annotations
@@ -33,10 +34,6 @@ class _Row:
 def _malformed(peer: str, f: dict[str, FieldValue]) -> e.BlindfitError:
     # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
     return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=str(f["step"]))
-
-
-def _data(peer: str, what: str) -> e.BlindfitError:
-    return e.DataError(f"{peer}: {what}", hint=f"the log of {peer} has the row")
 
 
 _TABLE: dict[type[BaseException], _Row] = {
@@ -167,18 +164,11 @@ _TABLE: dict[type[BaseException], _Row] = {
             hint="send only ids that its dataset holds",
         ),
     ),
-    e.DataError: _Row(pb.DATA, Status.FAILED_PRECONDITION, (), lambda peer, _: _data(peer, "its data are wrong")),
-    e.ConfigError: _Row(
-        pb.CONFIG,
+    e.CannotTakePart: _Row(
+        pb.CANNOT_TAKE_PART,
         Status.FAILED_PRECONDITION,
-        (),
-        lambda peer, _: e.ConfigError(f"{peer} is not set up for this job", hint=f"the log of {peer} has the reason"),
-    ),
-    e.RangeError: _Row(
-        pb.RANGE,
-        Status.OUT_OF_RANGE,
-        (),
-        lambda peer, _: e.RangeError(f"{peer}: a number is out of range", hint=f"the log of {peer} has the reason"),
+        ("party",),
+        lambda peer, f: e.CannotTakePart(str(f.get("party", peer))),
     ),
     e.SessionUnknown: _Row(pb.SESSION_UNKNOWN, Status.NOT_FOUND, (), lambda peer, _: _aborted(peer, "SESSION_UNKNOWN")),
     e.ProtocolError: _Row(
@@ -188,6 +178,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         lambda peer, f: _aborted(peer, "PROTOCOL", str(f["step"])),
     ),
 }
+_OWN = _TABLE[e.CannotTakePart]  # of all that only a party's own operator may know
 _BY_CODE = {row.code: row for row in _TABLE.values()}
 
 
@@ -196,6 +187,8 @@ def _aborted(peer: str, code: str, step: str = "") -> e.BlindfitError:
 
 
 def _row_of(error: BaseException) -> _Row | None:
+    if isinstance(error, e.BlindfitError) and error.told == "own":
+        return _OWN
     return next((_TABLE[cls] for cls in type(error).__mro__ if cls in _TABLE), None)
 
 
@@ -209,7 +202,8 @@ def detail_of(error: BaseException) -> pb.ErrorDetail:
     row = _row_of(error)
     if row is None:
         return pb.ErrorDetail(code=pb.INTERNAL)
-    return pb.ErrorDetail(code=row.code, fields=[_field(name, getattr(error, name)) for name in row.fields])
+    known = [name for name in row.fields if hasattr(error, name)]
+    return pb.ErrorDetail(code=row.code, fields=[_field(name, getattr(error, name)) for name in known])
 
 
 def _field(name: str, value: FieldValue) -> pb.ErrorField:

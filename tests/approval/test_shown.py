@@ -75,11 +75,7 @@ def held(directory: Path, name: str, parties: Parties, job: JobParameters, charg
 
 def entry(epsilon: float) -> book.LedgerEntry:
     event = ReleaseEvent("gaussian", noise_multiplier("analytic", epsilon, 1e-5), UNITS["row"][1])
-    texts = dict.fromkeys(("dataset", "dataset_version", "requester", "request_id", "content_sha256"), "-")
-    more = dict.fromkeys(("unit", "answer_sha256", "time"), "-")
-    return book.append(
-        None, population="people", kind="release", event=event, epsilon=epsilon, delta=1e-5, **texts, **more
-    )
+    return book.append(None, book.Charge("people", event, epsilon=epsilon, delta=1e-5), time="-")
 
 
 # --- flags ---------------------------------------------------------------------------------------------

@@ -31,9 +31,12 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (e.PeerUnauthenticated(peer="p2", reason="expired"), None),
     (e.CallNotAllowed(peer="p1", method="/a/B"), None),
     (e.LimitExceeded(peer="p1", step="Open", limit="size"), None),
-    (e.DataError("x"), None),
-    (e.ConfigError("x"), None),
-    (e.RangeError("x"), None),
+    (e.CannotTakePart("p1"), None),
+    # What hangs on the party's own rows, files and machine.
+    (e.DataError("x"), e.CannotTakePart),
+    (e.ConfigError("x"), e.CannotTakePart),
+    (e.RangeError("x"), e.CannotTakePart),
+    (e.ComputeFailed(backend="loky", reason="x"), e.CannotTakePart),
     # The peer found fault with us: our own mistake, or a peer of another make.
     (e.MalformedMessage(culprit="p1", field="d", reason="is short", step="Masked"), e.PeerAborted),
     (e.UnexpectedStep(culprit="p1", expected="A", got="B"), e.PeerAborted),
@@ -45,16 +48,36 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (UnknownId(4, 2), e.DataError),
 ]
 # The bare roots of the tree: raised nowhere a peer could see, so they leave without a word.
-INTERNAL = {e.BlindfitError, e.PrivacyError, e.TransportError, e.ComputeFailed}  # ours alone
+INTERNAL = {e.PrivacyError, e.TransportError}
 SAID_FROM_THE_OTHER_SIDE = {"hint", "culprit", "peer", "ours", "theirs", "reason", "session", "step"}
 
 
 def test_every_class_is_in_the_table_or_internal() -> None:
     classes = {c for _, c in inspect.getmembers(e, inspect.isclass) if issubclass(c, e.BlindfitError)}
-    assert classes - INTERNAL == {type(sample) for sample, _ in SAMPLES}
-    for error in (e.BlindfitError("x"), e.PrivacyError("x"), e.TransportError("x", peer="p"), ValueError("canary")):
+    assert classes - INTERNAL - {e.BlindfitError} == {type(sample) for sample, _ in SAMPLES}
+    for error in (e.PrivacyError("x"), e.TransportError("x", peer="p"), ValueError("canary")):
         assert error_codes.detail_of(error) == pb.ErrorDetail(code=pb.INTERNAL)
         assert error_codes.status_of(error) is grpc.StatusCode.INTERNAL
+
+
+def test_an_error_that_says_nothing_of_whom_to_tell_is_told_its_own_operator_alone() -> None:
+    class Late(e.BlindfitError):
+        """Written by somebody who had other things in mind."""
+
+    assert error_codes.detail_of(Late("the label of row 5")) == pb.ErrorDetail(code=pb.CANNOT_TAKE_PART)
+    assert {type(sample) for sample, _ in SAMPLES if sample.told == "own"} == {
+        e.DataError,
+        e.ConfigError,
+        e.RangeError,
+        e.ComputeFailed,
+    }
+
+
+@pytest.mark.parametrize("error", [e.DataError("row 5"), e.ConfigError("x"), e.RangeError("y")])
+def test_what_is_a_partys_own_looks_the_same_whatever_it_is(error: Exception) -> None:
+    if isinstance(error, e.BlindfitError):
+        assert error_codes.detail_of(error) == pb.ErrorDetail(code=pb.CANNOT_TAKE_PART)
+        assert error_codes.status_of(error) is error_codes.status_of(e.DataError("another"))
 
 
 def test_codes_are_used_once_and_every_code_has_an_error() -> None:

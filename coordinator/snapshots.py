@@ -1,0 +1,89 @@
+"""`blindfit publish`: the next snapshot of a party's dataset; and what its operator is told of those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.report.wording import counted
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import snapshot_writer
+
+CHANGED = {True: "has changed since", False: "unchanged", None: "a database cannot tell"}
+
+
+def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
+    return Snapshots(settings, base_dir, store, snapshot_writer(settings.role))
+
+
+def publish(
+    settings: PartySettings,
+    base_dir: Path,
+    dataset: str,
+    *,
+    other_people: bool,
+    remove_older: bool,
+    console: Console,
+) -> None:
+    """Raises ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""
+    if dataset not in settings.datasets:
+        known = ", ".join(settings.datasets) or "none"
+        raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
+    store = Store(base_dir / settings.data_dir / "party.sqlite")
+    snapshots = snapshots_of(settings, base_dir, store)
+    _tell(snapshots.publish(dataset, other_people=other_people), console)
+    if remove_older:
+        for snapshot, size in snapshots.remove_older(dataset):
+            console.print(f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged")
+    elif older := snapshots.all_of(dataset)[:-1]:
+        octets = sum(snapshot.size_bytes for snapshot in older)
+        console.print(f"{counted(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them")
+
+
+def _tell(snapshot: Snapshot, console: Console) -> None:
+    row = snapshot.row
+    size = _size(snapshot.size_bytes)
+    text = f"{row.dataset}: snapshot {row.number}, {counted(row.rows, 'row')}, {size}; jobs read it from now on"
+    console.print(escape(text), highlight=False)
+
+
+def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    """Every dataset, what of it is published, and whether its source has changed since."""
+    columns = ("dataset", "snapshot", "made (UTC)", "rows", "on disk", "its source")
+    table = Table(*columns, title="Snapshots", box=SIMPLE_HEAD)
+    database = base_dir / settings.data_dir / "party.sqlite"
+    snapshots = snapshots_of(settings, base_dir, Store(database)) if database.exists() else None
+    for dataset in settings.datasets:
+        current = snapshots.current(dataset) if snapshots else None
+        if snapshots is None or current is None:
+            table.add_row(dataset, "-", "", "", "", "published at its first use")
+            continue
+        octets = sum(snapshot.size_bytes for snapshot in snapshots.all_of(dataset))
+        since = CHANGED[snapshots.changed_since(current)]
+        row = current.row
+        table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
+    console.print(table)
+
+
+def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
+    """The newest snapshots of sources that have changed since."""
+    database = base_dir / settings.data_dir / "party.sqlite"
+    if not database.exists():
+        return
+    snapshots = snapshots_of(settings, base_dir, Store(database))
+    for dataset in settings.datasets:
+        current = snapshots.current(dataset)
+        if current is not None and snapshots.changed_since(current):
+            yield current
+
+
+def _size(octets: int) -> str:
+    return f"{octets / 2**20:,.1f} MiB" if octets >= 2**20 else f"{octets / 2**10:,.0f} KiB"

@@ -1,0 +1,277 @@
+"""What jobs read of a dataset is what its owner published: numbered, immutable, of a random id."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.measurement.label_index import open_index, write_index
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.rows_file import write_rows
+from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
+from blindfit.parties.training.rows import read_rows
+from tests.data.tables import write_sqlite
+
+PARTY = """
+name = "bank"
+role = "{role}"
+identity = {{ certificate = "c", key = "k", authority = "a" }}
+peers = {{ coordinator = {{ role = "coordinator" }}, shop = {{ role = "active" }} }}
+[populations]
+people = {{ epsilon = 5.0, delta = 1e-5 }}
+visitors = {{ epsilon = 5.0, delta = 1e-5 }}
+[datasets.loans]
+url = "csv:loans.csv"
+id = "id"
+label = "label"
+population = "people"
+{more}
+[datasets.other]
+url = "csv:other.csv"
+id = "id"
+label = "label"
+population = "visitors"
+{more}
+"""
+MORE = {"active": 'features = "rest"', "measurement": 'consumers = ["shop"]'}
+ROWS = "id,label,age,income\na,0,31,10\nb,1,44,\nc,1,27,12.5\n"
+SILENT = {"labels": True, "report": lambda *_: None}
+
+
+class Bank:
+    def __init__(self, directory: Path, role: str = "active", **changes: str) -> None:
+        self.directory, self.role = directory, role
+        self.write(ROWS.replace("44,", "44,11"))
+        (directory / "other.csv").write_text("id,label,age\nx,0,1\ny,1,2\n")
+        self.describe()
+        self.store = Store(directory / "state" / "party.sqlite")
+
+    def write(self, rows: str) -> None:
+        (self.directory / "loans.csv").write_text(rows)
+
+    def describe(self, *edits: tuple[str, str]) -> None:
+        text = PARTY.format(role=self.role, more=MORE[self.role])
+        for before, after in edits:
+            assert before in text
+            text = text.replace(before, after, 1)
+        (self.directory / "bank.toml").write_text(text)
+
+    @property
+    def settings(self) -> PartySettings:
+        return load_party(self.directory / "bank.toml")
+
+    @property
+    def snapshots(self) -> Snapshots:
+        write = write_index if self.role == "measurement" else write_rows
+        return Snapshots(self.settings, self.directory, self.store, write)
+
+    def directories(self) -> list[str]:
+        return sorted(os.listdir(self.directory / "state" / "snapshots"))
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return Bank(tmp_path)
+
+
+def ages(bank: Bank) -> list[float]:
+    return read_rows(bank.snapshots.newest("loans").source(), **SILENT).features[:, 0].tolist()
+
+
+# --- what a job reads -----------------------------------------------------------------------------------
+
+
+def test_the_first_use_publishes_and_later_ones_read_the_same(bank):
+    first = bank.snapshots.newest("loans")
+    bank.write(ROWS.replace("44,", "99,11"))
+    again = bank.snapshots.newest("loans")
+    assert (again.id, again.row.number) == (first.id, 1)
+    assert ages(bank) == [31, 44, 27]
+    assert bank.snapshots.publish("loans").row.number == 2
+    assert ages(bank) == [31, 99, 27]
+
+
+def test_ids_are_random_and_say_nothing_of_rows(tmp_path):
+    ids = set()
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        bank = Bank(tmp_path / place)
+        ids |= {bank.snapshots.publish("loans").id for _ in range(2)}
+    assert len(ids) == 4
+    assert all(re.fullmatch("[0-9a-f]{32}", i) for i in ids)
+
+
+def test_rows_are_what_the_source_has(bank):
+    source = bank.snapshots.newest("loans").source()
+    rows = read_rows(source, **SILENT)
+    assert source.feature_names == ("age", "income")
+    assert rows.ids.to_pylist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(rows.features, [[31, 10], [44, 11], [27, 12.5]])
+    np.testing.assert_array_equal(rows.labels, [0, 1, 1])
+
+
+MEAN = [[31, 10], [44, 11.25], [27, 12.5]]
+
+
+@pytest.mark.parametrize(("missing", "expected"), [("drop", MEAN[::2]), ("mean", MEAN)])
+def test_missing_values_are_treated_as_the_settings_say(bank, missing, expected):
+    bank.write(ROWS)
+    with pytest.raises(DataError, match="column income: the value is missing"):
+        bank.snapshots.newest("loans")
+    bank.describe(('features = "rest"', f'features = "rest"\nmissing = "{missing}"'))
+    np.testing.assert_array_equal(read_rows(bank.snapshots.newest("loans").source(), **SILENT).features, expected)
+
+
+def test_a_database_is_kept_as_it_was(bank):
+    write_sqlite(bank.directory / "rows.db", '"id" TEXT, "label" INTEGER, "age" REAL', [("a", 0, 1.5), ("b", 1, None)])
+    filled = ('features = "rest"', 'features = "rest"\nmissing = "mean"')
+    bank.describe(("csv:loans.csv", "sqlite:///rows.db?table=rows"), filled)
+    first = bank.snapshots.newest("loans")
+    (bank.directory / "rows.db").unlink()
+    assert read_rows(first.source(), **SILENT).features.tolist() == [[1.5], [1.5]]
+    assert bank.snapshots.changed_since(first) is None
+
+
+def test_a_dataset_in_other_words_is_another_one(bank):
+    first = bank.snapshots.newest("loans")
+    bank.describe(('features = "rest"', 'features = ["age"]'))
+    second = bank.snapshots.newest("loans")
+    assert (second.row.number, second.source().feature_names) == (2, ("age",))
+    assert first.source().feature_names == ("age", "income")
+
+
+def test_what_a_session_read_it_reads_when_it_goes_on(bank):
+    first = bank.snapshots.newest("loans")
+    with bank.store.transaction() as transaction:
+        transaction.put_session_snapshot("monday", first.id)
+    bank.snapshots.publish("loans")
+    assert bank.snapshots.of_session("monday").id == first.id
+    with pytest.raises(DataError, match="the snapshot that tuesday read is not here any more"):
+        bank.snapshots.of_session("tuesday")
+
+
+# --- what is wrong is found when it is made --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (ROWS.replace("c,1", "a,1").replace("44,", "44,1"), r"row 3 \(line 4\), column id: the id is that of row 1"),
+        (ROWS.replace("44,", "many,1"), r"row 2 \(line 3\), column age: not a number"),
+        (ROWS.replace("b,1", "b,2").replace("44,", "44,1"), "column label: the label is neither 0 nor 1"),
+        (ROWS.replace(",1,", ",0,").replace("44,", "44,1"), "column label: the label is the same in every row"),
+        ("id,label,age\n", "there are no rows"),
+        ("id,label\na,1\nb,0\n", "there is no other column"),
+    ],
+)
+def test_bad_rows_make_no_snapshot_and_leave_the_old_one(bank, rows, expected):
+    first = bank.snapshots.newest("loans")
+    bank.write(rows)
+    with pytest.raises(DataError, match=expected):
+        bank.snapshots.publish("loans")
+    assert bank.directories() == [first.id]
+    assert bank.snapshots.newest("loans").id == first.id
+
+
+def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):
+    bank = Bank(tmp_path, "measurement")
+    bank.write("id,label\na,1\nb,1\n")
+    snapshot = bank.snapshots.publish("loans")
+    with open_index(snapshot.directory) as index, index.new_request(None, "refuse") as request:
+        assert request.join(["b", "a"]).labels.tolist() == [1, 1]
+
+
+def test_a_kill_while_publishing_leaves_nothing_that_counts(bank):
+    first = bank.snapshots.newest("loans")
+    killed = """
+import os, sys
+from pathlib import Path
+from blindfit.parties.snapshots import snapshots
+from tests.snapshots.test_snapshots import Bank
+bank = Bank(Path(sys.argv[1]))
+snapshots._refuse_another_population = lambda *_: os.kill(os.getpid(), 9)
+bank.snapshots.publish("loans")
+"""
+    run = subprocess.run([sys.executable, "-c", killed, bank.directory], cwd=Path(__file__).parents[2], check=False)
+    assert run.returncode == -9
+    assert len(bank.directories()) == 2
+    assert bank.snapshots.newest("loans").id == first.id
+    second = bank.snapshots.publish("loans")
+    assert bank.directories() == sorted([first.id, second.id])
+    assert second.row.number == 2
+
+
+def test_a_snapshot_that_is_gone_is_one_line(bank):
+    snapshot = bank.snapshots.newest("loans")
+    (snapshot.directory / "rows.arrow").write_bytes(b"ARROW1")
+    with pytest.raises(DataError, match=r"rows\.arrow cannot be read, which has a snapshot of loans"):
+        snapshot.source()
+
+
+def test_files_are_their_owners_alone(bank):
+    snapshot = bank.snapshots.newest("loans")
+    assert snapshot.directory.stat().st_mode & 0o777 == 0o700
+    assert (snapshot.directory / "rows.arrow").stat().st_mode & 0o777 == 0o600
+
+
+# --- for the operator ------------------------------------------------------------------------------------
+
+
+def test_a_source_that_has_changed_is_noticed(bank):
+    snapshot = bank.snapshots.newest("loans")
+    assert bank.snapshots.changed_since(snapshot) is False
+    bank.write(ROWS)
+    assert bank.snapshots.changed_since(snapshot) is True
+    (bank.directory / "loans.csv").unlink()
+    assert bank.snapshots.changed_since(snapshot) is True
+
+
+def test_older_ones_are_removed_at_the_operators_word(bank):
+    first = bank.snapshots.newest("loans")
+    second = bank.snapshots.publish("loans")
+    ((removed, size),) = bank.snapshots.remove_older("loans")
+    assert (removed.id, size > 0) == (first.id, True)
+    assert bank.directories() == [second.id]
+    assert bank.snapshots.publish("loans").row.number == 3  # a number is of one snapshot, for ever
+
+
+def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
+    bank.describe(('features = "rest"', 'features = "rest"\npublish_every_h = 24'))
+    assert not bank.snapshots.overdue("loans")  # nobody has used it
+    bank.snapshots.newest("loans")
+    assert not bank.snapshots.overdue("loans")
+    bank.store._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")
+    assert bank.snapshots.overdue("loans")
+    assert not bank.snapshots.overdue("other")
+
+
+# --- one budget for one content --------------------------------------------------------------------------
+
+
+def test_rows_that_another_population_has_wait_for_the_operator(bank):
+    bank.snapshots.newest("loans")
+    (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
+    with pytest.raises(ConfigError, match="its rows are known under the population people, as snapshot 1 of loans"):
+        bank.snapshots.newest("other")
+    assert len(bank.directories()) == 1
+    bank.snapshots.publish("other", other_people=True)
+    bank.snapshots.publish("other")  # said once
+
+
+def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
+    bank.snapshots.newest("loans")
+    bank.describe(('population = "people"', 'population = "visitors"'))
+    with pytest.raises(ConfigError, match="its rows are known under the population people"):
+        bank.snapshots.newest("loans")
+    bank.write(ROWS.replace("44,", "45,1"))  # nor do other rows under the same name help
+    with pytest.raises(ConfigError, match="its rows are known under the population people"):
+        bank.snapshots.newest("loans")

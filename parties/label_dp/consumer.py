@@ -32,7 +32,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.receipts import hold_receipt
-from blindfit.parties.training.rows import Report, open_features
+from blindfit.parties.training.rows import Report, open_features, with_columns_of
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -94,17 +94,15 @@ class LabelRegression:
     # --- true labels
 
     def _study(self, job: LabelDPJob, me: Member) -> Source:
-        """The dataset of this party that has true labels."""
+        """The dataset of this party that has true labels, its features by name and in the model's order."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
-        source = open_source(self._party.settings.datasets[name], self._party.base_dir, name)
-        if source.settings.label is None or source.settings.label_kind != "number":
+        dataset = self._party.settings.datasets[name]
+        if dataset.label is None or dataset.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
         wanted = features_of(self._party.settings, self._party.base_dir, me.dataset).feature_names
-        if source.feature_names != wanted:
-            raise ConfigError(f"datasets.{name}: its features are not those of {me.dataset}, in their order")
-        return source
+        return open_source(with_columns_of(wanted, dataset, name, labels=True), self._party.base_dir, name)
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:
         """On the rows of `evaluate_on` that were not trained on."""

@@ -15,7 +15,6 @@ from rich.text import Text
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import pretraining
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.logistic import sigmoid
 from blindfit.algorithms.statistics.model_attacks import (
     Auc,
     Inversion,
@@ -26,8 +25,6 @@ from blindfit.algorithms.statistics.model_attacks import (
     row_losses,
 )
 from blindfit.algorithms.statistics.model_attacks import Table as Rows
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.settings import DatasetSettings
@@ -98,7 +95,9 @@ def open_attacked(path: Path) -> Attacked:
     """Raises DataError: it is no whole logistic model."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("format") == pretraining.FORMAT:
-        return _of_pretrained(load_pretrained(path))
+        start = load_pretrained(path)
+        weights = dict(zip(start.standardiser.kept_columns, start.weights, strict=True))
+        return Attacked(start.columns, weights, start.probabilities)
     model = load_model(path)
     if isinstance(model, WALRModel):
         return Attacked(model.standardiser.columns, model.feature_weights, model.probabilities)
@@ -114,16 +113,6 @@ def open_attacked(path: Path) -> Attacked:
     weights = dict(zip(model.standardiser.kept_columns, model.weights.tolist(), strict=True))
     return Attacked(
         model.standardiser.columns, weights, lambda features: model.predictions(model.score_parts(features))
-    )
-
-
-def _of_pretrained(model: Pretrained) -> Attacked:
-    scaler: Standardiser = model.standardiser
-    weights = np.append(model.weights, model.intercept)
-    return Attacked(
-        model.columns,
-        dict(zip(scaler.kept_columns, model.weights, strict=True)),
-        lambda features: sigmoid(append_constant(scaler.transform(features)) @ weights),
     )
 
 

@@ -2,8 +2,9 @@
 
     python scorer.py MODEL.json ROWS.csv MODEL.json ROWS.csv ... > scores.csv
 
-A pair for each party of the model, in any order; the id is the column `id`, or another: --id NAME. Scored is whoever is
-in every file. docs/prediction.md has the format and the arithmetic: the bits are those of a joint prediction.
+A pair for each party of the model, in any order; the id is the column `id`, or another: --id NAME. Columns are found by
+name, and others are ignored. Scored is whoever is in every file. docs/prediction.md has the format and the arithmetic:
+the bits are those of a joint prediction.
 """
 
 import csv
@@ -63,8 +64,8 @@ def main(arguments):
     id_column = "id"
     if arguments[:1] == ["--id"]:
         id_column, arguments = arguments[1], arguments[2:]
-    files = zip(arguments[::2], arguments[1::2], strict=True)
-    pairs = [(json.loads(pathlib.Path(model).read_text("utf-8")), read(rows, id_column)) for model, rows in files]
+    models = [json.loads(pathlib.Path(model).read_text("utf-8")) for model in arguments[::2]]
+    pairs = [(model, read(rows, id_column, model)) for model, rows in zip(models, arguments[1::2], strict=True)]
     pairs.sort(key=lambda pair: pair[0]["role"])  # the active party first
     models = [model for model, _ in pairs]
     if sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
@@ -78,10 +79,19 @@ def main(arguments):
     table.writerows([row, *prediction(models[0], total)] for row, total in zip(common, totals, strict=True))
 
 
-def read(path, id_column):
-    """{id: {column: text}}, in the order of the file."""
+def read(path, id_column, model):
+    """{id: {column: text}}, in the order of the file; columns by name, those that are not the model's are ignored."""
+    wanted = [id_column, *model["standardiser"]["columns"]]
     with open(path, encoding="utf-8-sig", newline="") as file:
-        listed = list(csv.DictReader(file))
+        table = csv.DictReader(file)
+        names = table.fieldnames or []
+        listed = list(table)
+    if missing := [name for name in wanted if name not in names]:
+        raise ValueError(f"{path} has no column {', '.join(missing)}")
+    if twice := [name for name in wanted if names.count(name) > 1]:
+        raise ValueError(f"{path} has the column {', '.join(twice)} twice")
+    if any(None in row for row in listed):
+        raise ValueError(f"{path} has a row with more values than there are columns")
     rows = {row[id_column]: row for row in listed}
     if len(rows) != len(listed):
         raise ValueError(f"{path} has an id twice")
@@ -92,4 +102,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except (KeyError, OSError, TypeError, ValueError) as error:
-        sys.exit(f"error: {error if not isinstance(error, KeyError) else f'no column or field {error}'}")
+        sys.exit(f"error: {error if not isinstance(error, KeyError) else f'no field {error}'}")

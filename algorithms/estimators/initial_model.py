@@ -74,7 +74,7 @@ def _under_our_names(init: Pretrained, estimator: Any) -> Pretrained:
     ours = names_of(estimator)
     if len(init.columns) != len(ours):
         raise DataError(f"init was made for {len(init.columns)} features; these rows have {len(ours)}")
-    if _numbered(len(ours)) in (ours, init.columns):
+    if _numbered(len(ours)) in (ours, init.columns) and set(ours) != set(init.columns):
         return replace(init, standardiser=replace(init.standardiser, columns=ours))
     return init.in_order(ours)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid
+from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser
 
 FORMAT = "blindfit-dp-logistic-1"
@@ -26,12 +26,19 @@ class DPLogisticModel:
     weights: tuple[float, ...]
     intercept: float
 
-    def scores(self, features: ArrayLike) -> Floats:
-        """Of raw features (n, columns)."""
+    def scores(self, features: Features) -> Floats:
+        """Of raw features (n, columns).
+
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         scores: Floats = self.scale.transform(features) @ np.array(self.weights) + self.intercept
         return scores
 
-    def probabilities(self, features: ArrayLike) -> Floats:
+    def probabilities(self, features: Features) -> Floats:
         return sigmoid(self.scores(features))
 
     @property

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.label_regression_options import OptionValue, check_options
 from blindfit.algorithms.statistics.label_regression_trees import Layer, Tree, predict_layers
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.scaling import Standardiser, check_finite
+from blindfit.algorithms.statistics.named_columns import Features, check_finite
+from blindfit.algorithms.statistics.scaling import Standardiser
 
 FORMAT = "blindfit label regression v1"
 FORMS = {
@@ -129,14 +129,17 @@ class LabelRegressionModel:
     debiased: bool
     form: Form
 
-    def predict(self, features: ArrayLike) -> Floats:
+    def predict(self, features: Features) -> Floats:
         """(n, columns) raw features -> (n,) labels.
 
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
         Raises:
-            DataError: a feature is not finite, or not one for each column.
+            DataError: a column is missing or comes twice, or a feature is not finite.
         """
         rows = self.standardiser.transform(features)
-        check_finite(rows, 0)
+        check_finite(rows, columns=self.standardiser.kept_columns)
         return self.form.predict(rows)
 
     @property

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.named_columns import check_finite
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ class RealRows:
         self._values = values
         self.n_rows, self.n_features = values.shape
         for number, block in enumerate(self.blocks()):
-            _check_finite(block, first_row=number * _block_rows(self.n_features))
+            check_finite(block, number * _block_rows(self.n_features))
 
     def blocks(self) -> Iterator[Floats]:
         size = _block_rows(self.n_features)
@@ -124,12 +125,6 @@ def _block_rows(n_features: int) -> int:
 def _check_shape(values: NDArray[Any]) -> None:
     if values.ndim != 2 or 0 in values.shape:
         raise DataError(f"rows must be a matrix with at least one row and one column, not of shape {values.shape}")
-
-
-def _check_finite(block: Floats, first_row: int) -> None:
-    if not np.isfinite(block).all():
-        row, column = np.argwhere(~np.isfinite(block))[0]
-        raise DataError(f"row {first_row + row}, column {column}: {block[row, column]} is not a finite number")
 
 
 # --- what one pass over the rows gives ------------------------------------------------------------

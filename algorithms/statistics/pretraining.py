@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields, solvers
-from blindfit.algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
+from blindfit.algorithms.statistics.logistic import Floats, RealRows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.named_columns import Features, in_order, names_in
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.solvers import SolverSettings
 
@@ -41,6 +42,21 @@ class Pretrained:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.standardiser.columns
+
+    def scores(self, features: Features) -> Floats:
+        """Of raw features (n, columns).
+
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
+        scores: Floats = self.standardiser.transform(features) @ np.array(self.weights) + self.intercept
+        return scores
+
+    def probabilities(self, features: Features) -> Floats:
+        return sigmoid(self.scores(features))
 
     def raw_weights(self) -> tuple[dict[str, float], float]:
         """By name, and the intercept, for features as they were read."""
@@ -123,18 +139,24 @@ class Pretrained:
 
 
 def pretrain(
-    features: ArrayLike, labels: ArrayLike, *, columns: Sequence[str] | None = None, l2: float | None = None
+    features: Features, labels: ArrayLike, *, columns: Sequence[str] | None = None, l2: float | None = None
 ) -> Pretrained:
     """Fits public rows to their optimum; they have no privacy afterwards.
 
     Args:
         labels: 0 or 1.
-        columns: names; x0, x1, ... without.
+        features: a table, or an array.
+        columns: of a table, which are taken and in which order, all by default; the names of an array's, x0, x1, ... by
+            default.
         l2: of standardised features, the intercept left alone; 1 / (number of rows) by default.
 
     Raises:
-        DataError: rows that cannot be fitted: a value that is not finite, a label that is neither 0 nor 1, one class.
+        DataError: a column is missing; rows that cannot be fitted: a value that is not finite, a label that is neither
+            0 nor 1, one class.
     """
+    if (own := names_in(features)) is not None:
+        columns = own if columns is None else columns
+        features = in_order(features, columns)
     standardiser = Standardiser.fit([features], columns).require_columns()
     rows = RealRows(append_constant(standardiser.transform(features)))
     happened = _checked_labels(labels, rows.n_rows)

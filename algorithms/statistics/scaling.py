@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.named_columns import Features, check_finite, check_unique, in_order, real_matrix
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Moments:
 
     @classmethod
     def of(cls, batch: ArrayLike, *, first_row: int = 0) -> Moments:
-        matrix = _matrix(batch)
+        matrix = real_matrix(batch)
         if not len(matrix):
             raise DataError("a batch without rows has no moments")
         check_finite(matrix, first_row)
@@ -73,7 +74,7 @@ class Standardiser:
     """Turns each kept column into (x - mean) / std.
 
     Args:
-        columns: names of all columns that come in, in order.
+        columns: names of all columns that come in, in order; none comes twice.
         kept: indices of those that go out; constant columns are dropped.
         mean, std: one entry for each kept column; std is the population's (divided by n), as in scikit-learn.
     """
@@ -82,6 +83,9 @@ class Standardiser:
     kept: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_unique(self.columns)
 
     @classmethod
     def fit(cls, batches: Iterable[ArrayLike], columns: Iterable[str] | None = None) -> Standardiser:
@@ -114,10 +118,13 @@ class Standardiser:
     def kept_columns(self) -> tuple[str, ...]:
         return tuple(self.columns[j] for j in self.kept)
 
-    def transform(self, rows: ArrayLike) -> Floats:
-        matrix = _matrix(rows)
-        if matrix.shape[1] != len(self.columns):
-            raise DataError(f"rows have {matrix.shape[1]} columns; the model was made for {len(self.columns)}")
+    def transform(self, rows: Features) -> Floats:
+        """Of a table by the names of its columns, of an array by their places.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a value is no finite number.
+        """
+        matrix = in_order(rows, self.columns)
         standardised: Floats = (matrix[:, list(self.kept)] - np.array(self.mean)) / np.array(self.std)
         return standardised
 
@@ -140,8 +147,8 @@ class Standardiser:
                 raise DataError(f"{field}: must map column names to finite numbers")
         if not isinstance(mean, Mapping) or not isinstance(std, Mapping) or set(mean) != set(std):
             raise DataError("mean and std must name the same columns")
-        if not set(mean) <= set(columns) or len(set(columns)) != len(columns):
-            raise DataError("columns: names must be unique and hold every column of mean and std")
+        if not set(mean) <= set(columns):
+            raise DataError("columns: must hold every column of mean and std")
         kept = tuple(j for j, name in enumerate(columns) if name in mean)
         names = [columns[j] for j in kept]
         if not all(std[name] > 0 for name in names):
@@ -153,7 +160,7 @@ def stream_moments(batches: Iterable[ArrayLike]) -> Moments:
     """The moments of all batches together; memory does not grow with their number."""
     total: Moments | None = None
     for batch in batches:
-        if not len(matrix := _matrix(batch)):
+        if not len(matrix := real_matrix(batch)):
             continue
         moments = Moments.of(matrix, first_row=total.n_rows if total else 0)
         total = total.merge(moments) if total else moments
@@ -164,13 +171,13 @@ def stream_moments(batches: Iterable[ArrayLike]) -> Moments:
 
 def append_constant(rows: ArrayLike) -> Floats:
     """The rows with a last column of ones: the intercept."""
-    matrix = _matrix(rows)
+    matrix = real_matrix(rows)
     return np.hstack([matrix, np.ones((len(matrix), 1))])
 
 
 def row_norms(rows: ArrayLike) -> Floats:
     """Euclidean length of each row."""
-    matrix = _matrix(rows)
+    matrix = real_matrix(rows)
     # Scaled by the largest entry, or the squares of large entries would overflow.
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     safe = np.where(largest > 0, largest, 1.0)
@@ -185,27 +192,10 @@ def clip_rows(rows: ArrayLike, norm_bound: float) -> Floats:
     """
     if not 0 < norm_bound < np.inf:
         raise ConfigError(f"norm_bound must be finite and above 0, not {norm_bound}")
-    matrix = _matrix(rows)
-    check_finite(matrix, 0)
+    matrix = real_matrix(rows)
+    check_finite(matrix)
     norms = row_norms(matrix)
     factors = np.ones_like(norms)
     np.divide(norm_bound, norms, out=factors, where=norms > norm_bound)
     clipped: Floats = matrix * factors[:, None]
     return clipped
-
-
-def _matrix(rows: ArrayLike) -> Floats:
-    try:
-        matrix: NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"rows must hold numbers only: {error}") from error
-    if matrix.ndim != 2 or not matrix.shape[1]:
-        raise DataError(f"rows must be a matrix with at least one column, not of shape {matrix.shape}")
-    return matrix
-
-
-def check_finite(matrix: Floats, first_row: int) -> None:
-    finite = np.isfinite(matrix)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        raise DataError(f"row {first_row + row}, column {column}: {matrix[row, column]} is not a finite number")

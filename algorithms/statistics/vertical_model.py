@@ -18,7 +18,8 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.statistics import fields
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, check_finite
+from blindfit.algorithms.statistics.named_columns import Features
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 
 Floats = npt.NDArray[np.float64]
 FORMAT = "blindfit vertical model part v1"
@@ -88,16 +89,17 @@ class VerticalModelPart:
         """The intercept last."""
         return self.weights if self.intercept is None else np.append(self.weights, self.intercept)
 
-    def score_parts(self, features: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
         """(n, columns) raw features -> (n,) this party's part of the scores, in steps of 2^-42.
 
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
         Raises:
-            DataError: a feature is not finite, or not one for each column.
+            DataError: a column is missing or comes twice, or a feature is not finite.
         """
-        raw = np.asarray(features, dtype=np.float64)
         with np.errstate(over="ignore"):  # what is infinitely far from the mean is clipped
-            columns = self.standardiser.transform(raw)
-        check_finite(raw, 0)
+            columns = self.standardiser.transform(features)
         if self.intercept is not None:
             columns = append_constant(columns)
         clipped = np.clip(columns, -self.feature_bound, self.feature_bound)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
 FORMAT = "blindfit-walr-model-1"
@@ -30,18 +31,25 @@ class WALRModel:
     intercept: bool
     norm_bound: float
 
-    def rows(self, features: ArrayLike) -> NDArray[np.float64]:
-        """Raw features (n, columns) -> standardised rows, with the constant, clipped."""
+    def rows(self, features: Features) -> NDArray[np.float64]:
+        """Raw features (n, columns) -> standardised rows, with the constant, clipped.
+
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         return clip_rows(self.unclipped_rows(features), self.norm_bound)
 
-    def unclipped_rows(self, features: ArrayLike) -> NDArray[np.float64]:
+    def unclipped_rows(self, features: Features) -> NDArray[np.float64]:
         standardised = self.standardiser.transform(features)
         return append_constant(standardised) if self.intercept else standardised
 
-    def scores(self, features: ArrayLike) -> NDArray[np.float64]:
+    def scores(self, features: Features) -> NDArray[np.float64]:
         return self.rows(features) @ self.weights
 
-    def probabilities(self, features: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, features: Features) -> NDArray[np.float64]:
         return sigmoid(self.scores(features))
 
     @property

@@ -59,8 +59,7 @@ def measure() -> tuple[dict[str, np.ndarray], dict[str, float]]:
 
 
 def accuracy(model: Pretrained, features: np.ndarray, labels: np.ndarray) -> float:
-    scores = model.standardiser.transform(features) @ np.array(model.weights) + model.intercept
-    return float(np.mean((scores > 0) == (labels > 0)))
+    return float(np.mean((model.scores(features) > 0) == (labels > 0)))
 
 
 def comparison(found: dict[str, np.ndarray], references: dict[str, float], picture: Path) -> Panel:

@@ -11,7 +11,7 @@ import numpy as np
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, fine_enough
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.evaluation import evaluate_values
 from blindfit.algorithms.statistics.label_regression import (
@@ -22,6 +22,8 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.parties.data.origin import refuse_missing_names
+from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
@@ -32,7 +34,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.randomness import own_randomness
-from blindfit.parties.training.rows import Report, check_features
+from blindfit.parties.training.rows import Report, check_features, with_columns_of
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -93,25 +95,25 @@ class LabelRegression:
 
     # --- true labels
 
-    def _study(self, job: LabelDPJob, me: Member) -> Source:
-        """The dataset of this party that has true labels."""
+    def _study(self, job: LabelDPJob, me: Member) -> DatasetSettings:
+        """The dataset of this party that has true labels, its features by name and in the model's order."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
-        source = self._party.snapshots.source(name)
-        if source.settings.label is None or source.settings.label_kind != "number":
+        dataset = self._party.settings.datasets[name]
+        if dataset.label is None or dataset.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
-        wanted = self._party.snapshots.source(me.dataset).feature_names
-        if source.feature_names != wanted:
-            raise ConfigError(f"datasets.{name}: its features are not those of {me.dataset}, in their order")
-        return source
+        found, wanted = self._party.snapshots.source(name), self._party.snapshots.source(me.dataset).feature_names
+        settings = with_columns_of(wanted, dataset, name, labels=True)
+        refuse_missing_names(wanted, found.feature_names, found.origin)
+        return settings
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:
         """On the rows of `evaluate_on` that were not trained on."""
         if not session.job.label_dp.evaluate_on:
             return {}
-        self._study(session.job, session.me)
-        source = self._party.snapshots.newest(session.job.label_dp.evaluate_on).source()
+        study = self._study(session.job, session.me)
+        source = self._party.snapshots.newest(session.job.label_dp.evaluate_on).source_as(study)
         trained = set(rows.ids[: rows.n_trained])
         labels, predictions = [], []
         for batch in source.batches(persons=False):
@@ -173,6 +175,8 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
     epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
     options = {name: getattr(chosen, name) for name in MECHANISM_OPTIONS}
+    if chosen.mechanism == "gaussian":
+        grid = fine_enough(grid, epsilon, delta)
     return MechanismSettings(name=chosen.mechanism, grid=grid, epsilon=epsilon, delta=delta, **options)
 
 

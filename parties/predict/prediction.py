@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
@@ -26,9 +26,7 @@ from blindfit.parties.files import written
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartyDatasetSettings
-from blindfit.parties.tables import validate
-from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
 from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.seats import Seats
@@ -66,10 +64,9 @@ class JointPrediction:
 
     def _settings_for(self, me: Member, part: VerticalModelPart) -> DatasetSettings:
         """Raises ConfigError, DataError: the dataset has not the model's columns."""
-        settings = _without_labels(self._party.settings.datasets[me.dataset], part, f"datasets.{me.dataset}")
-        refuse_missing_names(
-            part.standardiser.columns, (found := self._party.snapshots.source(me.dataset)).feature_names, found.origin
-        )
+        found, columns = self._party.snapshots.source(me.dataset), part.standardiser.columns
+        settings = with_columns_of(columns, self._party.settings.datasets[me.dataset], me.dataset, labels=False)
+        refuse_missing_names(columns, found.feature_names, found.origin)
         return settings
 
     def _refuse(self, field: str, reason: str) -> None:
@@ -117,21 +114,6 @@ class JointPrediction:
 
 
 # --- what is read --------------------------------------------------------------------------------------
-
-
-def _without_labels(dataset: PartyDatasetSettings, part: VerticalModelPart, name: str) -> DatasetSettings:
-    """The dataset as the model wants it: its id and the model's columns, by name; no label, which new rows have not.
-
-    Raises:
-        ConfigError: the party's file does not offer a column of the model.
-    """
-    columns = part.standardiser.columns
-    if dataset.features != "rest" and (missing := [c for c in columns if c not in dataset.features]):
-        raise ConfigError(
-            f"{name}.features does not have {missing[0]}, a column of the model", hint='such as features = "rest"'
-        )
-    kept = dataset.model_dump(include={"url", "id", "missing", "made_by", "batch_rows"})
-    return validate({**kept, "features": columns}, DatasetSettings, source=name)
 
 
 def means_of(part: VerticalModelPart) -> dict[str, float]:

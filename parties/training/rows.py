@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, Source
+from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.tables import validate
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]
@@ -41,6 +44,25 @@ def check_features(source: Source, whose: str) -> Source:
     if not source.feature_names:
         raise ConfigError(f"datasets.{source.name}: {whose}'s dataset needs features", hint='such as features = "rest"')
     return source
+
+
+def with_columns_of(
+    columns: Sequence[str], dataset: PartyDatasetSettings, name: str, *, labels: bool
+) -> DatasetSettings:
+    """The dataset as a model wants it: the model's columns, by name and in its order; with labels, or without.
+
+    Raises:
+        ConfigError: the party's file does not offer a column of the model, or it is the label.
+    """
+    if dataset.features != "rest" and (missing := [c for c in columns if c not in dataset.features]):
+        raise ConfigError(
+            f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
+            hint='such as features = "rest"',
+        )
+    kept = {"url", "id", "missing", "made_by", "batch_rows"} | ({"label", "label_kind"} if labels else set())
+    return validate(
+        {**dataset.model_dump(include=kept), "features": columns}, DatasetSettings, source=f"datasets.{name}"
+    )
 
 
 def read_rows(source: Source, *, labels: bool, report: Report, means: Mapping[str, float] | None = None) -> PartyRows:

@@ -10,19 +10,17 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.logistic import sigmoid
 from blindfit.algorithms.statistics.model_attacks import Table, auc_with_interval, inversion, membership, row_losses
-from blindfit.coordinator.audit_model import _of_pretrained
 from tests.audit import models
 
 SEEDS = range(4)
 
 
 def attacks(model, trained, others):
-    attacked = _of_pretrained(model)
-    column = max(attacked.weights, key=lambda name: abs(attacked.weights[name]))
+    column = model.standardiser.kept_columns[int(np.argmax(np.abs(model.weights)))]
     tables = [Table(table.features, table.labels) for table in (trained, others)]
-    losses = [row_losses(table.labels, attacked.predict(table.features)) for table in tables]
-    place = attacked.columns.index(column)
-    return membership(*losses, 0.95), inversion(attacked.predict, *tables, place, column, 0.95)
+    losses = [row_losses(table.labels, model.probabilities(table.features)) for table in tables]
+    place = model.columns.index(column)
+    return membership(*losses, 0.95), inversion(model.probabilities, *tables, place, column, 0.95)
 
 
 def tables_of(seed):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blindfit import load_model
-from tests.label_dp.conftest import COLUMNS, N_ROWS, rows_and_labels
+from tests.label_dp.conftest import N_ROWS, rows_and_labels
 from tests.processes.reading import error_line
 
 
@@ -102,13 +102,6 @@ def test_refusals_are_one_line(project, override, expected):
     refused = run(project, "out", override)
     assert refused.returncode != 0
     assert expected in error_line(refused)
-
-
-def test_features_of_the_study_must_be_those_trained_on(project):
-    text = project.path("study.csv").read_text()
-    project.path("study.csv").write_text(text.replace(",".join(COLUMNS), "age,visits,income"))
-    refused = run(project, "out", "label_dp.evaluate_on=study")
-    assert "datasets.study: its features are not those of rows, in their order" in error_line(refused)
 
 
 def test_an_id_that_the_server_does_not_know(project):

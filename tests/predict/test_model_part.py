@@ -184,7 +184,7 @@ def test_what_is_not_finite_is_refused_also_in_a_column_without_a_weight(value):
     for column in range(3):
         row = np.zeros((2, 3))
         row[1, column] = value
-        with pytest.raises(DataError, match=f"row 1, column {column}"):
+        with pytest.raises(DataError, match=f"row 1, column c{column}: "):
             part.score_parts(row)
 
 

@@ -95,7 +95,7 @@ def test_a_column_of_the_model_that_is_not_there_is_named(directory):
     write(directory, ["id", "c0", "c1"], ["a", 1, 2])
     with pytest.raises(DataError, match="there is no column c2"):
         read(directory)
-    with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have c1, a column of the model"):
+    with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have c1, which the model has"):
         read(directory, features=["c0", "c2"])
 
 

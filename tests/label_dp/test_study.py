@@ -1,0 +1,70 @@
+"""The active party's rows with true labels are read as the model's columns are named, whatever order they stand in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.label_regression import fit_regression
+from blindfit.coordinator.job import load_job
+from blindfit.parties.label_dp.consumer import LabelRegression, Rows
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.systems import load_party
+from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project
+
+ME = Member("shop", "active", "", "rows")
+
+
+def error_on_true_labels(directory: Path) -> float:
+    features, labels = rows_and_labels()
+    model = fit_regression(features, labels, columns=COLUMNS, regressor="linear", options={}, seed=1, debiased=True)
+    job = load_job(directory / "job.toml", ["label_dp.evaluate_on=study"]).parameters
+    seat = LabelRegression(Party(load_party(directory / "shop.toml"), directory, None, None))  # type: ignore[arg-type]
+    seat.check(job, ME)
+    session: Any = SimpleNamespace(job=job, me=ME)
+    rows = Rows([f"u{i}" for i in range(1000)], features[:1000], features[1000:], COLUMNS)
+    return seat._on_true_labels(model.model, rows, session)["mse"]
+
+
+def rewrite_study(directory: Path, *columns: str) -> None:
+    features, labels = rows_and_labels()
+    known = dict(zip(COLUMNS, features.T.tolist(), strict=True)) | {"spend": labels.tolist()}
+    table = [known.get(name, ["7"] * len(labels)) for name in columns]
+    rows = [f"u{i}," + ",".join(map(str, row)) for i, row in enumerate(zip(*table, strict=True))]
+    (directory / "study.csv").write_text("\n".join([",".join(["id", *columns]), *rows]) + "\n")
+
+
+def test_columns_in_another_order_and_others_beside_them_change_nothing(tmp_path):
+    write_project(tmp_path)
+    expected = error_on_true_labels(tmp_path)
+    assert 0 < expected < 0.1 * np.var(rows_and_labels()[1])
+    rewrite_study(tmp_path, "visits", "note", "spend", "income", "age")
+    assert error_on_true_labels(tmp_path) == expected
+
+
+def test_a_column_that_is_not_there_or_not_offered_is_named(tmp_path):
+    write_project(tmp_path)
+    rewrite_study(tmp_path, "visits", "spend", "age")
+    with pytest.raises(DataError, match="there is no column income"):
+        error_on_true_labels(tmp_path)
+    file = tmp_path / "shop.toml"
+    text = file.read_text()
+    head, study = text.split("[datasets.study]")
+    study = study.replace('features = "rest"', 'features = ["visits"]')
+    file.write_text(head + "[datasets.study]" + study)
+    with pytest.raises(ConfigError, match=r"datasets\.study\.features does not have age, income, which the model has"):
+        error_on_true_labels(tmp_path)
+
+
+def test_a_column_of_the_model_that_is_the_label_is_refused(tmp_path):
+    write_project(tmp_path)
+    file = tmp_path / "shop.toml"
+    file.write_text(file.read_text().replace('label = "spend"', 'label = "income"'))
+    with pytest.raises(ConfigError, match=r"datasets\.study: column income is named twice"):
+        error_on_true_labels(tmp_path)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, CannotAnswer, PolicyRefused
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import RowsEnd
+from blindfit.coordinator import ledger_view
 from blindfit.parties.measurement import uploads
 from blindfit.parties.measurement.label_index import JoinState
+from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.measurement.server import AggregateDesk
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
 from blindfit.parties.store.store import FailedUploads
@@ -195,6 +200,43 @@ def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHo
     assert counter.sent == ["LabelsOpen"]
     counter.ask(consumer="bank")
     assert failed(counter.house) == 2
+
+
+# --- what the coordinator and the operator are told ---------------------------------------------------
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_how_many_rows_there_are_is_told_only_where_it_is_public(
+    open_house: OpenHouse, tmp_path: Path, public: bool
+) -> None:
+    house = open_house(datasets={"visits": make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)})
+    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service))  # type: ignore[arg-type]
+
+    async def at_once(*_: object) -> None:
+        pass
+
+    session = SimpleNamespace(
+        with_role=lambda _: SimpleNamespace(name="shop"),
+        report=lambda *_, **__: None,
+        channel=SimpleNamespace(wait_for=at_once),
+        answered=SimpleNamespace(wait=lambda: None),
+        job=SimpleNamespace(timeouts=SimpleNamespace(session_s=1.0)),
+        me=SimpleNamespace(dataset="visits"),
+    )
+    summary = asyncio.run(seat.run(session))  # type: ignore[arg-type]
+    assert summary.get("dataset_rows") == (len(NAMES) if public else None)
+    assert (len(NAMES) in summary.values()) == public
+
+
+def test_the_operator_sees_whose_uploads_had_no_answer(house: House) -> None:
+    wrong_hash(house)
+    wrong_hash(house)
+    wrong_hash(house, "bank")
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(ledger_view._uploads(house.service.store.reader().uploads()))
+    lines = [line.split()[:3] for line in console.export_text().splitlines()]
+    assert ["bank", "visits", "1"] in lines
+    assert ["shop", "visits", "2"] in lines
 
 
 # --- settings ---------------------------------------------------------------------------------------

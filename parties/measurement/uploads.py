@@ -14,7 +14,14 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from blindfit.algorithms.errors import CannotAnswer, DuplicateId, PolicyRefused, TooFewRows, UnknownId
+from blindfit.algorithms.errors import (
+    CannotAnswer,
+    DuplicateId,
+    LedgerUnavailable,
+    PolicyRefused,
+    TooFewRows,
+    UnknownId,
+)
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.store.store import Transaction
@@ -81,9 +88,16 @@ class Upload:
             if self._dataset.settings.rows_are_public:
                 raise
             raise CannotAnswer(party=self._charging.name) from None
-        with self._charging.store.transaction() as transaction:
-            transaction.forget_upload(self._number)
         self._is_answered = True
+        self._forget()
+
+    def _forget(self) -> None:
+        """The answer was charged, so it leaves also where this cannot be written: then one too many stays counted."""
+        try:
+            with self._charging.store.transaction() as transaction:
+                transaction.forget_upload(self._number)
+        except LedgerUnavailable as error:
+            log.warning("an upload that was answered stays counted", consumer=self._consumer, reason=str(error))
 
     def __enter__(self) -> Upload:
         return self

@@ -24,7 +24,7 @@ from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.measurement.server import AggregateDesk
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
-from blindfit.parties.store.store import FailedUploads
+from blindfit.parties.store.store import FailedUploads, Transaction
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot
 from tests.release_labels.house import Counter, make_labels
 from tests.walr.seats import talk
@@ -108,6 +108,17 @@ def test_it_is_on_the_disk_before_an_id_is_looked_up(house: House, monkeypatch: 
     house.ask()
     assert seen == [[("shop", "visits")]]
     assert failed(house) == 0
+
+
+def test_an_answer_that_was_charged_leaves_though_the_count_stays(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Transaction, "forget_upload", full)
+    house.ask()
+    assert (len(house.entries), failed(house)) == (1, 1)
 
 
 # --- what the limits do -----------------------------------------------------------------------------

@@ -200,6 +200,18 @@ class TooFewRows(PrivacyError):
         self.rows, self.least = rows, least
 
 
+class CannotAnswer(PrivacyError):
+    """The reason depends on what the party keeps private: its operator's log has it, nobody else does."""
+
+    def __init__(self, *, party: str) -> None:
+        super().__init__(
+            f"{party} cannot answer this request; its operator knows why",
+            hint=f"compare with {party} which rows may be asked for, or ask its operator: the log of {party} has the "
+            "reason",
+        )
+        self.party = party
+
+
 class PolicyRefused(PrivacyError):
     """A party's own policy does not allow this job."""
 
@@ -282,13 +294,13 @@ class DuplicateId(DataError):
 
 
 class UnknownId(DataError):
-    """A request names ids that the table does not have: `count` in its batch, the first at row `position`."""
+    """A request names ids that the table does not have: `count` of them, the first at row `position`."""
 
     told = "public"
 
     def __init__(self, position: int, count: int) -> None:
         super().__init__(
-            f"row {position} of the request has an id that the table of labels has not ({count} in its batch)",
+            f"row {position} of the request has an id that the table of labels has not ({count} in all)",
             hint='align the ids first; or, with unknown_rows = "zero", the dataset takes it as label 0',
         )
         self.position, self.count = position, count

@@ -19,7 +19,7 @@ from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
 from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.store.store import FailedUploads, StoredLabels
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
@@ -35,6 +35,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     for snapshot in snapshots.changed(settings, base_dir):
         read = f"snapshot {snapshot.row.number}, which jobs read"
         console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False)
+    if failed := store.reader().uploads():
+        console.print(_uploads(failed))
     if store.reader().rollbacks():
         console.print(
             "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
@@ -73,6 +75,16 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
             f"{delta:g}",
             entry.hash[:8],
         )
+    return table
+
+
+def _uploads(failed: list[FailedUploads]) -> Table:
+    table = Table(
+        "by whom", "to what", "how many", "the last (UTC)", title="Uploads without an answer", box=SIMPLE_HEAD
+    )
+    for uploads in failed:
+        last = uploads.last[:16].replace("T", " ")
+        table.add_row(uploads.consumer, uploads.dataset, str(uploads.count), last)
     return table
 
 

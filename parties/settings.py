@@ -42,6 +42,8 @@ class PolicySettings(Settings):
     approve: Literal["auto", "ask"] = "auto"
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
+    most_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
+    most_failed_uploads_in_all: int = Field(1000, ge=1)  # of all consumers, ever
 
     @field_validator("mechanisms")
     @classmethod
@@ -146,6 +148,7 @@ class PartyDatasetSettings(DatasetSettings):
     publish_every_h: float | None = Field(None, gt=0, le=24 * 366)  # hours; None: when the operator says
     row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
     unknown_rows: Literal["refuse", "zero"] = "refuse"
+    rows_are_public: bool = False  # who is in the table, and how many rows it has
     max_rows_per_person: int = Field(1, ge=1, le=2**16)
     consumers: list[str] = []
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
@@ -161,7 +164,16 @@ class PartyDatasetSettings(DatasetSettings):
         return label_range
 
 
-SERVER_OPTIONS = {"population", "unknown_rows", "max_rows_per_person", "consumers", "row_is", "label_range"}
+SERVER_OPTIONS = {
+    "population",
+    "unknown_rows",
+    "rows_are_public",
+    "max_rows_per_person",
+    "consumers",
+    "row_is",
+    "label_range",
+}
+SERVER_POLICY = {"most_failed_uploads", "most_failed_uploads_in_all"}
 CONSUMER_OPTIONS = {"features", "missing"}
 
 
@@ -211,6 +223,8 @@ class PartySettings(Settings):
             is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
         ):
             raise ValueError('policy.mechanisms is for a measurement server\'s datasets of label_kind = "number"')
+        if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
+            raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
             raise ValueError("populations: no dataset names one, so their budgets do nothing")
         for name, dataset in self.datasets.items():

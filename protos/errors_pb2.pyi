@@ -33,6 +33,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DUPLICATE_ID: _ClassVar[ErrorCode]
     UNKNOWN_ID: _ClassVar[ErrorCode]
     SESSION_UNKNOWN: _ClassVar[ErrorCode]
+    CANNOT_ANSWER: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 INTERNAL: ErrorCode
 CANNOT_TAKE_PART: ErrorCode
@@ -57,6 +58,7 @@ CANCELLED: ErrorCode
 DUPLICATE_ID: ErrorCode
 UNKNOWN_ID: ErrorCode
 SESSION_UNKNOWN: ErrorCode
+CANNOT_ANSWER: ErrorCode
 
 class ErrorField(_message.Message):
     __slots__ = ("name", "text", "real", "integer")

@@ -11,7 +11,8 @@ Model: the measurement server is trusted with the labels and sees the consumer's
     1     consumer  names mechanism and release, hashes its ids                          LabelsOpen
     2     server    checks ranges, policy, receipt; budget, unless the release was made  LabelsOpened
     3     consumer  its ids, in batches                                                  LabelIds ..., LabelIdsEnd
-    4     server    looks every id up; refuses unknown ones and those that stand twice   --
+    4     server    looks every id up; refuses, after the last one, if any is unknown or
+                    stands twice                                                         --
     5     server    unless the release was made: fits the mechanism to the dataset's
                     labels, randomises all of them; charges and remembers at once        FittedRelease
     6     server    the remembered labels, in the order of the ids                       NoisyLabels ...
@@ -361,7 +362,7 @@ class RollCall:
     rows: int = 0
 
     def add(self, batch: LabelIds, look_up: Callable[[Sequence[str]], None], *, consumer: str) -> None:
-        """Step 4 for one batch; `look_up` raises what is wrong with an id."""
+        """Step 4 for one batch."""
         n = len(batch.ids)
         if not 0 < n <= MAX_IDS_A_MESSAGE:
             raise _malformed(consumer, "ids", f"not 1 to {MAX_IDS_A_MESSAGE} in a batch", "LabelIds")
@@ -494,10 +495,10 @@ class Desk(Protocol):
         """Raises what refuses the request; whether its release was made before."""
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Raises what is wrong with an id; keeps the ids for step 6."""
+        """The same work whatever the ids; keeps them for step 6."""
 
     def release(self, roll: RollCall) -> FittedRelease:
-        """Draws, charges and remembers, in one transaction; or what is remembered."""
+        """Raises what is wrong with an id; draws, charges and remembers, in one transaction; or what is remembered."""
 
     def labels(self) -> Iterator[Steps]:
         """The remembered labels in the order of the ids that came."""

@@ -9,7 +9,8 @@ Model: the measurement server is trusted with the labels and sees the consumer's
     2     server   checks ranges, policy, budget, receipt; the same request is known     Opened
     3     active   the rows, in batches                                                  WeightRows ..., RowsEnd
     4     server   joins by id, makes too long rows shorter, keeps at most m of a
-                   person, sum = sum of label x row (exact integers)                     --
+                   person, sum = sum of label x row (exact integers); refuses, after
+                   the last row, what it cannot join                                     --
     5     server   sum + discrete Gaussian noise; charge and answer in one transaction   NoisySum, RowsKept ...
 
                    (a request that was answered before goes from 2 to its stored answer)
@@ -456,7 +457,9 @@ class Desk(Protocol):
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         """Raises what refuses the request; returns the stored answer of the same request."""
 
-    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], Bits]: ...
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], Bits]:
+        """The same work whatever the ids; what is wrong with them is said in `release`."""
+        ...
 
     def keep_bits(self, bits: bytes) -> object: ...
 
@@ -465,7 +468,8 @@ class Desk(Protocol):
         ...
 
     def release(self, tally: Tally) -> NoisySum:
-        """Draws, charges and stores in one transaction; the same request gets the stored answer."""
+        """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
+        answer."""
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
         """Off the event loop: hashing, the database, the noise."""

@@ -7,6 +7,11 @@ pages go back to the system after each part of a batch.
 A request uses a row of the table at most once, and at most `max_rows_per_person` rows of a person: that is
 what bounds the sensitivity of a sum over its rows. Which ids a request names, and in which order, decides
 what is kept; a label never does.
+
+Who is in the table, and whose rows they are, may be private, and whoever uploads ids for nothing can measure how
+long they take. So each id costs the same, known or not, used before or not, within its person's cap or not: an id
+that the table does not have goes all the way with the row that would come after it, every array has the batch's
+length, and nothing is refused before the upload's end.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ FORMAT = 2
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time
 BLOCK_ROWS = 1 << 16
+NO_ROW = 1 << 62
 LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
 
 Unknown = Literal["refuse", "zero"]
@@ -43,15 +49,12 @@ class JoinedBatch:
     """The rows of a batch, in its order.
 
     Attributes:
-        labels: (n,), of the index's type; 0 where `kept` is false or the id is unknown.
+        labels: (n,), of the index's type; 0 where `kept` is false, the id is unknown, or came before.
         kept: bool (n,); false for a person's rows beyond the cap.
-        unknown: How many ids the table does not have. Under unknown="zero" this depends on who is in the
-            table, so it must not leave the server.
     """
 
     labels: NDArray[Any]
     kept: NDArray[np.bool_]
-    unknown: int
 
 
 class LabelIndex:
@@ -125,37 +128,45 @@ class LabelIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _find(self, high: Words, low: Words) -> NDArray[np.int64]:
-        """The place of each hash in the table, -1 where it is unknown. `high` is sorted."""
+    def _find(self, high: Words, low: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The place of each hash in the table, or of the row that would come after it, and whether it is there.
+
+        `high` is sorted, and so the places are.
+        """
         table_high, table_low = self._files["high"].array, self._files["low"].array
-        candidate = np.searchsorted(table_high, high)
-        place = np.full(len(high), -1)
+        first = np.minimum(np.searchsorted(table_high, high), self.n_rows - 1)
+        place, known = first.copy(), np.zeros(len(high), np.bool_)
         for step in range(self._header.table.longest_run):
-            at = np.minimum(candidate + step, self.n_rows - 1)
+            at = np.minimum(first + step, self.n_rows - 1)
             found = (table_high[at] == high) & (table_low[at] == low)
-            place[found] = at[found]
-        return place
+            place += (at - place) * found
+            known |= found
+        return place, known
 
 
 class JoinState:
-    """What one request has used so far: a bit for each row of the table, a count for each person."""
+    """What one request has used so far: a bit for each row of the table, a count for each person.
+
+    Attributes:
+        unknown: How many ids the table did not have. This depends on who is in the table.
+        again: How many known ids came a second time, in another batch.
+    """
 
     def __init__(self, index: LabelIndex, max_rows_per_person: int | None, unknown: Unknown) -> None:
-        self._index, self._cap, self._unknown = index, max_rows_per_person, unknown
+        self._index, self._cap, self._refuses = index, max_rows_per_person, unknown == "refuse"
         self._n_seen = 0
+        self.unknown = self.again = 0
+        self._first_unknown = self._first_again = NO_ROW
         self._used = MappedArray.temporary((index.n_rows + 7) // 8, "u1", index.directory)
         self._counts: MappedArray | None = None
         if max_rows_per_person is not None and index.n_persons is not None:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", index.directory)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request. After an error the request is over.
+        """Joins the next rows of the request; `check` says at its end whether it can be answered.
 
         Raises:
-            DuplicateId: An id was used before in this request. Under unknown="zero" this is said only of two
-                equal ids in one batch, known or not: to say it of an id of an earlier batch would tell that
-                the table has it. Such an id counts as label 0, like an unknown one.
-            UnknownId: Under unknown="refuse".
+            DuplicateId: Two equal ids in this batch, known or not; the request is over.
         """
         high, low = hash_texts(ids, self._index._header.keys.ids)
         order = np.argsort(high)
@@ -165,11 +176,22 @@ class JoinState:
         joined = _Joining.empty(len(order), self._index._header.table.label)
         for part in self._parts(order):
             self._join_part(part, high[part], low[part], joined)
-        self._refuse(joined)
+        self._note(joined)
         kept = self._within_cap(joined.person)
-        self._n_seen += len(order)
-        joined.label[~kept] = 0
-        return JoinedBatch(joined.label, kept, int((~joined.known).sum()))
+        return JoinedBatch(_only(joined.label, kept), kept)
+
+    def check(self) -> None:
+        """To be called when all rows have come, before anything is made of them. Nothing under unknown="zero", where
+        an id of an earlier batch counts as label 0, like an unknown one.
+
+        Raises:
+            DuplicateId: An id was used in two batches.
+            UnknownId: The table does not have an id.
+        """
+        if self._refuses and self.again:
+            raise DuplicateId(self._first_again)
+        if self._refuses and self.unknown:
+            raise UnknownId(self._first_unknown, self.unknown)
 
     def close(self) -> None:
         self._used.close()
@@ -203,53 +225,65 @@ class JoinState:
         return [*self._index._files.values(), self._used, *counts]
 
     def _join_part(self, part: NDArray[np.int64], high: Words, low: Words, joined: _Joining) -> None:
-        place = self._index._find(high, low)
-        known = place >= 0
-        rows, place = part[known], place[known]
-        again = self._mark_used(place)
-        joined.known[rows] = True
-        joined.again[rows] = again
-        joined.label[rows] = np.where(again, 0, self._index._files["label"].array[place])
+        place, known = self._index._find(high, low)
+        again = self._mark_used(place, known)
+        joined.known[part] = known
+        joined.again[part] = again
+        joined.label[part] = _only(self._index._files["label"].array[place], known & ~again)
         if self._counts is not None:
-            joined.person[rows] = self._index._files["person"].array[place]
+            joined.person[part] = self._index._files["person"].array[place]
 
-    def _mark_used(self, place: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Sets the bits of these rows, sorted and distinct, and returns which were set before."""
+    def _mark_used(self, place: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Sets the bits of the known rows, which are distinct, and returns which of them were set before."""
         byte, bit = place >> 3, (1 << (place & 7)).astype(np.uint8)
         used = self._used.array
-        again: NDArray[np.bool_] = (used[byte] & bit) != 0
-        if len(byte):
-            starts = np.flatnonzero(np.concatenate([[True], byte[1:] != byte[:-1]]))
-            used[byte[starts]] |= np.bitwise_or.reduceat(bit, starts)
+        again: NDArray[np.bool_] = ((used[byte] & bit) != 0) & known
+        np.add.at(used, byte, _only(bit, known & ~again))  # of bits that are 0, so that a sum is an or
         return again
 
-    def _refuse(self, joined: _Joining) -> None:
-        if self._unknown == "zero":
-            return
-        if joined.again.any():
-            raise DuplicateId(self._n_seen + 1 + int(np.argmax(joined.again)))
-        if not joined.known.all():
-            first = self._n_seen + 1 + int(np.argmin(joined.known))
-            raise UnknownId(first, int((~joined.known).sum()))
+    def _note(self, joined: _Joining) -> None:
+        """Sums and minima over the whole batch, whatever is in it."""
+        row = np.arange(self._n_seen + 1, self._n_seen + 1 + len(joined.known))
+        self.unknown += int((~joined.known).sum())
+        self.again += int(joined.again.sum())
+        self._first_unknown = min(self._first_unknown, int((row + NO_ROW * joined.known).min(initial=NO_ROW)))
+        self._first_again = min(self._first_again, int((row + NO_ROW * ~joined.again).min(initial=NO_ROW)))
+        self._n_seen += len(row)
 
     def _within_cap(self, person: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each row is among the first `max_rows_per_person` of its person, in the request's order."""
         if self._counts is None or self._cap is None:
             return np.ones(len(person), np.bool_)
         kept = np.empty(len(person), np.bool_)
-        by_person = np.argsort(person, kind="stable")
-        for part in self._parts(by_person):
+        for part in self._parts(_by_person(person)):
             kept[part] = _count(self._counts.array, person[part]) < self._cap
         return kept
 
 
+def _only(values: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    """0 in the place of the others. On the bits: a product of reals takes longer for some than for others."""
+    bits = values.view(f"u{values.itemsize}")
+    only: NDArray[Any] = (bits & -chosen.astype(bits.dtype)).view(values.dtype)
+    return only
+
+
+def _by_person(person: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order that sorts rows by person, and those of a person as they came.
+
+    Shuffled first: to sort distinct numbers in random order takes a time that tells nothing of them.
+    """
+    keys = person.astype(np.uint64) << np.uint64(32) | np.arange(len(person), dtype=np.uint64)
+    np.random.default_rng().shuffle(keys)
+    keys.sort()
+    return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
 def _count(counts: NDArray[np.uint32], person: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many rows of its person came before each row; counts these as well. `person` is sorted."""
-    distinct, start, size = np.unique(person, return_index=True, return_counts=True)
-    before = counts[distinct].astype(np.int64)
-    counts[distinct] += size.astype(np.uint32)
-    rank = np.arange(len(person)) - np.repeat(start, size)
-    earlier: NDArray[np.int64] = np.repeat(before, size) + rank
+    row = np.arange(len(person))
+    is_first = np.concatenate([[True], person[1:] != person[:-1]])
+    earlier: NDArray[np.int64] = counts[person] + row - np.maximum.accumulate(row * is_first)
+    np.add.at(counts, person, np.ones(len(person), counts.dtype))
     return earlier
 
 

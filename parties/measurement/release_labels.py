@@ -30,6 +30,7 @@ from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDa
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
 from blindfit.parties.measurement.rollbacks import check_rollbacks
+from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.store import StoredAnswer, StoredLabels, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
@@ -260,6 +261,7 @@ class LabelsDesk(Background):
         self._closing = contextlib.ExitStack()
         spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed with the others
         self._ids = self._closing.enter_context(spool)
+        self._upload: Upload
         self._state: JoinState
         self._remembered: Remembered
         self._dataset: LabelDataset
@@ -268,17 +270,21 @@ class LabelsDesk(Background):
     def admit(self, request: LabelsOpen) -> bool:
         self._dataset = self._charging.dataset(request.dataset, self._consumer)
         self.request = request
+        self._upload = self._closing.enter_context(Upload(self._charging, self._dataset, self._consumer))
         remembered = self._releases.admit(request, self._dataset, self._consumer)
+        self._upload.check_quota(self._charging.store.reader())
         index = remembered.labels if remembered else self._dataset.index
         self._state = self._closing.enter_context(index.new_request(None, "refuse"))
         return remembered is not None
 
     def look_up(self, ids: Sequence[str]) -> None:
+        self._upload.begin()
         self._state.join(list(ids))
         self._ids.write(json.dumps(ids).encode() + b"\n")
 
     def release(self, roll: RollCall) -> FittedRelease:
-        self._remembered = self._releases.release(roll.request, self._dataset, self._consumer, self._count_kept)
+        with self._upload.answering(self._state):
+            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer, self._count_kept)
         return self._remembered.release
 
     def _count_kept(self, labels: LabelIndex) -> int:
@@ -291,7 +297,9 @@ class LabelsDesk(Background):
         self._ids.seek(0)
         with labels.new_request(None, "refuse") as state:
             for line in self._ids:
-                yield np.asarray(state.join(json.loads(line)).labels, np.int64)
+                steps = state.join(json.loads(line)).labels
+                state.check()
+                yield np.asarray(steps, np.int64)
 
     def close_files(self) -> None:
         self._closing.close()

@@ -91,9 +91,9 @@ class MeasurementSeat:
         )
         dataset = self._service.datasets[session.me.dataset]
         budget = self._service.describe_budget(dataset.population)
-        return {
+        rows: Summary = {"dataset_rows": dataset.index.n_rows} if dataset.settings.rows_are_public else {}
+        return rows | {
             "dataset": dataset.name,
-            "dataset_rows": dataset.index.n_rows,
             "population": budget.population,
             "budget_epsilon": budget.epsilon,
             "spent_epsilon": budget.spent_epsilon,

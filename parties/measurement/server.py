@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -23,6 +24,7 @@ from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.charging import Asked, ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
+from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.store import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
@@ -111,25 +113,34 @@ class AggregateDesk(Background):
     def __init__(self, service: MeasurementService, consumer: str) -> None:
         super().__init__()
         self._service, self._consumer = service, consumer
+        self._closing = contextlib.ExitStack()
+        spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed with the others
+        self._kept = self._closing.enter_context(spool)
         self._join: JoinState | None = None
-        self.request: AggregateOpen
+        self._upload: Upload
         self._dataset: LabelDataset
-        self._kept = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed in close()
+        self.request: AggregateOpen
 
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         self._dataset = self._service.dataset(request.dataset, self._consumer)
         self.request = request
-        return self._service.admit(request, self._dataset, self._consumer)
+        self._upload = self._closing.enter_context(Upload(self._service, self._dataset, self._consumer))
+        answer = self._service.admit(request, self._dataset, self._consumer)
+        if answer is None:
+            self._upload.check_quota(self._service.store.reader())
+        return answer
 
     def _joined(self) -> JoinState:
         if self._join is None:
             # The request's bound, at most the dataset's: the noise is for this one.
-            self._join = self._dataset.index.new_request(
+            state = self._dataset.index.new_request(
                 self.request.max_rows_per_person or None, self._dataset.settings.unknown_rows
             )
+            self._join = self._closing.enter_context(state)
         return self._join
 
     def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        self._upload.begin()
         batch = self._joined().join(list(ids))
         return batch.labels, batch.kept
 
@@ -144,12 +155,11 @@ class AggregateDesk(Background):
     def release(self, tally: Tally) -> NoisySum:
         self._kept.seek(0)
         pieces = iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
-        return self._service.release(tally, self._dataset, self._consumer, pieces)
+        with self._upload.answering(self._joined()):
+            return self._service.release(tally, self._dataset, self._consumer, pieces)
 
     def close_files(self) -> None:
-        self._kept.close()
-        if self._join is not None:
-            self._join.close()
+        self._closing.close()
 
 
 class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):

@@ -47,6 +47,9 @@ CREATE TABLE IF NOT EXISTS draws (
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
+CREATE TABLE IF NOT EXISTS uploads (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, consumer TEXT NOT NULL, dataset TEXT NOT NULL, began TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS uploads_consumer ON uploads (consumer, began);
 CREATE TABLE IF NOT EXISTS rollbacks (
     statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT);
 """
@@ -106,6 +109,14 @@ class SnapshotRow:
     other_people: int
     made: str
     removed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedUploads:
+    consumer: str
+    dataset: str
+    count: int
+    last: str  # when it began
 
 
 class Store:
@@ -300,6 +311,28 @@ class Transaction:
 
     def end_draw(self, context: str, key: bytes) -> None:
         self._all("UPDATE draws SET key = ? WHERE context = ?", (key, context))
+
+    # --- uploads without an answer
+
+    def add_upload(self, consumer: str, dataset: str, began: str) -> int:
+        """Its number."""
+        query = "INSERT INTO uploads (consumer, dataset, began) VALUES (?, ?, ?) RETURNING number"
+        return int(str(self._all(query, (consumer, dataset, began))[0][0]))
+
+    def forget_upload(self, number: int | None) -> None:
+        self._all("DELETE FROM uploads WHERE number = ?", (number,))
+
+    def count_uploads(self, *, consumer: str | None = None, since: str = "") -> int:
+        """Args:
+        since: in the form of `began`, of all the same length.
+        """
+        query = "SELECT count(*) FROM uploads WHERE (?1 IS NULL OR consumer = ?1) AND began >= ?2"
+        return int(str(self._all(query, (consumer, since))[0][0]))
+
+    def uploads(self) -> list[FailedUploads]:
+        """By consumer and dataset."""
+        query = "SELECT consumer, dataset, count(*), max(began) FROM uploads GROUP BY consumer, dataset"
+        return [FailedUploads(*row) for row in self._all(query)]  # type: ignore[arg-type]
 
     # --- receipts
 

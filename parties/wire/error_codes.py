@@ -108,6 +108,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("rows", "least"),
         lambda _, f: e.TooFewRows(rows=int(f["rows"]), least=int(f["least"])),
     ),
+    e.CannotAnswer: _Row(pb.CANNOT_ANSWER, Status.FAILED_PRECONDITION, (), lambda peer, _: e.CannotAnswer(party=peer)),
     e.PolicyRefused: _Row(
         pb.POLICY_REFUSED,
         Status.PERMISSION_DENIED,
@@ -160,7 +161,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         Status.INVALID_ARGUMENT,
         ("position", "count"),
         lambda peer, f: e.DataError(
-            f"{peer} does not know the id of row {f['position']} ({f['count']} such rows in its batch)",
+            f"{peer} does not know the id of row {f['position']} ({f['count']} such rows in all)",
             hint="send only ids that its dataset holds",
         ),
     ),

@@ -30,7 +30,8 @@ from tests.walr.seats import run_both
 ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound
 SETTINGS = ReleaseSettings("visits", "", epsilon=1.0, delta=1e-6)
 BUDGET = Budget(1.0, 1e-6)
-POLICY = PolicySettings(least_rows=1, most_epsilon=50.0)
+MANY = 10**6
+POLICY = PolicySettings(least_rows=1, most_epsilon=50.0, most_failed_uploads=MANY, most_failed_uploads_in_all=MANY)
 NAMES = tuple(f"row-{i}" for i in range(12))
 
 
@@ -44,6 +45,7 @@ def make_dataset(
     consumers: Sequence[str] = ("shop", "bank"),
     unknown_rows: str = "refuse",
     max_rows_per_person: int = 1,
+    **options: Any,
 ) -> LabelDataset:
     """Writes the table and builds its index anew."""
     write_labels(directory / f"{name}.csv", "label", labels, persons)
@@ -56,6 +58,7 @@ def make_dataset(
         consumers=list(consumers),
         unknown_rows=unknown_rows,
         max_rows_per_person=max_rows_per_person,
+        **options,
     )
     return published(settings, directory, name)
 

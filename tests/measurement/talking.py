@@ -12,9 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import structlog
+
 ROOT = Path(__file__).parents[2]
 
 PEAK = """
+from tests.measurement.talking import log_to_standard_error
+log_to_standard_error()
 def peak_mib():
     peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
     return int(peak.split()[1]) / 1024
@@ -75,11 +79,17 @@ def said_by(script: str, *arguments: object) -> list[str]:
 
 
 def main(releasing: Callable[[Path], None], racing: Callable[[int], None]) -> None:
+    log_to_standard_error()
     what, argument = sys.argv[1:]
     if what == "releasing":
         releasing(Path(argument))
     else:
         racing(int(argument))
+
+
+def log_to_standard_error() -> None:
+    """As standard output is for whoever started the child."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
 
 def fork_until_killed(work: Callable[[Path], None]) -> None:

@@ -20,6 +20,7 @@ from blindfit.algorithms.errors import (
     BlindfitError,
     BudgetExhausted,
     CallNotAllowed,
+    CannotAnswer,
     DataError,
     LedgerBehind,
     LimitExceeded,
@@ -231,13 +232,18 @@ async def test_refusals_are_typed_and_come_before_any_row(open_house: OpenHouse,
         assert (behind.ledger_position, behind.receipt_position) == (0, 1)
 
 
-async def test_a_wrong_row_is_named(house: House, authority: Path) -> None:
+@pytest.mark.parametrize("public", [True, False])
+async def test_a_wrong_row_is_named(open_house: OpenHouse, tmp_path: Path, authority: Path, public: bool) -> None:
+    dataset = make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)
+    house = open_house(datasets={"visits": dataset})
     twice = ConsumerRows((*NAMES, NAMES[3]), one_hot((*NAMES, "x")).weights)
-    unknown = one_hot((*NAMES, "nobody"))
     async with serving(house, authority) as world:
-        for rows in (twice, unknown):
-            with pytest.raises(DataError, match="row 13"):
-                await world.ask(rows)
+        with pytest.raises(DataError, match="row 13"):
+            await world.ask(twice)
+        with pytest.raises(DataError if public else CannotAnswer) as caught:
+            await world.ask(one_hot((*NAMES, "nobody")))
+        assert ("row 13 (1 such rows in all)" in str(caught.value)) == public
+        assert (str(caught.value) == "labels cannot answer this request; its operator knows why") != public
         await world.ask()
     assert len(house.entries) == 1
 
@@ -299,12 +305,12 @@ async def test_a_refusal_in_the_middle_of_the_rows_is_told(
 ) -> None:
     """While the consumer is still writing: gRPC reports the failed write before it reports why."""
     monkeypatch.setattr(walr, "BATCH_ROWS", 1)
-    ids = ("nobody", *(f"row-{i}" for i in range(2000)))
-    rows = ConsumerRows(ids, np.zeros((2001, 100), np.int32))
+    ids = tuple(f"row-{i}" for i in range(2000))
+    rows = ConsumerRows(ids, np.zeros((2000, 100), np.int32))
     async with serving(house, authority) as world:
         for _ in range(5):
-            with pytest.raises(DataError, match="row 1 "):
-                await world.ask(rows)
+            with pytest.raises(PeerAborted, match="weights"):
+                await world.ask(rows, n_columns=99)
 
 
 # --- cuts ---------------------------------------------------------------------------------------------

@@ -66,8 +66,10 @@ LIMITED = """
     from blindfit.algorithms.errors import LedgerUnavailable
     from tests.measurement.children import dataset_of
     from tests.measurement.house import House
+    from tests.measurement.talking import log_to_standard_error
     from tests.measurement.test_disk import WIDE
 
+    log_to_standard_error()
     directory = Path(sys.argv[1])
     house = House(directory, {"visits": dataset_of(directory)}, WIDE)
     wal = Path(f"{house.database}-wal")

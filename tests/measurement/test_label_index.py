@@ -73,7 +73,8 @@ def test_join_is_a_dictionary(tmp_path, table, data):
             joined = request.join(pa.array(part, pa.string()))
             assert joined.labels.tolist() == [known.get(name, 0) for name in part]
             assert joined.kept.all()
-            assert joined.unknown == sum(name not in known for name in part)
+        assert request.unknown == sum(name not in known for name in asked)
+        request.check()
 
 
 @pytest.mark.usefixtures("_keys")
@@ -141,8 +142,10 @@ def test_an_id_twice_in_a_request(tmp_path):
     with build(tmp_path, list("abcd"), [1, 1, 0, 0]) as index:
         with index.new_request(None, "refuse") as request:
             request.join(["a", "b"])
+            request.join(["c", "b", "a"])
+            assert request.join(["d"]).labels.tolist() == [0]
             with pytest.raises(DuplicateId) as caught:
-                request.join(["c", "b", "a"])
+                request.check()
         assert caught.value.position == 4
         with index.new_request(None, "refuse") as another:
             assert another.join(["a", "b"]).labels.tolist() == [1, 1]
@@ -165,10 +168,33 @@ def test_two_equal_strangers_in_a_batch_are_refused_like_two_equal_known_ids(tmp
 def test_unknown_ids_are_refused(tmp_path):
     with build(tmp_path, ["a", "b"], [1, 0]) as index, index.new_request(None, "refuse") as request:
         request.join(["a"])
-        message = r"^row 3 of the request has an id that the table of labels has not \(2 in its batch\)$"
+        request.join(["b", "s", "t"])
+        request.join(["u"])
+        message = r"^row 3 of the request has an id that the table of labels has not \(3 in all\)$"
         with pytest.raises(UnknownId, match=message) as caught:
-            request.join(["b", "s", "t"])
-    assert (caught.value.position, caught.value.count) == (3, 2)
+            request.check()
+    assert (caught.value.position, caught.value.count) == (3, 3)
+
+
+@pytest.mark.usefixtures("_keys")
+@LAW
+@given(table=tables(), data=st.data())
+def test_what_a_request_may_not_have_is_found_wherever_it_is(tmp_path, table, data):
+    ids, labels, persons = table
+    strangers = [f"stranger{i}" for i in range(3)]
+    batches = data.draw(st.lists(st.lists(st.sampled_from([*ids, *strangers]), unique=True), max_size=4))
+    asked = [name for batch in batches for name in batch]
+    unknown = [row for row, name in enumerate(asked, 1) if name in strangers]
+    again = [row for row, name in enumerate(asked, 1) if name in ids and name in asked[: row - 1]]
+    with build(tmp_path, ids, labels, persons) as index, index.new_request(2, "refuse") as request:
+        for batch in batches:
+            request.join(batch)
+        if again or unknown:
+            with pytest.raises(DuplicateId if again else UnknownId) as caught:
+                request.check()
+            assert caught.value.position == (again or unknown)[0]
+        else:
+            request.check()
 
 
 def test_requests_that_cannot_be(tmp_path):

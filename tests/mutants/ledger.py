@@ -10,6 +10,8 @@ ROLLBACKS = "tests/measurement/test_rollbacks.py"
 UNIT = "tests/measurement/test_privacy_unit.py"
 DISK = "tests/measurement/test_disk.py"
 RACES = "tests/measurement/test_crashes_and_races.py"
+JOINS = "tests/measurement/test_joins_do_not_tell.py"
+UPLOADS = "tests/measurement/test_uploads.py"
 INDEX = "tests/measurement/test_label_index.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
 LABELS = "tests/release_labels/test_release.py"
@@ -129,8 +131,8 @@ MUTANTS = (
         "a-row-counts-twice",
         (3,),
         "parties/measurement/label_index.py",
-        "again: NDArray[np.bool_] = (used[byte] & bit) != 0",
-        "again: NDArray[np.bool_] = (used[byte] & bit) > bit",
+        "again: NDArray[np.bool_] = ((used[byte] & bit) != 0) & known",
+        "again: NDArray[np.bool_] = ((used[byte] & bit) > bit) & known",
         (f"{INDEX}::test_an_id_twice_in_a_request",),
     ),
     Mutant(
@@ -180,6 +182,71 @@ MUTANTS = (
         "if rows_kept < self.policy.least_rows:",
         "if rows_kept < 1:",
         (f"{RELEASE}::test_least_rows_are_rows_that_count",),
+    ),
+    # --- uploads of ids
+    Mutant(
+        "known-ids-cost-more",
+        (12,),
+        "parties/measurement/label_index.py",
+        "joined.again[part] = again\n",
+        "joined.again[part[known]] = again[known]\n",
+        (f"{JOINS}::test_an_upload_is_the_same_whoever_is_in_the_table",),
+    ),
+    Mutant(
+        "rows-of-one-person-cost-less",
+        (12,),
+        "parties/measurement/label_index.py",
+        "np.add.at(counts, person, np.ones(len(person), counts.dtype))",
+        "counts[person[is_first]] += np.unique(person, return_counts=True)[1].astype(counts.dtype)",
+        (f"{JOINS}::test_an_upload_is_the_same_whose_ever_the_rows_are",),
+    ),
+    Mutant(
+        "unknown-ids-answered",
+        (3, 12),
+        "parties/measurement/uploads.py",
+        "            joined.check()\n",
+        "",
+        (f"{UPLOADS}::test_every_other_end_of_an_upload_counts",),
+    ),
+    Mutant(
+        "a-refusal-tells-who-is-in-the-table",
+        (12,),
+        "parties/measurement/uploads.py",
+        "if self._dataset.settings.rows_are_public:",
+        "if self._number:",
+        (f"{JOINS}::test_a_refusal_is_the_same_for_whatever_private_reason",),
+    ),
+    Mutant(
+        "uploads-without-an-answer-are-free",
+        (12, 16),
+        "parties/measurement/uploads.py",
+        "transaction.add_upload(self._consumer, self._dataset.name, now().isoformat())",
+        "0",
+        (UPLOADS,),
+    ),
+    Mutant(
+        "many-uploads-at-once-pass-the-limit",
+        (16,),
+        "parties/measurement/uploads.py",
+        "                self.check_quota(transaction)\n",
+        "",
+        (f"{UPLOADS}::test_many_at_once_do_not_pass_the_limit",),
+    ),
+    Mutant(
+        "an-answer-forgives-all-uploads",
+        (16,),
+        "parties/store/store.py",
+        '"DELETE FROM uploads WHERE number = ?"',
+        '"DELETE FROM uploads WHERE number <= ?"',
+        (f"{UPLOADS}::test_labels_that_are_asked_for_again_have_the_same_limits",),
+    ),
+    Mutant(
+        "the-coordinator-is-told-how-many-rows-there-are",
+        (12,),
+        "parties/measurement/seat.py",
+        "if dataset.settings.rows_are_public else {}",
+        "if dataset.index.n_rows else {}",
+        (f"{UPLOADS}::test_how_many_rows_there_are_is_told_only_where_it_is_public",),
     ),
     # --- who may ask
     Mutant(

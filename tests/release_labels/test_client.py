@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import (
     BudgetExhausted,
     CallNotAllowed,
+    CannotAnswer,
     DataError,
     MalformedMessage,
     PeerUnauthenticated,
@@ -89,6 +90,8 @@ async def test_refusals_are_typed(open_counter: OpenCounter, authority: Path) ->
     counter = open_counter(budget=Budget(1.0, 1e-6))
     async with serving(counter.house, authority) as world:
         with pytest.raises(DataError, match="row 41"):
+            await ask(world, [*NAMES, NAMES[0]])
+        with pytest.raises(CannotAnswer):
             await ask(world, [*NAMES, "nobody"])
         with pytest.raises(PolicyRefused):
             await world.client().release_labels("visits", NAMES, LAPLACE)
@@ -200,7 +203,7 @@ async def test_no_label_in_any_log(
                 released = await ask(world, settings=settings)
             errors = []
             for more in ({"release": "second"}, {"ids": ["canary-id"]}):
-                with pytest.raises((BudgetExhausted, DataError)) as caught:
+                with pytest.raises((BudgetExhausted, CannotAnswer)) as caught:
                     await ask(world, **more)
                 errors.append(caught.value)
     heard = repr([logs, caplog.text, capfd.readouterr(), errors, released, counter.releases.__dict__])

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import (
     BlindfitError,
     BudgetExhausted,
+    CannotAnswer,
     DataError,
     LedgerBehind,
     LedgerUnavailable,
@@ -253,7 +254,7 @@ def test_a_prior_is_made_of_the_rows_that_may_be_released(
 
 def test_too_few_rows_that_count_cost_nothing(tmp_path: Path, open_counter: OpenCounter) -> None:
     counter = of_persons(tmp_path, open_counter, policy=PolicySettings(least_rows=16, most_epsilon=50.0))
-    with pytest.raises(TooFewRows):
+    with pytest.raises(CannotAnswer):
         counter.ask()
     assert counter.charges == 0
     assert released(counter) == []
@@ -277,11 +278,16 @@ def refused(counter: Counter, error: type[BlindfitError], match: str | None = No
     assert released(counter) == []
 
 
-def test_ids_that_are_unknown_or_stand_twice(counter: Counter) -> None:
-    refused(counter, DataError, "row 41 of the request has an id that the table", ids=[*NAMES, "nobody"])
+@pytest.mark.parametrize("public", [True, False])
+def test_ids_that_are_unknown_or_stand_twice(tmp_path: Path, open_counter: OpenCounter, public: bool) -> None:
+    counter = open_counter(datasets={"prices": make_labels(tmp_path, rows_are_public=public)})
+    kind, message = (
+        (DataError, "row 41 of the request has an id that the table") if public else (CannotAnswer, "cannot answer")
+    )
+    refused(counter, kind, message, ids=[*NAMES, "nobody"])
     refused(counter, DataError, "row 41 of the request has an id that the request", ids=[*NAMES, NAMES[0]])
     known = counter.steps()
-    with pytest.raises(DataError):
+    with pytest.raises(kind):
         counter.ask([*NAMES, "nobody"])
     assert counter.steps() == known
 

@@ -25,6 +25,7 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (e.LedgerBehind(population="p", ledger_position=3, receipt_position=5), None),
     (e.LedgerUnavailable("x"), None),
     (e.TooFewRows(rows=5, least=100), None),
+    (e.CannotAnswer(party="p1"), None),
     (e.PolicyRefused(party="p1", field="privacy.epsilon", reason="too much"), None),
     (e.PeerTimeout(peer="p2", step="Masked", timeout_s=1.5), None),
     (e.PeerUnreachable(peer="p2", address="host:1", step="Masked"), None),
@@ -154,7 +155,7 @@ def test_a_hostile_detail_never_raises(detail: pb.ErrorDetail) -> None:
     assert str(error).isprintable()
 
 
-@pytest.mark.parametrize("code", [0, 26, 9999, -1])
+@pytest.mark.parametrize("code", [0, 9998, 9999, -1])
 def test_an_unknown_code_is_just_a_code(code: int) -> None:
     error = error_codes.error_of(pb.ErrorDetail(code=code), peer="p1")
     assert isinstance(error, e.PeerAborted)

@@ -1,0 +1,112 @@
+"""Uploads of ids: counted before their first id is looked up, given back when an answer was made of them.
+
+Who uploads ids and gets no answer pays no budget for what he sees on the way: how long it took, and whether the server
+would answer at all, which depends on who is in its table. So such uploads are few: of each consumer in 24 hours, and of
+all consumers together for as long as the party's database is kept. An upload under way counts until it has ended, so
+that neither many at once nor a server that is killed in the middle go past the limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from blindfit.algorithms.errors import (
+    CannotAnswer,
+    DuplicateId,
+    LedgerUnavailable,
+    PolicyRefused,
+    TooFewRows,
+    UnknownId,
+)
+from blindfit.parties.measurement.charging import ChargingService, LabelDataset
+from blindfit.parties.measurement.label_index import JoinState
+from blindfit.parties.store.store import Transaction
+
+log = structlog.get_logger(__name__)
+
+WINDOW = timedelta(hours=24)
+
+
+class Upload:
+    """One of them; does nothing before `begin`."""
+
+    def __init__(self, charging: ChargingService, dataset: LabelDataset, consumer: str) -> None:
+        self._charging, self._dataset, self._consumer = charging, dataset, consumer
+        self._number: int | None = None
+        self._is_answered = False
+
+    def check_quota(self, reader: Transaction) -> None:
+        """Raises:
+        PolicyRefused: too many ended without an answer, or are under way.
+        """
+        policy = self._charging.policy
+        since = (now() - WINDOW).isoformat()
+        if reader.count_uploads(consumer=self._consumer, since=since) >= policy.most_failed_uploads:
+            raise PolicyRefused(
+                party=self._charging.name,
+                field="most_failed_uploads",
+                reason=f"{policy.most_failed_uploads} uploads of this party had no answer in 24 hours: no more may",
+            )
+        if reader.count_uploads() >= policy.most_failed_uploads_in_all:
+            raise PolicyRefused(
+                party=self._charging.name,
+                field="most_failed_uploads_in_all",
+                reason=f"{policy.most_failed_uploads_in_all} uploads had no answer: no more may",
+            )
+
+    def begin(self) -> None:
+        """Counts it, on the disk when this returns; once, however often it is called.
+
+        Raises:
+            PolicyRefused: as `check_quota`.
+            LedgerUnavailable: it could not be counted.
+        """
+        if self._number is None:
+            with self._charging.store.transaction() as transaction:
+                self.check_quota(transaction)
+                self._number = transaction.add_upload(self._consumer, self._dataset.name, now().isoformat())
+
+    @contextmanager
+    def answering(self, joined: JoinState) -> Iterator[None]:
+        """All rows have come; what is done within makes the answer, and the upload no longer counts after it.
+
+        Raises:
+            CannotAnswer: for a reason that depends on who is in the table, or whose rows they are.
+            DuplicateId, UnknownId, TooFewRows: that reason, where the dataset's rows are public.
+        """
+        try:
+            joined.check()
+            yield
+        except (DuplicateId, UnknownId, TooFewRows) as error:
+            log.warning(
+                "a request cannot be answered", consumer=self._consumer, dataset=self._dataset.name, reason=str(error)
+            )
+            if self._dataset.settings.rows_are_public:
+                raise
+            raise CannotAnswer(party=self._charging.name) from None
+        self._is_answered = True
+        self._forget()
+
+    def _forget(self) -> None:
+        """The answer was charged, so it leaves also where this cannot be written: then one too many stays counted."""
+        try:
+            with self._charging.store.transaction() as transaction:
+                transaction.forget_upload(self._number)
+        except LedgerUnavailable as error:
+            log.warning("an upload that was answered stays counted", consumer=self._consumer, reason=str(error))
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Tells the operator of one that stays counted."""
+        if self._number is not None and not self._is_answered:
+            log.warning("an upload of ids ended without an answer", consumer=self._consumer, dataset=self._dataset.name)
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)

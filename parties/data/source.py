@@ -16,6 +16,7 @@ from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers,
 from blindfit.parties.data.database import open_table
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
+from blindfit.parties.data.local_files import local_path
 from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
@@ -190,7 +191,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
     if found := file_of(settings.url):
         kind, path = found
-        return open_file(kind, (base_dir / path.expanduser()).resolve(), name, settings.made_by)
+        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:

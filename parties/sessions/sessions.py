@@ -31,6 +31,7 @@ from blindfit.algorithms.errors import (
     PeerAborted,
     PolicyRefused,
     SessionUnknown,
+    forget_frames,
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
@@ -40,9 +41,9 @@ from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import ExchangeChannel
-from blindfit.parties.wire.guard import where
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import OpenPeer, Timeouts
+from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 
@@ -107,6 +108,13 @@ class Session(Generic[J_co]):
 
     def with_role(self, role: str) -> Member:
         return next(member for member in self.members.values() if member.role == role)
+
+    def forget_work(self) -> None:
+        """An ended session is remembered for a while, for who asks how it ended; not its rows, keys and ciphertexts,
+        which the frames of its task hold."""
+        self.task = None
+        if self.error is not None:
+            forget_frames(self.error)
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
         """What the coordinator shows; the newest counts."""
@@ -256,6 +264,7 @@ class Sessions:
         session = self.get(session_id)
         self._enter(session, "start")
         session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
+        session.task.add_done_callback(lambda _: session.forget_work())
         return session
 
     async def _run(self, session: Session[JobParameters]) -> None:
@@ -280,10 +289,7 @@ class Sessions:
         await handshake.run_party(mine, peers, session.channel)
 
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
-        if isinstance(error, BlindfitError):
-            log.error("session failed", session=session.id, error=type(error).__name__, reason=str(error))
-        else:
-            log.error("session failed", session=session.id, error=type(error).__name__, where=where(error))
+        log.error("session failed", session=session.id, **described(error))
         session.error = error
         await self._change(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
@@ -299,10 +305,11 @@ class Sessions:
 
     async def close(self) -> None:
         for session in list(self._sessions.values()):
+            task = session.task
             await self.cancel(session.id)
-            if session.task is not None:
+            if task is not None:
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait_for(session.task, 3)
+                    await asyncio.wait_for(task, 3)
 
     # --- states
 

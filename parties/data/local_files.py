@@ -1,0 +1,75 @@
+"""Files that settings name: found, and regular, or the one line that says what is there instead.
+
+Opening a named pipe waits for a writer that may never come, and a device may never end: neither is ever opened.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from blindfit.parties.data.origin import Origin
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
+    """The whole path, `~` and links followed as far as they lead.
+
+    Raises:
+        DataError: it cannot be a path.
+    """
+    try:
+        return Path(os.path.realpath(base_dir / path.expanduser()))
+    except RuntimeError:
+        problem, hint = "there is no such user's home directory", "write the whole path instead of `~`"
+    except ValueError:
+        problem, hint = "a path cannot hold a NUL character", "remove it"
+    raise Origin(dataset, str(path).replace("\0", "\\0")).error(problem, hint=hint)
+
+
+def is_there(path: Path, origin: Origin) -> bool:
+    """Whether there is a regular file.
+
+    Raises:
+        DataError: something else is there, or nobody can tell.
+    """
+    try:
+        with reachable(origin):
+            kind = stat.S_IFMT(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    if kind != stat.S_IFREG:
+        what = _KINDS.get(kind, "no regular file")
+        raise origin.error(f"this is {what}", hint="name one file in `url`: rows are read more than once, from a file")
+    return True
+
+
+def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
+    """Raises DataError: there is no regular file."""
+    if not is_there(path, origin):
+        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
+
+
+@contextmanager
+def reachable(origin: Origin) -> Iterator[None]:
+    """What the operating system refuses, as a DataError; not that a file is absent."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno is None:  # Arrow's own
+            raise
+        raise origin.error(
+            f"the file cannot be read: {error.strerror}", hint="correct `url`, or the permissions and links on its path"
+        ) from error

@@ -48,7 +48,7 @@ def _readable(origin: Origin) -> Iterator[None]:
     try:
         with reachable(origin):
             yield
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise origin.error("the file is gone", hint="put it back, and leave it there while it is read") from None
 
 

@@ -29,7 +29,7 @@ def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
         DataError: it cannot be a path.
     """
     try:
-        return Path(os.path.realpath(base_dir / path.expanduser()))
+        return Path(os.path.realpath(base_dir / path.expanduser()))  # Path.resolve refuses a loop in words of its own
     except RuntimeError:
         problem, hint = "there is no such user's home directory", "write the whole path instead of `~`"
     except ValueError:
@@ -37,20 +37,23 @@ def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
     raise Origin(dataset, str(path).replace("\0", "\\0")).error(problem, hint=hint)
 
 
-def is_there(path: Path, origin: Origin) -> bool:
+def is_there(path: Path, origin: Origin, option: str = "url") -> bool:
     """Whether there is a regular file.
+
+    Args:
+        option: what names it in the party's file.
 
     Raises:
         DataError: something else is there, or nobody can tell.
     """
     try:
-        with reachable(origin):
+        with reachable(origin, option):
             kind = stat.S_IFMT(path.stat().st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # where a part of the path is a file, there is none below it
         return False
     if kind != stat.S_IFREG:
         what = _KINDS.get(kind, "no regular file")
-        raise origin.error(f"this is {what}", hint="name one file in `url`: rows are read more than once, from a file")
+        raise origin.error(f"this is {what}", hint=f"name one file in `{option}`")
     return True
 
 
@@ -61,15 +64,16 @@ def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
 
 
 @contextmanager
-def reachable(origin: Origin) -> Iterator[None]:
-    """What the operating system refuses, as a DataError; not that a file is absent."""
+def reachable(origin: Origin, option: str = "url") -> Iterator[None]:
+    """What the operating system refuses, as a DataError; not that it is absent."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         if error.errno is None:  # Arrow's own
             raise
         raise origin.error(
-            f"the file cannot be read: {error.strerror}", hint="correct `url`, or the permissions and links on its path"
+            f"the file cannot be read: {error.strerror}",
+            hint=f"correct `{option}`, or the permissions and links on its path",
         ) from error

@@ -28,8 +28,8 @@ class RowBatch:
 
     Attributes:
         rows: int64 (n,), the 1-based data row of each.
-        ids: `pyarrow.StringArray` of n.
-        persons: `pyarrow.StringArray` of n.
+        ids: `pyarrow.StringArray` of n, in one spelling.
+        persons: `pyarrow.StringArray` of n, in one spelling.
         labels: uint8 (n,) in {0, 1}, or float64 (n,).
         features: float64 (n, k), C-contiguous.
     """
@@ -244,7 +244,7 @@ def duplicate_error(source: Source, earlier: int, later: int) -> DataError:
         f"the id is that of {source.origin.locate(earlier)} again",
         row=later,
         column=source.settings.id,
-        hint="an id names one row: remove one of them",
+        hint="an id names one row, whatever white space is around it: remove one of them",
     )
 
 

@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
+from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time
 BLOCK_ROWS = 1 << 16
@@ -157,7 +158,7 @@ class JoinState:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", index.directory)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request. After an error the request is over.
+        """Joins the next rows of the request, ids in whatever spelling. After an error the request is over.
 
         Raises:
             DuplicateId: An id was used before in this request. Under unknown="zero" this is said only of two
@@ -165,7 +166,8 @@ class JoinState:
                 the table has it. Such an id counts as label 0, like an unknown one.
             UnknownId: Under unknown="refuse".
         """
-        high, low = hash_texts(ids, self._index._header.keys.ids)
+        texts = one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)
+        high, low = hash_texts(texts, self._index._header.keys.ids)
         order = np.argsort(high)
         if (np.diff(high[order]) == 0).any():
             order = np.lexsort((low, high))

@@ -38,7 +38,16 @@ def open_service(party: Party) -> MeasurementService:
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
 
-    return MeasurementService(party.settings.name, datasets, budgets, party.settings.policy, party.store, key, approved)
+    return MeasurementService(
+        party.settings.name,
+        datasets,
+        budgets,
+        party.settings.policy,
+        party.store,
+        key,
+        approved,
+        fit=party.settings.fit,
+    )
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:

@@ -165,6 +165,7 @@ class Sessions:
             for row in transaction.sessions():
                 if row.state not in ENDS:
                     transaction.change_session(row.session, expected=row.state, state="FAILED", changed=_now())
+                    log.warning("the process ended before its session", session=row.session, state=row.state)
 
     def get(self, session: str) -> Session[JobParameters]:
         found = self._sessions.get(session)

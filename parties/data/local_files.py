@@ -6,20 +6,12 @@ Opening a named pipe waits for a writer that may never come, and a device may ne
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from blindfit.parties.data.origin import Origin
-
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+from blindfit.parties.files.regular import other_kind
 
 
 def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
@@ -48,12 +40,11 @@ def is_there(path: Path, origin: Origin, option: str = "url") -> bool:
     """
     try:
         with reachable(origin, option):
-            kind = stat.S_IFMT(path.stat().st_mode)
+            other = other_kind(path)
     except (FileNotFoundError, NotADirectoryError):  # where a part of the path is a file, there is none below it
         return False
-    if kind != stat.S_IFREG:
-        what = _KINDS.get(kind, "no regular file")
-        raise origin.error(f"this is {what}", hint=f"name one file in `{option}`")
+    if other:
+        raise origin.error(f"this is {other}", hint=f"name one file in `{option}`")
     return True
 
 

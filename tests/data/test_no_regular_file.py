@@ -15,6 +15,8 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
+from blindfit.parties.files.private_files import read_certificate, read_private_key
+from blindfit.parties.files.written import read_json, write_json
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.tables import mistakes, validate
 from tests.data.tables import read, refused, source_of, write_sqlite, write_text
@@ -147,10 +149,13 @@ def test_an_sqlite_file_that_was_cut_off_or_holds_no_text(tmp_path: Path) -> Non
 
 # --- scores ----------------------------------------------------------------------------------------------
 
+# Without a device: were the guard lost, a run as root would put the scores in the place of this machine's.
+WRONG_HERE = sorted(WRONG.keys() - {"device"})
+
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("if_exists", ["refuse", "append", "replace"])
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("what", WRONG_HERE)
 @pytest.mark.parametrize("kind", URLS)
 def test_scores_go_into_regular_files_alone(tmp_path: Path, kind: str, what: str, if_exists: str) -> None:
     make, problem = WRONG[what]
@@ -167,6 +172,30 @@ def test_scores_to_a_path_that_is_none(tmp_path: Path) -> None:
     sink = open_sink("csv:" + "x" * 300, "replace", tmp_path)
     with pytest.raises(DataError, match="File name too long"):
         sink.check(["id"])
+
+
+# --- a party's own files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("what", WRONG_HERE)
+def test_keys_and_models_are_read_from_regular_files_alone(tmp_path: Path, what: str) -> None:
+    WRONG[what][0](tmp_path / "file")
+    for reads in (read_certificate, lambda path: read_private_key(path, None), read_json):
+        with pytest.raises((ConfigError, DataError), match=r"file cannot be read: (this is a|Too many levels)"):
+            reads(tmp_path / "file")
+
+
+def test_reports_need_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    for folder in ("file", "file/below", "loop", "x" * 300):
+        with pytest.raises(ConfigError, match=r"report\.json cannot be written: .*") as caught:
+            write_json(tmp_path / folder / "report.json", {})
+        assert "output_dir" in caught.value.hint
+    (tmp_path / "report.json").mkdir()
+    with pytest.raises(ConfigError, match=r"report\.json cannot be written: Is a directory"):
+        write_json(tmp_path / "report.json", {})
 
 
 # --- NUL in settings -------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ def _restored(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError
     return kind.__new__(kind, *args)
 
 
+def forget_frames(error: BaseException) -> None:
+    """Keeps what an error says, and not the variables of every function that it passed through, nor of its causes."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+
+
 class ConfigError(BlindfitError):
     """A job, party or option is wrong: the message names the file and the field."""
 

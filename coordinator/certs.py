@@ -161,7 +161,7 @@ def _new_passphrase(variable: str, file: Path | None, protect: bool, what: str) 
 def _given(variable: str, file: Path | None) -> bytes | None:
     if file is None:
         return os.environb.get(variable.encode()) or None
-    passphrase = read_file(file).rstrip(b"\r\n")
+    passphrase = read_file(file, may_be_pipe=True).rstrip(b"\r\n")
     if not passphrase:
         raise ConfigError(f"{file} holds no passphrase", hint="write it there as one line")
     return passphrase

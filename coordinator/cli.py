@@ -25,6 +25,8 @@ from blindfit.coordinator.report.party import render_party
 from blindfit.parties.node import VERSION, open_identity, serve, set_up_logs
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire.guard import where
+from blindfit.parties.work import ending
+from blindfit.parties.work.memory import one_heap
 
 app = typer.Typer(
     name="blindfit",
@@ -107,7 +109,9 @@ def party(
         if ready_file is not None:
             ready_file.write_text(f"{port}\n")
 
-    asyncio.run(serve(loaded, settings.parent, on_ready))
+    one_heap()
+    with ending.said(loaded.name):
+        asyncio.run(serve(loaded, settings.parent, on_ready))
 
 
 @app.command()
@@ -231,6 +235,10 @@ def main(command: Sequence[str] = BLINDFIT) -> None:
         if error.hint:
             errors.print(f"[dim]hint:[/] {escape(error.hint)}", highlight=False, soft_wrap=True)
         raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+    except MemoryError:
+        errors.print(f"[bold red]error:[/] {ending.NO_MEMORY}", highlight=False)
+        errors.print("[dim]hint:[/] run it where there is more, or with fewer rows or workers", highlight=False)
+        raise SystemExit(1) from None
     except Exception as error:
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise

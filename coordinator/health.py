@@ -72,7 +72,7 @@ def check(path: Path) -> None:
 def _identity(table: Mapping[str, str], base_dir: Path) -> Identity:
     paths = {name: base_dir / path for name, path in table.items()}
     secret = paths.pop("passphrase_file", None)
-    return load_identity(**paths, passphrase=read_file(secret).rstrip(b"\r\n") if secret else None)
+    return load_identity(**paths, passphrase=read_file(secret, may_be_pipe=True).rstrip(b"\r\n") if secret else None)
 
 
 if __name__ == "__main__":

@@ -107,8 +107,9 @@ def drive(job: Job[Any], launched: Launched, console: Console) -> JobSession:
             try:
                 asyncio.run(session.run())
             except (TransportError, ProtocolError) as error:
-                error.hint = "; ".join(filter(None, [error.hint, _way_on(session)]))
-                raise
+                found = launched.lost_process(error)
+                found.hint = "; ".join(filter(None, [found.hint, _way_on(session)]))
+                raise found from None
     return session
 
 

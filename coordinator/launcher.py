@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import ConfigError, TransportError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
@@ -24,16 +25,35 @@ from blindfit.parties.systems import load_party
 BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
+LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
+LOG = "party.log"
+KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
 
 
 @dataclass(frozen=True)
 class Launched:
-    """Parties that are up, and the coordinator's own identity."""
+    """Parties that are up, and the coordinator's own identity.
+
+    Attributes:
+        processes: of the parties that were started here; each logs into its folder in `out`.
+    """
 
     addresses: dict[str, str]
     identity: Identity
+    processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    out: Path = Path()
+
+    def lost_process(self, error: BlindfitError) -> BlindfitError:
+        """The error that says which party's process ended in the middle of the job, and how; or the same error."""
+        may_be_one = isinstance(error, TransportError | PeerAborted)
+        give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
+        while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):
+            if time.monotonic() >= give_up:
+                return error
+            time.sleep(0.02)
+        return process_lost(ended[0], self.processes[ended[0]].returncode, self.out / ended[0] / LOG)
 
 
 @contextlib.contextmanager
@@ -55,7 +75,7 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] = BL
             for name in job.parties:
                 processes[name] = _start(job, name, base_dir, certificates, out, command)
             addresses = {n: f"localhost:{_port(n, process, out)}" for n, process in processes.items()}
-            yield Launched(addresses, identity_of(certificates, coordinator))
+            yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
 
@@ -130,7 +150,7 @@ def _start(
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    with (directory / "party.log").open("wb") as log:
+    with (directory / LOG).open("wb") as log:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
@@ -151,6 +171,24 @@ def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
     raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
 
 
+def process_lost(name: str, code: int, log: Path) -> TransportError:
+    """Args:
+    code: as `subprocess` has it: the number of a signal, negative, or an exit code.
+    """
+    how = f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
+    hint = KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
+    return TransportError(
+        f"{name}'s process {how} in the middle of the job; its log is {log}", peer=name, step="run", hint=hint
+    )
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def _last_line(path: Path) -> str:
     lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
     return " ".join(line.removeprefix("error: ") for line in lines[-2:]) if lines else "it said nothing"
@@ -159,7 +197,7 @@ def _last_line(path: Path) -> str:
 def reason_in_log(out: Path, name: str, error: str) -> str:
     """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less."""
     try:
-        lines = (out / name / "party.log").read_text(errors="replace").splitlines()
+        lines = (out / name / LOG).read_text(errors="replace").splitlines()
     except OSError:
         return ""
     records = [json.loads(line) for line in lines if line.startswith("{")]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import resource
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -35,6 +34,7 @@ from blindfit.parties.systems import read_proposed, seats_of, services_of, snaps
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.work import ending
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
 
 log = structlog.get_logger(__name__)
@@ -226,17 +226,13 @@ def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
 
 
 async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:
-    """Runs one party until SIGTERM or SIGINT; `on_ready` is told the port."""
+    """Runs one party until a signal tells it to stop; `on_ready` is told the port."""
     os.umask(0o077)  # whatever this process writes is its operator's alone
+    stopping = asyncio.create_task(ending.told_to_stop())
     node = PartyNode(settings, base_dir)
     await node.start()
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     on_ready(node.port)
-    await stop.wait()
-    log.info("party stops", party=settings.name)
+    log.info("party stops", party=settings.name, signal=await stopping)
     await node.stop()
 
 

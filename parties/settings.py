@@ -136,6 +136,13 @@ def _is_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
+class FitSettings(Settings):
+    """What a measurement server gives the fit of one label mechanism, in a process of its own."""
+
+    time_limit_s: float = Field(300.0, gt=0, le=86400)
+    memory_limit_mib: int = Field(2048, ge=1, le=2**20)  # beside what the process has when it starts
+
+
 class PopulationSettings(Settings):
     """One budget for all datasets about the same people."""
 
@@ -205,6 +212,7 @@ class PartySettings(Settings):
     populations: dict[str, PopulationSettings] = {}
     compute: ComputeSettings = ComputeSettings()
     scores: ScoresSettings = ScoresSettings()
+    fit: FitSettings = FitSettings()
 
     @field_validator("peers")
     @classmethod
@@ -219,10 +227,12 @@ class PartySettings(Settings):
         is_server = self.role == "measurement"
         if self.role != "active" and "scores" in self.model_fields_set:
             raise ValueError("scores: the active party alone gets any, remove it")
-        if "mechanisms" in self.policy.model_fields_set and not (
-            is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
-        ):
-            raise ValueError('policy.mechanisms is for a measurement server\'s datasets of label_kind = "number"')
+        releases_labels = is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
+        for option in ("policy.mechanisms", "fit"):
+            table, _, name = option.rpartition(".")
+            is_set = name in (getattr(self, table) if table else self).model_fields_set
+            if is_set and not releases_labels:
+                raise ValueError(f'{option} is for a measurement server\'s datasets of label_kind = "number"')
         if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
             raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):

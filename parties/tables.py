@@ -71,6 +71,8 @@ def _toml_value(text: str) -> Any:
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
     """Raises ConfigError: a line with every mistake."""
+    if holders := _with_nul("", values):
+        raise ConfigError(f"{source}: {'; '.join(holders)}")
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -83,10 +85,24 @@ def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[Ba
     Args:
         beside: of the same file; an unknown name may be meant for one of them.
     """
+    if holders := _with_nul("", values):
+        return holders
     try:
         model.model_validate(values)
     except ValidationError as error:
         return _lines(error, model, *beside)
+    return []
+
+
+def _with_nul(where: str, value: Any) -> list[str]:
+    """Where a text holds a NUL character, which TOML can write and no path, URL or name may hold."""
+    if isinstance(value, Mapping):
+        inner = [line for name, part in value.items() for line in _with_nul(f"{where}.{name}" if where else name, part)]
+        return [line for name in value for line in _with_nul(f"a name in [{where}]", name)] + inner
+    if isinstance(value, list | tuple):
+        return [line for number, inner in enumerate(value) for line in _with_nul(f"{where}.{number}", inner)]
+    if isinstance(value, str) and "\0" in value:
+        return [f"{where} holds a NUL character, remove it".replace("\0", "\\0")]
     return []
 
 

@@ -49,9 +49,11 @@ from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise
 from blindfit.algorithms.privacy.label_mechanisms import (
     FittedMechanism,
     LabelMechanism,
+    MakeMechanism,
     MechanismSettings,
     fit,
     from_parameters,
+    make_mechanism,
 )
 from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
@@ -383,9 +385,11 @@ def _malformed(culprit: str, name: str, reason: str, step: str) -> MalformedMess
     return MalformedMessage(culprit=culprit, field=name, reason=reason, step=step)
 
 
-def step_5_fit(settings: MechanismSettings, labels: Floats, uniform: UniformInt) -> FittedMechanism:
+def step_5_fit(
+    settings: MechanismSettings, labels: Floats, uniform: UniformInt, make: MakeMechanism = make_mechanism
+) -> FittedMechanism:
     """Raises RangeError: these settings make no mechanism."""
-    fitted = fit(settings, labels, uniform)
+    fitted = fit(settings, labels, uniform, make)
     if fitted.epsilon > settings.epsilon * (1 + 1e-9) or fitted.delta > settings.delta * (1 + 1e-9):
         raise RangeError(f"{settings.name} would cost epsilon {fitted.epsilon!r}, more than {settings.epsilon!r}")
     return fitted

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.spelling import one_spelling
 
 MAX_ID_BYTES = 256
 #: What pandas, R and spreadsheets write for "no value" in a csv file, spaces around it or not.
@@ -20,10 +21,12 @@ NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>")
 
 
 def to_texts(column: Any, *, name: str, first_row: int, origin: Origin, required: bool = True) -> Any:
-    """Texts as a `pyarrow.StringArray`; one that is missing is refused, or where none is `required`, empty."""
+    """Texts as a `pyarrow.StringArray`: names of rows and persons, in one spelling, of which none is missing; or, where
+    none is `required`, texts as they stand, empty where there is none."""
     texts = _as_text(column, name, origin)
     if not required:
         return pc.fill_null(texts, "")
+    texts = one_spelling(texts)
     absent = pc.fill_null(pc.equal(pc.binary_length(texts), 0), True)
     if (row := _first(absent)) is not None:
         raise origin.error("the value is missing", row=first_row + row, column=name, hint="give every row its value")

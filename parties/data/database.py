@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import NullType
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.local_files import local_path, require_file
 from blindfit.parties.data.origin import Origin, near_names, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
 
@@ -72,10 +73,9 @@ def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
 
 
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
-    path = base_dir / Path(url.database or "").expanduser()
-    if not path.is_file():  # SQLite itself would create it
-        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
-    read_only = path.resolve().as_uri() + "?mode=ro"
+    path = local_path(Path(url.database or ""), base_dir, origin.dataset)
+    require_file(path, origin, made_by)  # SQLite itself would create it
+    read_only = path.as_uri() + "?mode=ro"
     return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.local_files import reachable, require_file
 from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names
 from blindfit.parties.data.urls import FileFormat
 
@@ -22,11 +23,15 @@ BLOCK_BYTES = 1 << 20
 USE_THREADS = False  # each keeps a reserve of memory, and they save little at this size of block
 SNIFFED_BYTES = 1 << 16
 
+#: Of Python's reader, which finds the line of an error: a row that Arrow reads lies within two blocks. The limit is one
+#: for the whole process, and by default is so small that a long text beside the columns that are used would pass it.
+csv.field_size_limit(2 * BLOCK_BYTES)
+
 
 def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None) -> Reader:
     """A reader of a file that exists and whose header is sound."""
     origin = Origin(dataset, str(path))
-    _refuse_absent(path, origin, made_by)
+    require_file(path, origin, made_by)
     with _readable(origin):
         return CsvFile.open(path, dataset) if kind == "csv" else ParquetFile.open(path, dataset)
 
@@ -37,22 +42,14 @@ def file_fingerprint(path: Path) -> str:
     return json.dumps([str(path), state.st_size, state.st_mtime_ns, state.st_ino])
 
 
-def _refuse_absent(path: Path, origin: Origin, made_by: str | None) -> None:
-    if path.is_dir():
-        raise origin.error("this is a directory", hint="name one file in `url`")
-    if not path.exists():
-        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
-
-
 @contextmanager
 def _readable(origin: Origin) -> Iterator[None]:
-    """What the operating system refuses, as a DataError. Arrow's own errors are OSErrors without a number."""
+    """A file that was there when it was found, and may be gone when it is read."""
     try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise origin.error(f"the file cannot be read: {error.strerror}") from error
+        with reachable(origin):
+            yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise origin.error("the file is gone", hint="put it back, and leave it there while it is read") from None
 
 
 # --- csv ------------------------------------------------------------------------------------------
@@ -68,7 +65,7 @@ class CsvFile:
 
     @classmethod
     def open(cls, path: Path, dataset: str) -> CsvFile:
-        origin = Origin(dataset, str(path), locate=lambda row: f"row {row} (line {_line_of_row(path, row)})")
+        origin = Origin(dataset, str(path), locate=lambda row: _place_of_row(path, row))
         _refuse_other_formats(path, origin)
         names = _header(path, origin)
         refuse_duplicate_names(names, origin)
@@ -141,9 +138,9 @@ def _header(path: Path, origin: Origin) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
+def _records(path: Path, errors: str = "strict") -> Iterator[tuple[int, int, list[str]]]:
     """(row, physical line at its start, fields). The header is row 0; empty lines are none, as in Arrow."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding="utf-8-sig", errors=errors, newline="") as file:
         reader = csv.reader(file)
         row, line = 0, 1
         for fields in reader:
@@ -153,8 +150,13 @@ def _records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
             line = reader.line_num + 1
 
 
-def _line_of_row(path: Path, row: int) -> int:
-    return next(line for number, line, _ in _records(path) if number == row)
+def _place_of_row(path: Path, row: int) -> str:
+    """With its line, where this reader finds it: Arrow minds neither what columns hold that are not used, nor how."""
+    with suppress(OSError, csv.Error):
+        for number, line, _ in _records(path, errors="replace"):
+            if number == row:
+                return f"row {row} (line {line})"
+    return f"row {row}"
 
 
 def _line_not_utf8(path: Path) -> int | None:

@@ -19,8 +19,9 @@ class DatasetSettings(BaseModel):
     Attributes:
         url: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
             `postgresql://user@host/database?table=schema.name`.
-        id: The column that names a row; it is read as text, so 00123 stays 00123.
-        person: The column that names whose row it is, where a person may have several.
+        id: The column that names a row; it is read as text, so 00123 stays 00123, and in one spelling (spelling.py), so
+            white space around it does not count.
+        person: The column that names whose row it is, where a person may have several; read as `id` is.
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number.
         features: The columns to learn from, all of numbers, or "rest": every other column.

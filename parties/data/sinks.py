@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.database import answering, connected, named_table, postgresql_engine
 from blindfit.parties.data.files import open_file
+from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
 from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
@@ -55,7 +56,7 @@ def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
     """
     if found := file_of(url):
         kind, path = found
-        return FileSink(kind, base_dir / path.expanduser(), if_exists)
+        return FileSink(kind, local_path(path, base_dir, SCORES), if_exists)
     database = database_of(url)
     if database is None or (database.drivername == "sqlite" and not database.database):
         raise ConfigError(f"scores.url: {without_password(url)}: this kind of URL is not known", hint=KINDS_OF_URL)
@@ -76,12 +77,10 @@ class FileSink:
         return Origin(SCORES, str(self.path))
 
     def check(self, names: Sequence[str]) -> None:
-        if not self.path.exists():
+        if not is_there(self.path, self.origin, "scores.url"):
             return
         if self.if_exists == "refuse":
             raise self.origin.error("the file exists already", hint=CHOOSE)
-        if self.path.is_dir():
-            raise self.origin.error("this is a directory")
         if self.if_exists == "append":
             _require_columns(open_file(self.kind, self.path, SCORES, None).names, names, self.origin)
 
@@ -141,16 +140,18 @@ class TableSink:
     def __init__(self, url: URL, base_dir: Path, if_exists: IfExists) -> None:
         self._schema, self._name, self.origin = named_table(url, SCORES)
         self._if_exists = if_exists
-        self._file = base_dir / Path(str(url.database)).expanduser() if url.drivername == "sqlite" else None
+        self._file = local_path(Path(str(url.database)), base_dir, SCORES) if url.drivername == "sqlite" else None
         self._engine = postgresql_engine(url, self.origin) if self._file is None else _sqlite_engine(self._file)
 
     def check(self, names: Sequence[str]) -> None:
-        if self._file is not None and not self._file.exists():
+        if self._file is not None and not is_there(self._file, self.origin, "scores.url"):
             return  # to look would make it
         with self._connected() as connection:
             self._check(connection, names)
 
     def write(self, table: Any) -> None:
+        if self._file is not None:
+            is_there(self._file, self.origin, "scores.url")  # or nothing: no pipe and no device is opened
         with self._connected() as connection, connection.begin():
             target = self._table(table.column_names)
             if not self._check(connection, table.column_names):

@@ -16,6 +16,7 @@ from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers,
 from blindfit.parties.data.database import open_table
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
+from blindfit.parties.data.local_files import local_path
 from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
@@ -27,8 +28,8 @@ class RowBatch:
 
     Attributes:
         rows: int64 (n,), the 1-based data row of each.
-        ids: `pyarrow.StringArray` of n.
-        persons: `pyarrow.StringArray` of n.
+        ids: `pyarrow.StringArray` of n, in one spelling.
+        persons: `pyarrow.StringArray` of n, in one spelling.
         labels: uint8 (n,) in {0, 1}, or float64 (n,).
         features: float64 (n, k), C-contiguous.
     """
@@ -211,7 +212,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
     if found := file_of(settings.url):
         kind, path = found
-        return open_file(kind, (base_dir / path.expanduser()).resolve(), name, settings.made_by)
+        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
@@ -264,7 +265,7 @@ def duplicate_error(source: Source, earlier: int, later: int) -> DataError:
         f"the id is that of {source.origin.locate(earlier)} again",
         row=later,
         column=source.settings.id,
-        hint="an id names one row: remove one of them",
+        hint="an id names one row, whatever white space is around it: remove one of them",
     )
 
 

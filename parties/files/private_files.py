@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.files.regular import other_kind
 
 # The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
 LEAST_PASSPHRASE = 12
@@ -54,8 +55,13 @@ def _write_temporary(path: Path, content: bytes, mode: int) -> str:
     return temporary
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
+    """Args:
+    may_be_pipe: a passphrase may come from a command, as <(...) of a shell hands it over.
+    """
     try:
+        if not may_be_pipe and (other := other_kind(path)):
+            raise ConfigError(f"{path} cannot be read: this is {other}", hint="name a file")
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(

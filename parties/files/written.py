@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.files.private_files import replace_file
+from blindfit.parties.files.regular import other_kind
 from blindfit.parties.files.signing import SigningKey, verify
 
 
@@ -43,14 +44,26 @@ def csv_of(table: Any, *, header: bool = True) -> bytes:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """A reader sees the old file or the new one; the owner alone may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, content, mode=0o600)
+    """A reader sees the old file or the new one; the owner alone may read it.
+
+    Raises:
+        ConfigError: it cannot be written; nothing has changed.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content, mode=0o600)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}",
+            hint="the folder of a party's files (data_dir, output_dir) must be one that this user may write",
+        ) from None
 
 
 def read_json(path: Path) -> Any:
     """Raises DataError: names the file and what is wrong with it."""
     try:
+        if other := other_kind(path):
+            raise DataError(f"{path} cannot be read: this is {other}")
         return json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None

@@ -15,7 +15,7 @@ from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt
-from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.store import Store, StoredAnswer, Transaction
 from blindfit.protos import measurement_pb2 as pb
@@ -112,10 +112,11 @@ class ChargingService:
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
         newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
+        fit: FitSettings = FitSettings(),  # noqa: B008 - frozen
     ) -> None:
         self.approved_job, self._newest = approved_job, newest
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
-        self.store, self.key, self.uniform = store, key, uniform
+        self.store, self.key, self.uniform, self.fit = store, key, uniform, fit
         book.verify_chain(store.reader().ledger())
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:

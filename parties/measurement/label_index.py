@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
+from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
 from blindfit.parties.snapshots.rows_file import Written
@@ -163,12 +164,13 @@ class JoinState:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", index.directory)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request; `check` says at its end whether it can be answered.
+        """Joins the next rows of the request, ids in whatever spelling; `check` says at its end whether it can be answered.
 
         Raises:
             DuplicateId: Two equal ids in this batch, known or not; the request is over.
         """
-        high, low = hash_texts(ids, self._index._header.keys.ids)
+        texts = one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)
+        high, low = hash_texts(texts, self._index._header.keys.ids)
         order = np.argsort(high)
         if (np.diff(high[order]) == 0).any():
             order = np.lexsort((low, high))

@@ -27,6 +27,7 @@ from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease
 from blindfit.parties.measurement import labels_codec as codec
 from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.fitting import LimitedMaker
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
 from blindfit.parties.measurement.rollbacks import check_rollbacks
@@ -37,7 +38,10 @@ from blindfit.protos import measurement_pb2 as pb
 log = structlog.get_logger(__name__)
 
 SPOOL_BYTES = 2**20
-NOT_MADE = "no mechanism could be made of the estimated prior, and the estimate was charged: change the settings"
+NOT_MADE = (
+    "no mechanism could be made of the estimated prior within this server's limits of time and memory, and the "
+    "estimate was charged: change the settings"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +59,7 @@ class LabelReleases:
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._open: dict[str, Remembered] = {}
         self._making = threading.Lock()  # two fits at once would be one in vain
+        self._make_mechanism = LimitedMaker(charging.fit)
         self._remove_leftovers()
         for dataset in charging.datasets.values():
             if dataset.settings.label_range is not None:
@@ -162,11 +167,11 @@ class LabelReleases:
         blocks = dataset.index.labels_in_order(request.max_rows_per_person or None)
         labels = protocol.step_5_labels_to_fit(settings, blocks)
         try:
-            return protocol.step_5_fit(settings, labels, self._charging.uniform)
+            return protocol.step_5_fit(settings, labels, self._charging.uniform, self._make_mechanism)
         except BlindfitError as error:
             if not settings.estimates_prior:
                 raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
-            log.warning("no mechanism could be made", dataset=dataset.name, mechanism=settings.name)
+            log.warning("no mechanism could be made", dataset=dataset.name, mechanism=settings.name, reason=str(error))
             return None
 
     def _charge(

@@ -44,8 +44,17 @@ def open_service(party: Party) -> MeasurementService:
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
 
-    name, policy = party.settings.name, party.settings.policy
-    return MeasurementService(name, datasets, budgets, policy, party.store, key, approved, newest=newest)
+    return MeasurementService(
+        party.settings.name,
+        datasets,
+        budgets,
+        party.settings.policy,
+        party.store,
+        key,
+        approved,
+        newest=newest,
+        fit=party.settings.fit,
+    )
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:

@@ -31,6 +31,7 @@ from blindfit.algorithms.errors import (
     PeerAborted,
     PolicyRefused,
     SessionUnknown,
+    forget_frames,
 )
 from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.algorithms.protocols import handshake
@@ -43,9 +44,9 @@ from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import ExchangeChannel
-from blindfit.parties.wire.guard import where
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import OpenPeer, Timeouts
+from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 
@@ -134,6 +135,13 @@ class Session(Generic[J_co]):
         }
         return parameters_digest({**job, **members})
 
+    def forget_work(self) -> None:
+        """An ended session is remembered for a while, for who asks how it ended; not its rows, keys and ciphertexts,
+        which the frames of its task hold."""
+        self.task = None
+        if self.error is not None:
+            forget_frames(self.error)
+
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
         """What the coordinator shows; the newest counts."""
         self.progress = pb.Progress(
@@ -185,6 +193,7 @@ class Sessions:
             for row in transaction.sessions():
                 if row.state not in ENDS:
                     transaction.change_session(row.session, state="FAILED", changed=now())
+                    log.warning("the process ended before its session", session=row.session, state=row.state)
 
     def get(self, session: str) -> Session[JobParameters]:
         found = self._sessions.get(session)
@@ -290,6 +299,7 @@ class Sessions:
         self._check_is_approved(session)
         self._enter(session, "start")
         session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
+        session.task.add_done_callback(lambda _: session.forget_work())
         return session
 
     def _check_is_approved(self, session: Session[JobParameters]) -> None:
@@ -338,10 +348,7 @@ class Sessions:
         session.snapshots = {name: snapshot for name, snapshot in {**told, session.me.name: own}.items() if snapshot}
 
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
-        if isinstance(error, BlindfitError):
-            log.error("session failed", session=session.id, error=type(error).__name__, reason=str(error))
-        else:
-            log.error("session failed", session=session.id, error=type(error).__name__, where=where(error))
+        log.error("session failed", session=session.id, **described(error))
         session.error = error
         await self._change(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
@@ -357,10 +364,11 @@ class Sessions:
 
     async def close(self) -> None:
         for session in list(self._sessions.values()):
+            task = session.task
             await self.cancel(session.id)
-            if session.task is not None:
+            if task is not None:
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait_for(session.task, 3)
+                    await asyncio.wait_for(task, 3)
 
     # --- states
 

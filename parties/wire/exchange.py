@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import (
     SessionUnknown,
     TransportError,
     UnexpectedStep,
+    forget_frames,
 )
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
@@ -237,6 +238,12 @@ class ExchangeChannel:
             arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
             await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
+        # An ended session is remembered for a while: what it sent, received and failed with is not.
+        self._links.clear()
+        self.on_received, self.on_waiting = _hears_no_more, _waits_no_more
+        for arrivals in self._arrivals.values():
+            if arrivals.failure is not None:
+                forget_frames(arrivals.failure)
 
     def _abort(self, error: BaseException) -> None:
         step = getattr(error, "step", "")[:64]
@@ -306,6 +313,12 @@ class ExchangeChannel:
     def _cut(self, peer: str) -> PeerUnreachable:
         step = self._arrivals[peer].step
         return PeerUnreachable(peer=peer, address=self.peers[peer], step=step, reason="its stream was cut")
+
+
+def _hears_no_more(_sender: str, _kind: str, _data: bytes) -> None: ...
+
+
+def _waits_no_more(_peer: str, _step: str) -> None: ...
 
 
 async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:

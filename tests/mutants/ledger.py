@@ -14,6 +14,7 @@ JOINS = "tests/measurement/test_joins_do_not_tell.py"
 UPLOADS = "tests/measurement/test_uploads.py"
 INDEX = "tests/measurement/test_label_index.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
+SPELLING = "tests/data/test_spelling.py"
 LABELS = "tests/release_labels/test_release.py"
 
 MUTANTS = (
@@ -337,6 +338,31 @@ MUTANTS = (
         "is_paid = bool(session.job.resumes) and any(",
         "is_paid = any(",
         ("tests/vertical/test_charging.py::test_a_known_name_pays_for_nothing",),
+    ),
+    # --- the privacy unit, and what a fit may take
+    Mutant(
+        "two-spellings-are-two-persons",
+        (3, 22),
+        "parties/data/columns.py",
+        "    texts = one_spelling(texts)\n",
+        "",
+        (f"{SPELLING}::test_a_person_of_four_spellings_has_one_cap",),
+    ),
+    Mutant(
+        "two-spellings-in-a-request-are-two-rows",
+        (3,),
+        "parties/measurement/label_index.py",
+        "one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)",
+        "pa.array(ids, pa.string()) if isinstance(ids, list) else ids",
+        (f"{SPELLING}::test_a_servers_join_finds_every_spelling",),
+    ),
+    Mutant(
+        "fit-without-a-deadline",
+        (16,),
+        "parties/measurement/fitting.py",
+        "ours.poll(self._limits.time_limit_s)",
+        "ours.poll(None)",
+        ("tests/release_labels/test_limits.py::test_a_limit_ends_it",),
     ),
     # --- files
     Mutant(

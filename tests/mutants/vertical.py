@@ -326,4 +326,12 @@ MUTANTS = (
         "replace_file(path, content, mode=0o644)",
         (f"{CHECKPOINTS}::test_the_newest_epochs_are_kept_and_come_back",),
     ),
+    Mutant(
+        "ended-session-keeps-what-it-computed-with",
+        (24,),
+        "parties/sessions/sessions.py",
+        "            forget_frames(self.error)\n",
+        "            str(self.error)\n",
+        ("tests/vertical/test_memory.py::test_an_ended_session_lets_go_of_its_work",),
+    ),
 )

@@ -246,7 +246,9 @@ def test_a_prior_is_made_of_the_rows_that_may_be_released(
     fitted: list[int] = []
     true_fit = release_labels.fit
     monkeypatch.setattr(
-        release_labels, "fit", lambda s, labels, uniform: fitted.append(len(labels)) or true_fit(s, labels, uniform)
+        release_labels,
+        "fit",
+        lambda s, labels, uniform, make: fitted.append(len(labels)) or true_fit(s, labels, uniform, make),
     )
     of_persons(tmp_path, open_counter).ask(settings=RP)
     assert fitted == [15]

@@ -6,6 +6,7 @@ The two parts compose: a prior estimated from the labels spends epsilon_prior, a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -129,8 +130,13 @@ class MechanismSettings:
             )
 
     @property
+    def takes_prior(self) -> bool:
+        """Those that do are optimised for it; the others have a formula, and are made in well under a second."""
+        return "prior" in OPTIONS[self.name]
+
+    @property
     def estimates_prior(self) -> bool:
-        return "prior" in OPTIONS[self.name] and self.prior is None
+        return self.takes_prior and self.prior is None
 
     @property
     def epsilon_of_prior(self) -> float:
@@ -146,6 +152,9 @@ def _check_width(settings: MechanismSettings, option: str) -> None:
         raise ConfigError(f"{option} must be a finite number above 0, not {width!r}")
     if option != "output_reach" and width > settings.grid.width:
         raise ConfigError(f"{option} {width:g} is wider than the labels' range, {settings.grid.width:g}")
+
+
+MakeMechanism = Callable[[MechanismSettings, float, Prior | None], LabelMechanism]
 
 
 @dataclass(frozen=True)
@@ -177,22 +186,32 @@ class FittedMechanism:
         return self.mechanism.delta
 
 
-def fit(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt = system_uniform) -> FittedMechanism:
+def fit(
+    settings: MechanismSettings,
+    labels: npt.ArrayLike,
+    uniform: UniformInt = system_uniform,
+    make: MakeMechanism | None = None,
+) -> FittedMechanism:
     """A mechanism for these labels; they matter only to the prior's estimate, which is private.
+
+    Args:
+        make: `make_mechanism`, or what calls it elsewhere. It is told the prior and no label, so how long it takes, and
+            whether it fails, tells no more of them than the estimate that is charged.
 
     Raises:
         DataError: a label is not a finite number.
         ConfigError: the mechanism cannot be made with these settings.
     """
+    make = make or make_mechanism
     steps = settings.grid.steps(labels)
     if not settings.estimates_prior:
-        mechanism = _mechanism(settings, settings.epsilon, settings.prior)
+        mechanism = make(settings, settings.epsilon, settings.prior)
         return FittedMechanism(mechanism, settings.prior, None, 0.0, _outside(mechanism, settings.prior, len(steps)))
     epsilon_prior = settings.epsilon_of_prior
     left = math.nextafter(settings.epsilon - epsilon_prior, 0.0)  # so that the sum does not round above epsilon
     how = settings.prior_mechanism or ("laplace" if settings.name.startswith("rp-") else "histogram")
     prior = estimate_prior(how, settings.grid, epsilon_prior, steps, _cell_width(settings, how), uniform)
-    mechanism = _mechanism(settings, left, prior)
+    mechanism = make(settings, left, prior)
     return FittedMechanism(mechanism, prior, how, epsilon_prior, _outside(mechanism, prior, len(steps)))
 
 
@@ -208,7 +227,13 @@ def _outside(mechanism: LabelMechanism, prior: Prior | None, rows: int) -> float
     return rows * mechanism.share_outside(prior)
 
 
-def _mechanism(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
+def make_mechanism(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
+    """Args:
+    epsilon: what an estimate of the prior has left.
+
+    Raises:
+        ConfigError: the mechanism cannot be made with these settings.
+    """
     grid, half_width = settings.grid, settings.half_width
     if settings.name == "laplace":
         return Laplace(grid, epsilon)

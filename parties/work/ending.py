@@ -1,0 +1,92 @@
+"""A party's process never ends without a line in its log that says why; what nobody can catch, its launcher says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.parties.wire.guard import where
+
+log = structlog.get_logger(__name__)
+
+#: What ends a process by default without a word, and can be caught. The log names the one that came.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
+NO_MEMORY = "there is not enough memory"
+
+
+@contextlib.contextmanager
+def said(party: str) -> Iterator[None]:
+    """Around all that a party's process does: says how it ended, and lets nothing of it go by in silence.
+
+    A crash of compiled code (a segmentation fault, an illegal instruction) leaves every thread's place in the log.
+    """
+    faulthandler.enable(sys.stderr)
+    threading.excepthook = _thread_failed
+    for number in _heard():
+        signal.signal(number, _stop_at_once)
+    try:
+        yield
+    except BlindfitError:  # who started the process prints it
+        raise
+    except BaseException as error:
+        log.error("party ended", party=party, **described(error))
+        raise
+    else:
+        log.info("party ended", party=party)
+
+
+async def told_to_stop() -> str:
+    """Waits for a signal, and returns its name."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_task_failed)
+    came: asyncio.Future[str] = loop.create_future()
+
+    def stop(number: signal.Signals) -> None:
+        if not came.done():
+            came.set_result(number.name)
+
+    for number in _heard():
+        loop.add_signal_handler(number, stop, number)
+    return await came
+
+
+def _heard() -> list[signal.Signals]:
+    """One that was ignored from the start, as by nohup, stays so."""
+    return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _stop_at_once(number: int, _frame: object) -> None:
+    """Before the party is up, when nothing has to be brought to an end."""
+    log.warning("party is stopped", signal=signal.Signals(number).name)
+    raise SystemExit(128 + number)
+
+
+def described(error: BaseException) -> dict[str, str]:
+    """What a log may have of an error: where, but not what, as the text of a foreign one may hold data."""
+    if isinstance(error, BlindfitError):
+        return {"error": type(error).__name__, "reason": str(error)}
+    if isinstance(error, MemoryError):
+        return {"error": type(error).__name__, "reason": NO_MEMORY, "where": where(error)}
+    return {"error": type(error).__name__, "where": where(error)}
+
+
+def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_value is not None:
+        name = failed.thread.name if failed.thread is not None else ""
+        log.error("thread failed", thread=name, **described(failed.exc_value))
+
+
+def _task_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A task's error that nobody waited for: the process goes on."""
+    error = context.get("exception")
+    about = described(error) if isinstance(error, BaseException) else {}
+    log.error("task failed", what=str(context.get("message", ""))[:200], **about)

@@ -52,7 +52,7 @@ VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's c
     26: "its certificate may not be used by a server",
 }
 NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
-
+HUNG_UP = "it hung up during the handshake: it is stopping, or has too many connections"
 
 Stamp = tuple[int, int, int]
 
@@ -367,7 +367,7 @@ def _shake_hands(
     except ssl.SSLError as error:
         raise _handshake_failure(peer, address, error) from error
     except ConnectionError as error:
-        raise _unreachable(peer, address, "it hung up during the handshake") from error
+        raise _unreachable(peer, address, HUNG_UP) from error
     with tls:
         leaf = x509.load_der_x509_certificate(tls.getpeercert(binary_form=True) or b"")
         _check_peer(identity, peer, leaf)
@@ -428,7 +428,7 @@ def _handshake_failure(peer: str, address: str, error: ssl.SSLError) -> PeerUnau
         reason = VERIFY_FAILURES.get(error.verify_code, f"its certificate is not valid: {error.verify_message}")
         return PeerUnauthenticated(peer=peer, reason=reason)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return _unreachable(peer, address, "it hung up during the handshake")
+        return _unreachable(peer, address, HUNG_UP)
     if error.reason in NOT_TLS:
         return PeerUnauthenticated(peer=peer, reason="what answers there does not speak TLS")
     return PeerUnauthenticated(peer=peer, reason=_refusal(error))

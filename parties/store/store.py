@@ -23,6 +23,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
     description TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS sessions_of ON sessions (proposed_by, changed);
 CREATE TABLE IF NOT EXISTS ledger (
     position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
@@ -167,6 +168,11 @@ class Transaction:
     def session(self, session: str) -> SessionRow | None:
         rows = self._all("SELECT * FROM sessions WHERE session = ?", (session,))
         return SessionRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+    def count_sessions(self, proposed_by: str, *, since: str) -> int:
+        """Of one coordinator, that were proposed or changed since then."""
+        query = "SELECT COUNT(*) FROM sessions WHERE proposed_by = ? AND changed >= ?"
+        return int(str(self._all(query, (proposed_by, since))[0][0]))
 
     def change_session(self, session: str, *, expected: str, state: str, changed: str) -> bool:
         """Whether the session was in the expected state, and now is in the new one."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime
 
 from blindfit.algorithms.errors import LedgerBehind
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.charges import Charge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.parties.store.store import Store, Transaction
@@ -16,32 +16,22 @@ def acknowledge_rollbacks(store: Store) -> int:
     """The operator's word that the ledger was restored: charges again what the noticed receipts prove.
 
     Returns:
-        How many charges were recovered.
+        How many charges were recovered; a sum of many counts once.
     """
     recovered = 0
     with store.transaction() as transaction:
         for statement in transaction.rollbacks():
             receipt = Receipt.from_statement(statement)
-            for event, count in sorted(_lost_charges(receipt, transaction).items()):
+            common = book.common_position(receipt, transaction.entry_at)
+            for charge, count in list(book.missing_charges(receipt, transaction.ledger(receipt.population), common)):
                 for _ in range(count):
-                    transaction.add_entry(_recovered_entry(transaction, receipt, event))
+                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))
                     recovered += 1
         transaction.acknowledge_rollbacks(now())
     return recovered
 
 
-def _lost_charges(receipt: Receipt, transaction: Transaction) -> Counter[str]:
-    """What a receipt proves, less what this ledger is known to have in common with the one that gave it.
-
-    What was released after the two parted is not in common: else it would stand in for an equal release that was
-    lost. What was recovered is, from whichever receipt.
-    """
-    common = book.common_position(receipt, transaction.entry_at)
-    entries = (e for e in transaction.ledger() if e.kind == "recovered" or e.position <= common)
-    return book.missing_charges(receipt, entries)
-
-
-def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> book.LedgerEntry:
+def _recovered_entry(transaction: Transaction, receipt: Receipt, charge: Charge) -> book.LedgerEntry:
     return book.append(
         transaction.last_entry(),
         population=receipt.population,
@@ -50,8 +40,8 @@ def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> 
         requester="",
         request_id="",
         content_sha256="",
-        kind="recovered",
-        event=ReleaseEvent.from_canonical(event),
+        kind=book.recovered_kind(charge),
+        event=ReleaseEvent.from_canonical(charge.event),
         epsilon=0.0,
         delta=0.0,
         unit="",

@@ -184,10 +184,12 @@ class Transaction:
 
     # --- ledger and answers
 
-    def ledger(self, population: str | None = None) -> list[LedgerEntry]:
+    def ledger(self, population: str | None = None, *, after: int = 0) -> list[LedgerEntry]:
+        """Of one population or all, behind a position."""
+        of_it = "" if population is None else "population = ?2 AND "
         rows = self._all(
-            "SELECT position, line FROM ledger WHERE ?1 IS NULL OR population = ?1 ORDER BY position",
-            (population,),
+            f"SELECT position, line FROM ledger WHERE {of_it}position > ?1 ORDER BY position",  # noqa: S608 - our own words
+            (after,) if population is None else (after, population),
         )
         return [from_json_line(str(line), int(str(position))) for position, line in rows]
 

@@ -40,7 +40,7 @@ from blindfit.parties.wire.limits import Limits, channel_options
 log = structlog.get_logger(__name__)
 
 ADDRESS = re.compile(r"(?P<host>[a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
-SECOND_LOOK_S = 0.3
+LOOK_AGAIN_S = (0.3, 1.0, 0.0)
 
 VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's certificate
     9: "its certificate is not valid yet (is a clock wrong?)",
@@ -330,17 +330,26 @@ def probe(identity: Identity, peer: str, address: str, timeout_s: float) -> byte
     """
     deadline = time.monotonic() + timeout_s
     host, port = split_address(address)
-    for wait_s in (SECOND_LOOK_S, 0.0):
+    refusals = 0
+    for wait_s in LOOK_AGAIN_S:
         try:
             with socket.create_connection((host, port), _left(deadline)) as connection:
                 leaf = _shake_hands(identity, peer, address, connection, deadline)
+        except PeerUnreachable:
+            if not wait_s:
+                raise
         except TimeoutError as error:
             raise _unreachable(peer, address, f"no answer in {timeout_s:g} s") from error
         except OSError as error:
             raise _unreachable(peer, address, error.strerror or str(error)) from error
-        if leaf is not None:
-            return leaf
-        # A server that is going down hangs up like one that refuses us; a moment later it no longer answers.
+        else:
+            if leaf is not None:
+                return leaf
+            refusals += 1
+        if refusals == 2:
+            break
+        # A server that is going down hangs up like one that refuses us; a moment later it no longer answers. One that
+        # has too many connections soon has room.
         time.sleep(wait_s)
     raise PeerUnauthenticated(
         peer=peer,

@@ -27,7 +27,7 @@ from blindfit.parties.wire.limits import Limits
 
 log = structlog.get_logger(__name__)
 
-LOOK_S = 0.5
+LOOK_S = 0.1
 OPEN_FILES = "/dev/fd"
 MOST_FILES = 2**20  # asked for, where the operating system sets no bound
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -53,8 +54,11 @@ class _Arrivals:
     step: str = "exchange"  # what is waited for
 
     def fail(self, error: BlindfitError) -> None:
-        """The first failure counts. What arrived before it can still be received."""
-        self.failure = self.failure or error
+        """The first failure counts. What arrived before it can still be received.
+
+        A copy is kept: the error that is on its way holds on to every frame of the stack, and what these received.
+        """
+        self.failure = self.failure or copy.copy(error)
         self.changed.notify()
 
     def begin(self) -> asyncio.Future[None]:
@@ -264,6 +268,7 @@ class ExchangeChannel:
             arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
             await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
+            self._links.clear()  # and what they could not bring
 
     def _abort(self, error: BaseException) -> None:
         step = getattr(error, "step", "")[:64]

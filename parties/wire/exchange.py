@@ -54,11 +54,8 @@ class _Arrivals:
     step: str = "exchange"  # what is waited for
 
     def fail(self, error: BlindfitError) -> None:
-        """The first failure counts. What arrived before it can still be received.
-
-        A copy is kept: the error that is on its way holds on to every frame of the stack, and what these received.
-        """
-        self.failure = self.failure or copy.copy(error)
+        """The first failure counts. What arrived before it can still be received."""
+        self.failure = self.failure or error
         self.changed.notify()
 
     def begin(self) -> asyncio.Future[None]:
@@ -310,7 +307,8 @@ class ExchangeChannel:
                 yield pb.Ack(received=arrivals.inbox.acknowledged)
                 await arrivals.changed.until(lambda: mine.done() or not self._is_full(arrivals.inbox))
         except BlindfitError as error:
-            arrivals.fail(error)
+            # A copy: the error on its way holds on to every frame of the stack, and what these received.
+            arrivals.fail(copy.copy(error))
             raise
         finally:
             if arrivals.stream is mine:

@@ -90,6 +90,8 @@ def _uploads(failed: list[FailedUploads]) -> Table:
 
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What was released, in words."""
+    if entry.kind == "recovered-sum":
+        return "many, charged again as one"
     if entry.kind == "recovered" and labels is None:
         return "charged again"
     found = (view(protocol).released(entry, labels) for protocol in VIEWS)

@@ -7,7 +7,7 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import IdentitySettings, PartySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
+from blindfit.parties.tables import cut
+from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
@@ -41,6 +43,7 @@ log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
 SCHEDULE_S = 30.0  # between two looks at what is to be published
+MOST_LOGGED_CHARS = 2000  # of one text
 VERSION = "0.1.0"
 
 
@@ -60,6 +63,7 @@ class PartyNode:
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
+        self._door: asyncio.Task[None]
         self.port = 0
 
     @property
@@ -95,11 +99,11 @@ class PartyNode:
             party.snapshots,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
-        guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles)
+        guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
         self.server = grpc.aio.server(
             interceptors=(guard,),
             options=server_options(party.limits),
-            maximum_concurrent_rpcs=party.limits.concurrent_calls,
+            maximum_concurrent_rpcs=party.limits.calls_of(len(roles)),
         )
         await self._add_services()
         self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
@@ -107,6 +111,8 @@ class PartyNode:
         party.snapshots.tell_of_changes()
         self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")
         await self.server.start()
+        doorkeeper = Doorkeeper(self.port, party.limits, guard.is_serving)
+        self._door = asyncio.create_task(doorkeeper.watch(), name="doorkeeper")
         log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
 
     async def _publish_by_schedule(self) -> None:
@@ -147,6 +153,7 @@ class PartyNode:
 
     async def stop(self) -> None:
         self._publishing.cancel()
+        self._door.cancel()
         await self.sessions.close()
         await self.server.stop(SHUTDOWN_GRACE_S)
         self.party.close()
@@ -229,7 +236,7 @@ async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int
     """Runs one party until a signal tells it to stop; `on_ready` is told the port."""
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
-    node = PartyNode(settings, base_dir)
+    node = PartyNode(settings, base_dir, fitting(Limits(), raise_open_files()))
     await node.start()
     on_ready(node.port)
     log.info("party stops", party=settings.name, signal=await stopping)
@@ -246,6 +253,11 @@ def peak_memory_mib() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
+def _cut_long_texts(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A peer's mistakes must not fill the operator's disk."""
+    return {name: cut(value, MOST_LOGGED_CHARS) if isinstance(value, str) else value for name, value in event.items()}
+
+
 def set_up_logs(level: str, log_format: str) -> None:
     """To standard error: what happened, never data, keys or shares."""
     renderer: Any = (
@@ -257,6 +269,7 @@ def set_up_logs(level: str, log_format: str) -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _cut_long_texts,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blindfit.algorithms.errors import ConfigError
 
+MISTAKES_TOLD = 10
+MOST_MISTAKE_CHARS = 300  # of one
+SUGGESTIONS = 3  # looked for: each is compared with every known name
+MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
+
 
 class Settings(BaseModel):
     """Unknown keys are refused: an option that is parsed and never used is worse than none."""
@@ -107,19 +112,31 @@ def _with_nul(where: str, value: Any) -> list[str]:
 
 
 def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
-    return [_line(e, models) for e in error.errors(include_url=False, include_input=False)]
+    """The first mistakes, and how many more there are: who made thousands will not read them."""
+    found = error.errors(include_url=False, include_input=False)
+    told = [_line(e, models if n < SUGGESTIONS else ()) for n, e in enumerate(found[:MISTAKES_TOLD])]
+    more = len(found) - len(told)
+    return [cut(line, MOST_MISTAKE_CHARS) for line in told] + ([f"and {more} more mistakes"] if more else [])
 
 
 def _line(error: Mapping[str, Any], models: Sequence[type[BaseModel]]) -> str:
+    """Args:
+    models: where a name that is near an unknown one is looked for.
+    """
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         known = [name for model in models for name in _known_names(model)]
-        close = difflib.get_close_matches(str(error["loc"][-1]), known, 1)
+        close = difflib.get_close_matches(str(error["loc"][-1])[:MOST_NAME_CHARS], known, 1) if known else ()
         return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
     if error["type"] == "missing":
         return f"{where} is missing"
     return f"{where}: {message}" if where else message
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and how much was left out."""
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} characters left out)"
 
 
 def _known_names(model: type[BaseModel]) -> Iterable[str]:

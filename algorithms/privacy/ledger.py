@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import Literal, get_args
 
 from blindfit.algorithms.errors import BudgetExhausted, DataError, LedgerBehind
 from blindfit.algorithms.privacy.accountant import composed_epsilon, fits
+from blindfit.algorithms.privacy.charges import Charges, CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
 
-Kind = Literal["release", "recovered"]
-"""A recovered entry charges again what a receipt proves and a lost ledger no longer shows."""
+Kind = Literal["release", "recovered", "recovered-sum"]
+"""A recovered entry charges again what a receipt proves and a lost ledger no longer shows: one release, or many."""
 
 NO_PREVIOUS_HASH = "0" * 64
 NEAR_LANDMARKS = 32
@@ -226,8 +226,7 @@ class Receipt:
         population: about whom it was.
         position: the ledger's entry that charged it.
         entry_hash: that entry's hash, which fixes every entry before it.
-        charges: (canonical event, how often) of this population up to that entry, sorted; enough to charge
-            them again when the ledger is lost.
+        charges: of this population up to that entry; enough to charge them again when the ledger is lost.
         landmarks: (position, hash) of earlier entries, newest first: where a ledger that no longer has
             `entry_hash` last agreed with this one.
     """
@@ -236,7 +235,7 @@ class Receipt:
     population: str
     position: int
     entry_hash: str
-    charges: tuple[tuple[str, int], ...]
+    charges: Charges
     landmarks: tuple[tuple[int, str], ...] = ()
 
     def statement(self) -> bytes:
@@ -246,7 +245,8 @@ class Receipt:
             "population": self.population,
             "position": self.position,
             "entry_hash": self.entry_hash,
-            "charges": [list(charge) for charge in self.charges],
+            "charges": [list(charge) for charge in self.charges.counted],
+            "sums": [list(of_law) for of_law in self.charges.sums],
             "landmarks": [list(landmark) for landmark in self.landmarks],
         }
         return json.dumps(content, separators=(",", ":")).encode()
@@ -258,11 +258,12 @@ class Receipt:
         """
         try:
             content = json.loads(statement)
-            charges = tuple((str(event), int(count)) for event, count in content.pop("charges"))
+            counted = tuple((str(event), int(count)) for event, count in content.pop("charges"))
+            sums = tuple((law, str(neighbours), int(units)) for law, neighbours, units in content.pop("sums"))
             landmarks = tuple((int(position), str(at)) for position, at in content.pop("landmarks"))
-            receipt = cls(**content, charges=charges, landmarks=landmarks)
+            receipt = cls(**content, charges=Charges(counted, sums), landmarks=landmarks)
             whole = receipt.statement() == statement
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (DataError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             whole = False
         if not whole or not isinstance(receipt.position, int):
             raise DataError("not a receipt")
@@ -270,14 +271,13 @@ class Receipt:
 
     def covers(self, other: Receipt) -> bool:
         """Whether everything that the other receipt proves to be charged is charged here too."""
-        return not Counter(dict(other.charges)) - Counter(dict(self.charges))
+        return self.charges.covers(other.charges)
 
 
 def receipt_for(
-    server: str, entry: LedgerEntry, charged: Iterable[str], entry_at: Callable[[int], LedgerEntry | None]
+    server: str, entry: LedgerEntry, charges: Charges, entry_at: Callable[[int], LedgerEntry | None]
 ) -> Receipt:
-    """The receipt of an entry; `charged` are its population's canonical events up to it, its own included."""
-    charges = tuple(sorted(Counter(charged).items()))
+    """The receipt of an entry; `charges` are its population's up to it, its own included."""
     earlier = (entry_at(position) for position in _landmark_positions(entry.position))
     landmarks = tuple((e.position, e.hash) for e in earlier if e is not None)
     return Receipt(server, entry.population, entry.position, entry.hash, charges, landmarks)
@@ -317,7 +317,26 @@ def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None
         )
 
 
-def missing_charges(receipt: Receipt, entries: Iterable[LedgerEntry]) -> Counter[str]:
-    """The canonical events that a receipt proves and the ledger does not show, with their counts."""
-    charged = Counter(entry.event for entry in entries if entry.population == receipt.population)
-    return Counter(dict(receipt.charges)) - charged
+def missing_charges(
+    receipt: Receipt, entries: Iterable[LedgerEntry], common: int
+) -> Iterator[tuple[CountedCharge, int]]:
+    """What a receipt proves and the ledger does not show, and how often.
+
+    What was released after the two parted is not in common: else it would stand in for an equal release that was lost.
+    What was recovered is, from whichever receipt.
+
+    Args:
+        common: the last position that this ledger has in common with the one that gave the receipt.
+    """
+    ours = [entry for entry in entries if entry.population == receipt.population]
+    beginning = [charge_of(entry) for entry in ours if entry.position <= common]
+    recovered = [charge_of(entry) for entry in ours if entry.position > common and entry.kind != "release"]
+    return receipt.charges.without(beginning, recovered)
+
+
+def recovered_kind(charge: CountedCharge) -> Kind:
+    return "recovered-sum" if charge.is_sum else "recovered"
+
+
+def charge_of(entry: LedgerEntry) -> CountedCharge:
+    return CountedCharge(entry.event, is_sum=entry.kind == "recovered-sum")

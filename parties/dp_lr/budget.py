@@ -85,7 +85,8 @@ class TrainingLedger:
             earlier = transaction.answer(me, self.question)
             if earlier is not None:
                 return _decoded(earlier)
-            entry = charging.enter(transaction, self._charge, self._budget, hashlib.sha256(content).hexdigest())
+            charging.check(transaction, self._charge, self._budget)
+            entry = charging.enter(transaction, self._charge, hashlib.sha256(content).hexdigest())
             stored = StoredAnswer(self.question, content, entry.position, self._session.id)
             transaction.add_answer(me, self.question, stored)
         return answer

@@ -40,7 +40,7 @@ from blindfit.parties.wire.limits import Limits, channel_options
 log = structlog.get_logger(__name__)
 
 ADDRESS = re.compile(r"(?P<host>[a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
-SECOND_LOOK_S = 0.3
+LOOK_AGAIN_S = (0.3, 1.0, 0.0)
 
 VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's certificate
     9: "its certificate is not valid yet (is a clock wrong?)",
@@ -52,7 +52,7 @@ VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's c
     26: "its certificate may not be used by a server",
 }
 NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
-
+HUNG_UP = "it hung up during the handshake: it is stopping, or has too many connections"
 
 Stamp = tuple[int, int, int]
 
@@ -330,17 +330,26 @@ def probe(identity: Identity, peer: str, address: str, timeout_s: float) -> byte
     """
     deadline = time.monotonic() + timeout_s
     host, port = split_address(address)
-    for wait_s in (SECOND_LOOK_S, 0.0):
+    refusals = 0
+    for wait_s in LOOK_AGAIN_S:
         try:
             with socket.create_connection((host, port), _left(deadline)) as connection:
                 leaf = _shake_hands(identity, peer, address, connection, deadline)
+        except PeerUnreachable:
+            if not wait_s:
+                raise
         except TimeoutError as error:
             raise _unreachable(peer, address, f"no answer in {timeout_s:g} s") from error
         except OSError as error:
             raise _unreachable(peer, address, error.strerror or str(error)) from error
-        if leaf is not None:
-            return leaf
-        # A server that is going down hangs up like one that refuses us; a moment later it no longer answers.
+        else:
+            if leaf is not None:
+                return leaf
+            refusals += 1
+        if refusals == 2:
+            break
+        # A server that is going down hangs up like one that refuses us; a moment later it no longer answers. One that
+        # has too many connections soon has room.
         time.sleep(wait_s)
     raise PeerUnauthenticated(
         peer=peer,
@@ -367,7 +376,7 @@ def _shake_hands(
     except ssl.SSLError as error:
         raise _handshake_failure(peer, address, error) from error
     except ConnectionError as error:
-        raise _unreachable(peer, address, "it hung up during the handshake") from error
+        raise _unreachable(peer, address, HUNG_UP) from error
     with tls:
         leaf = x509.load_der_x509_certificate(tls.getpeercert(binary_form=True) or b"")
         _check_peer(identity, peer, leaf)
@@ -428,7 +437,7 @@ def _handshake_failure(peer: str, address: str, error: ssl.SSLError) -> PeerUnau
         reason = VERIFY_FAILURES.get(error.verify_code, f"its certificate is not valid: {error.verify_message}")
         return PeerUnauthenticated(peer=peer, reason=reason)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return _unreachable(peer, address, "it hung up during the handshake")
+        return _unreachable(peer, address, HUNG_UP)
     if error.reason in NOT_TLS:
         return PeerUnauthenticated(peer=peer, reason="what answers there does not speak TLS")
     return PeerUnauthenticated(peer=peer, reason=_refusal(error))

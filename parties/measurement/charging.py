@@ -8,19 +8,19 @@ from typing import Protocol
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.measurement.books import Books
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.store import Store, StoredAnswer, Transaction
 from blindfit.protos import measurement_pb2 as pb
-
-MAX_RECEIPT_BYTES = 2**18  # a receipt lists its population's different events, and goes into every later request
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ class ChargingService:
         self.approved_job, self._newest = approved_job, newest
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit
+        self._books = Books()
         book.verify_chain(store.reader().ledger())
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
@@ -167,7 +168,8 @@ class ChargingService:
     ) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
-        charging.check(reader, Charge(dataset.population, cost.event), self.budgets[dataset.population])
+        events = self._books.events(reader, dataset.population)
+        book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
 
     def check_approval(
         self,
@@ -215,24 +217,23 @@ class ChargingService:
             delta=cost.delta,
             unit=dataset.unit,
         )
-        entry = charging.enter(transaction, charge, self.budgets[dataset.population], answer_sha256)
-        charged = [e.event for e in transaction.ledger(dataset.population)]
-        statement = book.receipt_for(self.name, entry, charged, transaction.entry_at).statement()
-        if len(statement) > MAX_RECEIPT_BYTES:
-            self.refuse("privacy.epsilon", "this population has seen too many different ones: take one used before")
+        entry = charging.enter(transaction, charge, answer_sha256)
+        charges = self._books.charges(transaction, dataset.population)
+        statement = book.receipt_for(self.name, entry, charges, transaction.entry_at).statement()
         return entry, (statement, self.key.sign(statement))
 
     # --- describing
 
     def describe_budget(self, population: str) -> pb.BudgetDescription:
         budget = self.budgets[population]
-        entries = self.store.reader().ledger(population)
+        with self.store.view() as snapshot:
+            events = self._books.events(snapshot, population)
         return pb.BudgetDescription(
             population=population,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            spent_epsilon=book.spent(entries, budget.delta),
-            releases=len(entries),
+            spent_epsilon=composed_epsilon(events, budget.delta),
+            releases=len(events),
         )
 
 

@@ -164,7 +164,7 @@ class JoinState:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", index.directory)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request, ids in whatever spelling; `check` says at its end whether it can be answered.
+        """Joins the next rows of the request, ids in whatever spelling; `check` says at its end if it can be answered.
 
         Raises:
             DuplicateId: Two equal ids in this batch, known or not; the request is over.

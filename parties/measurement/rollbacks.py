@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from blindfit.algorithms.errors import LedgerBehind
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.charges import CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge, Receipt
 from blindfit.parties.store.charging import now
@@ -16,34 +15,24 @@ def acknowledge_rollbacks(store: Store) -> int:
     """The operator's word that the ledger was restored: charges again what the noticed receipts prove.
 
     Returns:
-        How many charges were recovered.
+        How many charges were recovered; a sum of many counts once.
     """
     recovered = 0
     with store.transaction() as transaction:
         for statement in transaction.rollbacks():
             receipt = Receipt.from_statement(statement)
-            for event, count in sorted(_lost_charges(receipt, transaction).items()):
+            common = book.common_position(receipt, transaction.entry_at)
+            for charge, count in list(book.missing_charges(receipt, transaction.ledger(receipt.population), common)):
                 for _ in range(count):
-                    transaction.add_entry(_recovered_entry(transaction, receipt, event))
+                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))
                     recovered += 1
         transaction.acknowledge_rollbacks(now())
     return recovered
 
 
-def _lost_charges(receipt: Receipt, transaction: Transaction) -> Counter[str]:
-    """What a receipt proves, less what this ledger is known to have in common with the one that gave it.
-
-    What was released after the two parted is not in common: else it would stand in for an equal release that was
-    lost. What was recovered is, from whichever receipt.
-    """
-    common = book.common_position(receipt, transaction.entry_at)
-    entries = (e for e in transaction.ledger() if e.kind == "recovered" or e.position <= common)
-    return book.missing_charges(receipt, entries)
-
-
-def _recovered_entry(transaction: Transaction, receipt: Receipt, event: str) -> book.LedgerEntry:
-    charge = Charge(receipt.population, ReleaseEvent.from_canonical(event))
-    return book.append(transaction.last_entry(), charge, time=now(), kind="recovered")
+def _recovered_entry(transaction: Transaction, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
+    again = Charge(receipt.population, ReleaseEvent.from_canonical(charge.event))
+    return book.append(transaction.last_entry(), again, time=now(), kind=book.recovered_kind(charge))
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:

@@ -19,7 +19,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
 import structlog
@@ -28,6 +28,7 @@ from blindfit.algorithms.errors import (
     BlindfitError,
     LimitExceeded,
     LocalProtocolError,
+    MalformedMessage,
     PeerAborted,
     PolicyRefused,
     SessionUnknown,
@@ -43,7 +44,7 @@ from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import codec, error_codes
-from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.parties.work.ending import described
@@ -67,7 +68,9 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     ("RUNNING", "cancel"): "ENDED",
 }
 APPROVAL_POLL_S = 0.3
-KEPT_ENDED_SESSIONS = 256
+KEPT_ENDED_SESSIONS = 64  # of one coordinator
+MOST_MEMBERS = 64
+MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
 PROGRESS_EVERY_S = 0.1
 
 
@@ -186,6 +189,7 @@ class Sessions:
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
         self._snapshots = snapshots
         self._sessions: dict[str, Session[JobParameters]] = {}
+        self._accounts = Accounts(limits)
 
     def end_what_ran_before(self) -> None:
         """What an earlier process had in memory is gone. To be called once no other process can be that one."""
@@ -209,14 +213,14 @@ class Sessions:
 
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
         """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
+        _check_size(proposal, proposed_by)
         self._check_name(proposal.session)
-        if sum(s.state not in ENDS for s in self._sessions.values()) >= self._limits.sessions:
-            raise LimitExceeded(peer=proposed_by, step="propose", limit=f"{self._limits.sessions} sessions at once")
+        self._check_room(proposed_by)
         session = self._session(proposal, proposed_by)
         self._check_policy(session, proposal.protocol)
         self._parts[session.job.protocol].check(session.job, session.me)
         held = self._settings.policy.approve == "ask"
-        self._forget_oldest()
+        self._forget_oldest(proposed_by)
         session.state = next_state("", "propose-held" if held else "propose", session.id)
         self._keep(session, proposal)
         self._sessions[session.id] = session
@@ -237,8 +241,23 @@ class Sessions:
         with self._store.transaction() as transaction:
             transaction.add_session(SessionRow(*about, session.digest, session.state, now(), shown))
 
-    def _forget_oldest(self) -> None:
-        ended = [s.id for s in self._sessions.values() if s.state in ENDS]
+    def _check_room(self, coordinator: str) -> None:
+        """Each coordinator has its own, held sessions and those that never start included.
+
+        Raises:
+            LimitExceeded: it has as many as it may.
+        """
+        at_once = sum(s.proposed_by == coordinator and s.state not in ENDS for s in self._sessions.values())
+        if at_once >= self._limits.sessions:
+            whose = f"{self._limits.sessions} sessions at once that {coordinator} proposed"
+            raise LimitExceeded(peer=coordinator, step="propose", limit=whose)
+        today = self._store.reader().count_sessions(coordinator, since=now(timedelta(days=-1)))
+        if today >= self._limits.proposals_a_day:
+            whose = f"{self._limits.proposals_a_day} sessions a day that {coordinator} proposed"
+            raise LimitExceeded(peer=coordinator, step="propose", limit=whose)
+
+    def _forget_oldest(self, coordinator: str) -> None:
+        ended = [s.id for s in self._sessions.values() if s.proposed_by == coordinator and s.state in ENDS]
         for session in ended[:-KEPT_ENDED_SESSIONS]:
             del self._sessions[session]
 
@@ -255,7 +274,15 @@ class Sessions:
         part = self._parts.get(job.protocol)  # none: policy is about to refuse the job
         arrows = listed([handshake.TABLE, *(part.tables if part else ())])
         channel = ExchangeChannel(
-            proposal.session, me.name, peers, roles, arrows, self._open_peer, self._limits, timeouts
+            proposal.session,
+            me.name,
+            peers,
+            roles,
+            arrows,
+            self._open_peer,
+            self._limits,
+            timeouts,
+            account_of=self._accounts.of,
         )
         return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
 
@@ -310,6 +337,7 @@ class Sessions:
 
     async def _run(self, session: Session[JobParameters]) -> None:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
+        session.channel.start()
         session.channel.on_waiting = lambda peer, step: session.report(step, waiting_for=peer)
         try:
             if session.me.dataset:
@@ -353,12 +381,16 @@ class Sessions:
         await self._change(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
+        # An ended session is kept a while; what its protocol had in hand is not.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
 
     async def cancel(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)
         if session.state not in ENDS:
             if session.task is not None:
                 session.task.cancel()
+            if session.state != "RUNNING":  # else its task closes it
+                await session.channel.discard()
             await self._change(session, "cancel")
         return session
 
@@ -413,5 +445,20 @@ def _last_event(session: Session[JobParameters]) -> pb.Event:
     return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code))
 
 
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def now(later: timedelta = timedelta()) -> str:
+    return (datetime.now(UTC) + later).isoformat(timespec="seconds")
+
+
+def _check_size(proposal: pb.Proposal, proposed_by: str) -> None:
+    """Before anything looks at it; the parameters have limits of their own.
+
+    Raises:
+        MalformedMessage: it has more members, or a longer text, than any job.
+    """
+    texts = [proposal.session, proposal.protocol]
+    if len(proposal.members) <= MOST_MEMBERS:
+        texts += [text for m in proposal.members for text in (m.name, m.role, m.address, m.dataset)]
+        if all(len(text) <= MOST_TEXT_CHARS for text in texts):
+            return
+    reason = f"has more than {MOST_MEMBERS} members, or a text of more than {MOST_TEXT_CHARS} characters"
+    raise MalformedMessage(culprit=proposed_by, field="proposal", reason=reason, step="Propose")

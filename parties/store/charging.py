@@ -19,13 +19,8 @@ def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
     book.check_budget(events, charge.event, budget, charge.population)
 
 
-def enter(transaction: Transaction, charge: Charge, budget: Budget, answer_sha256: str = "") -> LedgerEntry:
-    """Charges, whatever was charged before; on the disk when the transaction ends.
-
-    Raises:
-        BudgetExhausted, UnsupportedEvent: as `check`; nothing is charged.
-    """
-    check(transaction, charge, budget)
+def enter(transaction: Transaction, charge: Charge, answer_sha256: str = "") -> LedgerEntry:
+    """Charges, once it was checked in the same transaction; on the disk when that ends."""
     entry = book.append(transaction.last_entry(), charge, time=now(), answer_sha256=answer_sha256)
     transaction.add_entry(entry)
     return entry

@@ -23,6 +23,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
     digest TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL, proposal BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS sessions_of ON sessions (proposed_by, changed);
 CREATE TABLE IF NOT EXISTS ledger (
     position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
@@ -214,16 +215,23 @@ class Transaction:
         rows = self._all("SELECT * FROM sessions WHERE session = ?", (session,))
         return SessionRow(*rows[0]) if rows else None  # type: ignore[arg-type]
 
+    def count_sessions(self, proposed_by: str, *, since: str) -> int:
+        """Of one coordinator, that were proposed or changed since then."""
+        query = "SELECT COUNT(*) FROM sessions WHERE proposed_by = ? AND changed >= ?"
+        return int(str(self._all(query, (proposed_by, since))[0][0]))
+
     def change_session(self, session: str, *, state: str, changed: str) -> None:
         query = "UPDATE sessions SET state = ?, changed = ?, proposal = x'' WHERE session = ?"
         self._all(query, (state, changed, session))
 
     # --- ledger and answers
 
-    def ledger(self, population: str | None = None) -> list[LedgerEntry]:
+    def ledger(self, population: str | None = None, *, after: int = 0) -> list[LedgerEntry]:
+        """Of one population or all, behind a position."""
+        of_it = "" if population is None else "population = ?2 AND "
         rows = self._all(
-            "SELECT position, line FROM ledger WHERE ?1 IS NULL OR population = ?1 ORDER BY position",
-            (population,),
+            f"SELECT position, line FROM ledger WHERE {of_it}position > ?1 ORDER BY position",  # noqa: S608 - our own words
+            (after,) if population is None else (after, population),
         )
         return [from_json_line(str(line), int(str(position))) for position, line in rows]
 

@@ -69,7 +69,8 @@ def charge(
     asked = charge_of(session, settings, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
     with store.transaction() as transaction:
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
-            charging.enter(transaction, asked, budget_of(settings, asked.population))
+            charging.check(transaction, asked, budget_of(settings, asked.population))
+            charging.enter(transaction, asked)
     return charged_of(asked, settings, store)
 
 

@@ -32,6 +32,10 @@ MIN_CIPHERTEXT_BYTES = 64  # of a key of 256 bits, in tests
 MAX_CIPHERTEXT_BYTES = 2048  # of a key of 8192 bits
 MAX_CIPHERTEXTS = 2**24
 MAX_PUBLIC_KEY_BYTES = 64 * 1024
+MAX_PARAMETERS = 512
+MAX_PARAMETER_NAME_CHARS = 128
+MAX_PARAMETER_ITEMS = 2048  # of a list: a wide table's bounds, one for each column
+MAX_PARAMETERS_BYTES = 64 * 1024
 
 M = TypeVar("M")
 
@@ -246,7 +250,21 @@ def parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
 
 
 def _parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
-    return pb.Parameters(items=[_parameter(name, value) for name, value in parameters.items()])
+    message = pb.Parameters(items=[_parameter(name, value) for name, value in parameters.items()])
+    _require_few_parameters(message)
+    return message
+
+
+def _require_few_parameters(parameters: pb.Parameters) -> None:
+    """What comes after costs time and memory for every name and every item of a list."""
+    if len(parameters.items) > MAX_PARAMETERS:
+        raise _FieldError(f"has more than {MAX_PARAMETERS} names")
+    if parameters.ByteSize() > MAX_PARAMETERS_BYTES:
+        raise _FieldError(f"has more than {MAX_PARAMETERS_BYTES} bytes")
+    if any(len(item.name) > MAX_PARAMETER_NAME_CHARS for item in parameters.items):
+        raise _FieldError(f"has a name of more than {MAX_PARAMETER_NAME_CHARS} characters")
+    if any(len(item.texts.items) > MAX_PARAMETER_ITEMS for item in parameters.items):
+        raise _FieldError(f"has a list of more than {MAX_PARAMETER_ITEMS} items")
 
 
 def _parameter(name: str, value: ParameterValue) -> pb.Parameter:
@@ -271,6 +289,7 @@ def parameters_from_pb(parameters: pb.Parameters, *, culprit: str, step: str) ->
 
 
 def _parameters(parameters: pb.Parameters) -> dict[str, ParameterValue]:
+    _require_few_parameters(parameters)
     values: dict[str, ParameterValue] = {}
     for item in parameters.items:
         which = item.WhichOneof("value")

@@ -246,6 +246,17 @@ def _value(field: pb.ErrorField) -> FieldValue:
     return _plain(field.text)
 
 
+_GRPC_LIMITS = {  # what gRPC itself says, in part
+    "rpc limit exceeded": "calls at once in its process",
+    "metadata": "size of a call's metadata",
+    "larger than max": "size of one gRPC message",
+}
+
+
+def _grpc_limit(details: str) -> str:
+    return next((ours for theirs, ours in _GRPC_LIMITS.items() if theirs in details.lower()), "one of gRPC's own")
+
+
 def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
     """The typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
     for key, value in call_error.trailing_metadata() or ():
@@ -260,7 +271,7 @@ def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, 
     if code is Status.DEADLINE_EXCEEDED:
         return e.TransportError(f"the deadline passed at {peer}, step {step}", peer=peer, step=step)
     if code is Status.RESOURCE_EXHAUSTED:
-        return e.LimitExceeded(peer=peer, step=step, limit="a gRPC limit")
+        return e.LimitExceeded(peer=peer, step=step, limit=_grpc_limit(call_error.details() or ""))
     if code is Status.UNIMPLEMENTED:
         return e.CallNotAllowed(peer=peer, method=step)
     # Our servers say what is wrong. Without their word the others are gRPC's own for a call that was cut off; the

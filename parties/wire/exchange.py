@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -29,7 +30,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.channel import aborted_by
-from blindfit.parties.wire.frames import Arrived, Inbox, Outbox
+from blindfit.parties.wire.frames import Account, Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import Link, OpenPeer, Signal, Timeouts
 from blindfit.protos import errors_pb2, exchange_pb2_grpc
@@ -62,6 +63,7 @@ class _Arrivals:
         """A new stream; the older one, which may hang on a dead connection, ends."""
         if self.stream is not None:
             self.stream.set_result(None)
+            self.inbox.drop_part()
         self.stream = asyncio.get_running_loop().create_future()
         self.stop_clock()
         self.changed.notify()
@@ -73,6 +75,17 @@ class _Arrivals:
             self.clock = None
 
 
+class Accounts:
+    """What every peer makes this process hold."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._accounts: dict[str, Account] = {}
+
+    def of(self, peer: str) -> Account:
+        return self._accounts.setdefault(peer, Account(peer, self._limits.peer_bytes))
+
+
 class ExchangeChannel:
     """A session's channel: what a protocol sees.
 
@@ -80,6 +93,7 @@ class ExchangeChannel:
         peers: name and address of every other party of the session.
         roles: of every party of the session, this one too.
         listed: what the tables of the session's protocols let them send each other.
+        account_of: of a peer, over all sessions; a session alone in its process counts by itself.
         on_waiting: told for whom and what this party waits; an empty name when it goes on.
     """
 
@@ -94,18 +108,27 @@ class ExchangeChannel:
         limits: Limits,
         timeouts: Timeouts,
         on_waiting: Callable[[str, str], None] = lambda _peer, _step: None,
+        account_of: Callable[[str], Account] | None = None,
     ) -> None:
         self.session, self.name, self.peers = session, name, dict(peers)
         self._gate = Gate(roles[name], roles, listed, session)
         self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
         self._links: dict[str, Link] = {}
+        account_of = account_of or Accounts(limits).of
         self._arrivals = {
-            peer: _Arrivals(Inbox(session, peer, limits, self._gate.arrivals_from(peer))) for peer in peers
+            peer: _Arrivals(Inbox(session, peer, limits, account_of(peer), self._gate.arrivals_from(peer)))
+            for peer in peers
         }
-        self._is_closed = False
+        self._is_started = self._is_closed = False
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
         self.bytes_sent = 0  # of messages, without what frames and TLS add
+
+    def start(self) -> None:
+        """From now on somebody reads; what comes before waits on its way."""
+        self._is_started = True
+        for arrivals in self._arrivals.values():
+            arrivals.changed.notify()
 
     async def send(self, to: str, message: object) -> None:
         """Returns when the message is on its way; a failure to bring it is raised by a later call.
@@ -206,6 +229,11 @@ class ExchangeChannel:
         finally:
             await self._let_go()
 
+    async def discard(self) -> None:
+        """Ends a channel that was never used: nobody is told, nothing is kept."""
+        self._is_closed = True
+        await self._let_go()
+
     async def _flush(self, timeout_s: float) -> None:
         flushes = [link.flush(timeout_s) for link in self._links.values()]
         results = await asyncio.gather(*flushes, return_exceptions=True)
@@ -238,8 +266,8 @@ class ExchangeChannel:
             arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
             await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
+            self._links.clear()  # and what they could not bring
         # An ended session is remembered for a while: what it sent, received and failed with is not.
-        self._links.clear()
         self.on_received, self.on_waiting = _hears_no_more, _waits_no_more
         for arrivals in self._arrivals.values():
             if arrivals.failure is not None:
@@ -279,25 +307,30 @@ class ExchangeChannel:
         mine = arrivals.begin()
         try:
             self._accept_frame(arrivals, hello)
-            yield pb.Ack(received=arrivals.inbox.received)
+            yield pb.Ack(received=arrivals.inbox.acknowledged)
             async for frame in _until(frames, mine):
                 self._accept_frame(arrivals, frame)
-                yield pb.Ack(received=arrivals.inbox.received)
-                await arrivals.changed.until(lambda: mine.done() or not arrivals.inbox.is_full)
+                yield pb.Ack(received=arrivals.inbox.acknowledged)
+                await arrivals.changed.until(lambda: mine.done() or not self._is_full(arrivals.inbox))
         except BlindfitError as error:
-            arrivals.fail(error)
+            # A copy: the error on its way holds on to every frame of the stack, and what these received.
+            arrivals.fail(copy.copy(error))
             raise
         finally:
             if arrivals.stream is mine:
                 arrivals.stream = None
+                arrivals.inbox.drop_part()
                 self._start_clock(arrivals)
+
+    def _is_full(self, inbox: Inbox) -> bool:
+        return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes
 
     def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
         arrivals.inbox.accept(frame)
         if self._is_closed:
+            arrivals.inbox.clear()
             if frame.WhichOneof("body") == "chunk":
                 raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
-            arrivals.inbox.clear()
         arrivals.changed.notify()
 
     def _start_clock(self, arrivals: _Arrivals) -> None:

@@ -4,9 +4,10 @@
     Hello (session, sender, outbox)  ->
                                      <-      Ack(received = n)
     frames n+1, n+2 ...              ->      accepted if the next one, ignored if seen, refused after a gap
-                                     <-      Ack(received = n+1) ...
+                                     <-      Ack(received = n+1), once the message is whole ...
 
-After a cut the sender says Hello again. It keeps every frame until it is acknowledged.
+After a cut the sender says Hello again. It keeps every frame until it is acknowledged. Acknowledged are whole messages:
+a part of one is let go with its stream, so that nobody makes us keep what he never finishes.
 
 Neither side can lose its state unnoticed. A receiver that did acknowledges less than before; a sender that did says
 Hello with the name of another outbox. (Received only once, a Hello would let the new sender's first frames pass for
@@ -128,6 +129,23 @@ class Arrived:
         return len(self.data) + ENTRY_BYTES
 
 
+class Account:
+    """What one peer makes this process hold, over all sessions."""
+
+    def __init__(self, peer: str, most: int) -> None:
+        self._peer, self._most, self.held = peer, most, 0
+
+    def take(self, size: int, step: str) -> None:
+        """Raises LimitExceeded: nothing was taken."""
+        if self.held + size > self._most:
+            whose = f"{self._most} bytes of unread messages of {self._peer}, over all sessions"
+            raise LimitExceeded(peer=self._peer, step=step, limit=whose)
+        self.held += size
+
+    def free(self, size: int) -> None:
+        self.held -= size
+
+
 @dataclass(repr=False)
 class Inbox:
     """What one session has received from one sender."""
@@ -135,21 +153,23 @@ class Inbox:
     session: str
     sender: str
     limits: Limits
+    account: Account  # the sender's
     check_name: Callable[[str], None] = lambda _name: None  # of a message; raises where it may not come
-    received: int = 0
+    received: int = 0  # on the stream that is open
+    acknowledged: int = 0  # the last frame of the last whole message
     abort: Arrived | None = None  # known at once, whatever still waits before it
     _outbox: str = ""  # the sender's
     _step: str = ""
     _part: bytearray = field(default_factory=bytearray)
     _arrived: deque[Arrived] = field(default_factory=deque)
-    _buffered_bytes: int = 0
+    _arrived_bytes: int = 0
 
     def accept(self, frame: pb.Frame) -> None:
         """Raises:
         MalformedMessage: a gap, another session, sender or outbox, an empty frame, a step that is none or changes
             within a message.
         UnexpectedStep: a message that may not come.
-        LimitExceeded: a chunk or a message larger than the limit.
+        LimitExceeded: a chunk or a message larger than the limit, or the sender's account is full.
         """
         self._require(frame.session == self.session, "session", "is another session's")
         self._require(frame.sender == self.sender, "sender", "is not the certificate's name")
@@ -164,11 +184,15 @@ class Inbox:
         self._require(frame.sequence == self.received + 1, "sequence", "leaves a gap")
         self._require(self.abort is None, "body", "comes after an abort")
         if body == "abort":
+            self.account.take(ENTRY_BYTES, "")
+            self.drop_part()
             self.abort = Arrived("", abort_code=frame.abort.code, abort_step=_plain(frame.abort.step))
             self._add(self.abort)
         else:
             self._add_chunk(frame.step, frame.chunk)
         self.received = frame.sequence
+        if not self._part:
+            self.acknowledged = frame.sequence
 
     def _accept_hello(self, outbox: str) -> None:
         self._require(0 < len(outbox) <= MAX_STEP_CHARS, "outbox", "has a wrong length")
@@ -184,6 +208,7 @@ class Inbox:
             raise LimitExceeded(peer=self.sender, step=step, limit="size of a chunk")
         if len(self._part) + len(chunk.data) > self.limits.max_typed_message_bytes:
             raise LimitExceeded(peer=self.sender, step=step, limit="size of a message")
+        self.account.take(len(chunk.data) + (ENTRY_BYTES if chunk.last else 0), step)
         self._step = step
         self._part += chunk.data
         if chunk.last:
@@ -191,21 +216,29 @@ class Inbox:
             self._part = bytearray()
 
     def _add(self, arrived: Arrived) -> None:
+        """What it takes is counted already."""
         self._arrived.append(arrived)
-        self._buffered_bytes += arrived.size
+        self._arrived_bytes += arrived.size
 
     def pop(self) -> Arrived | None:
         if not self._arrived:
             return None
         arrived = self._arrived.popleft()
-        self._buffered_bytes -= arrived.size
+        self._arrived_bytes -= arrived.size
+        self.account.free(arrived.size)
         return arrived
+
+    def drop_part(self) -> None:
+        """Of a message that is not whole, and whose stream has ended: the sender brings it again."""
+        self.account.free(len(self._part))
+        self._part = bytearray()
+        self.received = self.acknowledged
 
     def clear(self) -> None:
         """Lets go of everything that nobody will read any more."""
-        self._arrived.clear()
-        self._part = bytearray()
-        self._buffered_bytes = 0
+        while self.pop() is not None:
+            pass
+        self.drop_part()
 
     @property
     def unread(self) -> str:
@@ -218,8 +251,13 @@ class Inbox:
         return not self._arrived
 
     @property
+    def held_bytes(self) -> int:
+        return self._arrived_bytes + len(self._part)
+
+    @property
     def is_full(self) -> bool:
-        return self._buffered_bytes > self.limits.window_bytes
+        """A message of any size that is the next to be read comes whole."""
+        return not self.is_empty and self.held_bytes > self.limits.window_bytes
 
     def _require(self, condition: bool, name: str, reason: str) -> None:
         if not condition:

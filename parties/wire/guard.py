@@ -2,11 +2,16 @@
 
 Every call of every service passes here. It is the one place with a broad `except`: by default grpc.aio sends the text
 of an exception to the peer. It parses requests itself for the same reason, and only after the caller was let in.
+
+It reads them itself too: grpc.aio would wait for the one request of a call before it asked anybody who calls, so that
+calls whose request never comes would be nobody's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import inspect
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -17,8 +22,9 @@ import grpc
 import structlog
 from google.protobuf.message import DecodeError
 
-from blindfit.algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage
+from blindfit.algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage, PeerTimeout
 from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.limits import Limits
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +49,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": ALL_ROLES,
 }
 
-CALLS_PER_CALLER = 64  # at once; one party must not take every call that the process can serve
+REQUEST_S = 10.0  # how long the one request of a call may take
 
 _caller: ContextVar[str] = ContextVar("caller")
 
@@ -59,9 +65,17 @@ class Guard(grpc.aio.ServerInterceptor):
     roles: the peers that this party knows, and the role of each.
     """
 
-    def __init__(self, party: str, caller_of: Callable[[Any], str], roles: Mapping[str, str]) -> None:
+    def __init__(
+        self, party: str, caller_of: Callable[[Any], str], roles: Mapping[str, str], limits: Limits | None = None
+    ) -> None:
         self._party, self._caller_of, self._roles = party, caller_of, roles
+        self._most = (limits or Limits()).calls_of_a_peer
         self._calls: Counter[str] = Counter()
+        self._connections: Counter[str] = Counter()
+
+    def is_serving(self, connection: str) -> bool:
+        """Whether an admitted call goes on over this connection, as gRPC names it: ipv4:127.0.0.1:40000."""
+        return connection in self._connections
 
     async def intercept_service(
         self,
@@ -73,28 +87,20 @@ class Guard(grpc.aio.ServerInterceptor):
             return handler
         method = str(details.method)
         if handler.response_streaming:
-            make = (
-                grpc.stream_stream_rpc_method_handler
-                if handler.request_streaming
-                else grpc.unary_stream_rpc_method_handler
+            return grpc.stream_stream_rpc_method_handler(
+                self._guard_stream(method, handler), None, handler.response_serializer
             )
-            guarded: Any = self._guard_stream(method, handler)
-        else:
-            make = (
-                grpc.stream_unary_rpc_method_handler
-                if handler.request_streaming
-                else grpc.unary_unary_rpc_method_handler
-            )
-            guarded = self._guard_unary(method, handler)
-        return make(guarded, None, handler.response_serializer)
+        return grpc.stream_unary_rpc_method_handler(
+            self._guard_unary(method, handler), None, handler.response_serializer
+        )
 
     def _guard_unary(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_unary or handler.stream_unary
 
-        async def guarded(raw: Any, context: Any) -> Any:
+        async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
                 with self._admitted(method, context):
-                    result = behaviour(_parsed(raw, handler), context)
+                    result = behaviour(await _parsed(raw, handler, method), context)
                     return await result if inspect.isawaitable(result) else result
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
@@ -104,10 +110,10 @@ class Guard(grpc.aio.ServerInterceptor):
     def _guard_stream(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_stream or handler.stream_stream
 
-        async def guarded(raw: Any, context: Any) -> AsyncIterator[Any]:
+        async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
                 with self._admitted(method, context):
-                    responses = behaviour(_parsed(raw, handler), context)
+                    responses = behaviour(await _parsed(raw, handler, method), context)
                     if inspect.isawaitable(responses):  # it writes them itself
                         await responses
                         return
@@ -126,17 +132,17 @@ class Guard(grpc.aio.ServerInterceptor):
         _caller.set(caller)
         if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):
             raise CallNotAllowed(peer=self._party, method=method)
-        if self._calls[caller] >= CALLS_PER_CALLER:
-            raise LimitExceeded(peer=self._party, step=method, limit=f"{CALLS_PER_CALLER} calls at once")
-        self._calls[caller] += 1
-        try:
+        if self._calls[caller] >= self._most:
+            raise LimitExceeded(peer=self._party, step=method, limit=f"{self._most} calls at once of {caller}")
+        with _counted(self._calls, caller), _counted(self._connections, context.peer()):
             yield
-        finally:
-            self._calls[caller] -= 1
 
     async def _abort(self, method: str, context: Any, error: Exception) -> None:
         if isinstance(error, grpc.aio.AbortError):
             raise error
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            log.error("no more files can be opened: raise the limit of open files (ulimit -n) of this process")
+            error = LimitExceeded(peer=self._party, step=method, limit=f"files that {self._party} may have open")
         self._log(method, error)
         detail = error_codes.detail_of(error)
         metadata = ((error_codes.ERROR_METADATA_KEY, detail.SerializeToString()),)
@@ -151,9 +157,33 @@ class Guard(grpc.aio.ServerInterceptor):
             log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))
 
 
-def _parsed(raw: Any, handler: Any) -> Any:
-    """A request, or the requests of a stream, from bytes."""
-    return _parse_all(raw, handler) if handler.request_streaming else _parse(raw, handler)
+@contextlib.contextmanager
+def _counted(counter: Counter[str], key: str) -> Iterator[None]:
+    counter[key] += 1
+    try:
+        yield
+    finally:
+        counter[key] -= 1
+        if not counter[key]:
+            del counter[key]
+
+
+async def _parsed(raw: AsyncIterator[bytes], handler: Any, method: str) -> Any:
+    """A request, or the requests of a stream, from bytes.
+
+    Raises:
+        PeerTimeout, MalformedMessage: the one request did not come, or is none.
+    """
+    if handler.request_streaming:
+        return _parse_all(raw, handler)
+    try:
+        async with asyncio.timeout(REQUEST_S):
+            data = await anext(aiter(raw))
+    except TimeoutError:
+        raise PeerTimeout(peer=_caller.get(), step=method, timeout_s=REQUEST_S) from None
+    except StopAsyncIteration:
+        raise MalformedMessage(culprit=_caller.get(), field="request", reason="is missing") from None
+    return _parse(data, handler)
 
 
 async def _parse_all(raw: AsyncIterator[bytes], handler: Any) -> AsyncIterator[Any]:

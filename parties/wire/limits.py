@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from blindfit.algorithms.errors import ConfigError
 
 MIB = 2**20
+CALLS_BEING_REFUSED = 64
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,15 @@ class Limits:
         window_bytes: what a stream may hold unacknowledged or unread before it waits.
         max_metadata_bytes: the headers of one call.
         concurrent_streams: calls at once on one connection.
-        concurrent_calls: calls at once in one process; for `grpc.aio.server(maximum_concurrent_rpcs=...)`.
-        sessions: sessions at once in one process.
+        calls_of_a_peer: calls at once of one peer, over all its connections. Each peer has its own: none can take
+            another's.
+        connections: to one process, whoever made them; those that shake hands count.
+        connection_idle_s: a connection without a call is closed after this.
+        sessions: sessions at once that one coordinator has proposed.
+        proposals_a_day: accepted proposals of one coordinator: the name of each is kept for ever.
+        peer_bytes: what one peer may make a process hold, over all sessions: messages that nobody has read, or that
+            have come in part.
+        unstarted_bytes: the same of a session that has not started; what comes after waits on its way.
         connect_timeout_s: from the first packet to an authenticated peer.
         keepalive_time_s: a silent connection is pinged after this.
         keepalive_timeout_s: and given up after this without an answer.
@@ -38,8 +46,13 @@ class Limits:
     window_bytes: int = 8 * MIB
     max_metadata_bytes: int = 16 * 1024
     concurrent_streams: int = 64
-    concurrent_calls: int = 128
+    calls_of_a_peer: int = 64
+    connections: int = 1024
+    connection_idle_s: float = 300.0
     sessions: int = 32
+    proposals_a_day: int = 5000
+    peer_bytes: int = 512 * MIB
+    unstarted_bytes: int = MIB
     connect_timeout_s: float = 10.0
     keepalive_time_s: float = 30.0
     keepalive_timeout_s: float = 10.0
@@ -54,6 +67,7 @@ class Limits:
         self._must_fit("chunk_bytes", "max_message_bytes")
         self._must_fit("chunk_bytes", "window_bytes")
         self._must_fit("max_message_bytes", "max_typed_message_bytes")
+        self._must_fit("max_typed_message_bytes", "peer_bytes")
         self._must_fit("min_ping_interval_s", "keepalive_time_s")
         self._must_fit("reconnect_first_s", "reconnect_most_s")
 
@@ -64,6 +78,11 @@ class Limits:
                 f"it must be less than limits.{larger}, {getattr(self, larger)}"
             )
 
+    def calls_of(self, peers: int) -> int:
+        """At once in one process, for `grpc.aio.server(maximum_concurrent_rpcs=...)`: every peer's own, and some that
+        strangers and peers past their limit have until they are told so."""
+        return self.calls_of_a_peer * peers + CALLS_BEING_REFUSED
+
 
 Options = list[tuple[str, int]]
 
@@ -73,6 +92,8 @@ def server_options(limits: Limits) -> Options:
         *_common_options(limits),
         ("grpc.max_concurrent_streams", limits.concurrent_streams),
         ("grpc.server_handshake_timeout_ms", _ms(limits.connect_timeout_s)),
+        ("grpc.max_allowed_incoming_connections", limits.connections),
+        ("grpc.max_connection_idle_ms", _ms(limits.connection_idle_s)),
         ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
         # Two processes must not share a port by accident: each would get half of the calls.
         ("grpc.so_reuseport", 0),

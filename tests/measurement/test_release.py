@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +16,22 @@ from blindfit.algorithms.errors import (
     BudgetExhausted,
     CannotAnswer,
     DataError,
+    LedgerUnavailable,
     MalformedMessage,
     PolicyRefused,
     RequestConflict,
     TooFewRows,
     UnsupportedEvent,
 )
+from blindfit.algorithms.privacy import charges
+from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.store import Store, Transaction
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
 OpenHouse = Callable[..., House]
@@ -59,7 +63,7 @@ def test_an_answer_carries_a_receipt_of_its_charge(house: House) -> None:
     receipt = Receipt.from_statement(answer.receipt)
     assert (receipt.server, receipt.population, receipt.position) == ("labels", "people", 1)
     assert receipt.entry_hash == house.entries[0].hash
-    assert receipt.charges == ((answer.event, 1),)
+    assert receipt.charges == Charges(((answer.event, 1),))
 
 
 def test_the_same_request_gets_the_same_answer_without_rows_or_charge(house: House) -> None:
@@ -271,18 +275,35 @@ def test_releases_of_another_unit_do_not_share_a_budget(open_house: OpenHouse, t
     refused(house, UnsupportedEvent)
 
 
-def test_a_receipt_stays_small(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It lists the different events, and a consumer chooses them: it must not outgrow a message."""
+def test_a_consumer_of_many_different_epsilons_shuts_nobody_out(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receipt tells of every charge, a consumer chooses them, and the receipt goes into every later request."""
+    monkeypatch.setattr(charges, "MOST_DIFFERENT", 4)
     house = open_house(budget=WIDE)
-    answers = [house.ask(epsilon=epsilon) for epsilon in (0.1, 0.2)]
-    landmark = 80  # bytes of one more entry's position and hash
-    most = len(answers[1].receipt) + landmark + 10
-    monkeypatch.setattr("blindfit.parties.measurement.charging.MAX_RECEIPT_BYTES", most)
-    with pytest.raises(PolicyRefused, match="too many different"):
-        house.ask(epsilon=0.3)
-    assert len(house.entries) == 2
-    answers.append(house.ask(epsilon=0.1, release="again"))
-    assert max(len(answer.receipt) for answer in answers) <= most
+    answers = [house.ask(epsilon=0.01 + i / 1e6, release=str(i)) for i in range(40)]
+    sizes = [len(answer.receipt) for answer in answers]
+    assert sizes[-1] - sizes[35] < 100  # of landmarks, which also end
+    again = house.ask(consumer="bank", epsilon=0.5, receipt=answers[-1])
+    known = Receipt.from_statement(again.receipt).charges
+    assert sum(count for _, count in known.counted) == 4
+    assert [law for law, _, _ in known.sums] == ["gaussian"]
+
+
+def test_a_charge_that_was_taken_back_is_in_no_book(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = open_house(budget=WIDE)
+    house.ask(epsilon=0.1)
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "add_answer", full)
+        with pytest.raises(LedgerUnavailable):
+            house.ask(epsilon=0.2)
+    answer = house.ask(epsilon=0.3)
+    assert [count for _, count in Receipt.from_statement(answer.receipt).charges.counted] == [1, 1]
+    assert house.service.describe_budget("people").releases == len(house.entries) == 2
 
 
 def test_a_ledger_that_was_edited_is_not_used(open_house: OpenHouse) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import LedgerBehind, LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.privacy import charges as charges_of_receipts
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
@@ -139,6 +140,29 @@ def test_what_was_lost_counts_against_the_budget(open_house: OpenHouse) -> None:
     acknowledge(house)
     assert house.spent() == spent
     assert [entry.kind for entry in house.entries] == ["recovered"]
+
+
+@pytest.mark.parametrize("kept", [0, 2, 5])
+def test_more_different_charges_than_a_receipt_counts_are_recovered_too(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(charges_of_receipts, "MOST_DIFFERENT", 3)
+    house = open_house(budget=WIDE)
+    for i in range(kept):
+        house.ask(epsilon=0.1 + i / 100, release=str(i))
+    backup = back_up(house)
+    receipts = [house.ask(epsilon=0.2 + i / 100, release=str(i)) for i in range(8)]
+    spent = house.spent()
+    restore(house, backup)
+    for shown in (2, 7, 5):
+        with pytest.raises(LedgerBehind):
+            house.ask(release="next", receipt=receipts[shown])
+        acknowledge(house)
+        house.reopen()
+        assert house.spent() <= spent * (1 + 1e-9)
+    assert house.spent() >= spent * (1 - 1e-12)
+    assert "recovered-sum" in [entry.kind for entry in house.entries]
+    house.ask(release="next", receipt=receipts[7], epsilon=0.01)
 
 
 # --- forks ------------------------------------------------------------------------------------------

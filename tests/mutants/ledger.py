@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 LEDGER = "tests/privacy/test_ledger.py"
 RELEASE = "tests/measurement/test_release.py"
+CHARGES = "tests/privacy/test_charges.py"
 ROLLBACKS = "tests/measurement/test_rollbacks.py"
 UNIT = "tests/measurement/test_privacy_unit.py"
 DISK = "tests/measurement/test_disk.py"
@@ -23,8 +24,8 @@ MUTANTS = (
         "charge-skipped",
         (1,),
         "parties/measurement/charging.py",
-        "        transaction.add_entry(entry)\n        charged = [",
-        "        charged = [",
+        "        transaction.add_entry(entry)\n        charges = ",
+        "        charges = ",
         (f"{RELEASE}::test_a_release_is_charged_and_says_how",),
     ),
     Mutant(
@@ -156,8 +157,8 @@ MUTANTS = (
         "a-budget-for-each-dataset",
         (22,),
         "parties/measurement/charging.py",
-        "for entry in reader.ledger(dataset.population)]\n        book.check_budget",
-        "for entry in reader.ledger(dataset.population) if entry.dataset == dataset.name]\n        book.check_budget",
+        "events = self._books.events(reader, dataset.population)",
+        "events = self._books.events(reader, dataset.population) if len(self.datasets) == 1 else []",
         (f"{UNIT}::test_two_datasets_of_one_population_draw_on_one_budget",),
     ),
     Mutant(
@@ -318,10 +319,50 @@ MUTANTS = (
     Mutant(
         "what-was-lost-stands-for-what-came-after",
         (21,),
-        "parties/measurement/rollbacks.py",
-        'if e.kind == "recovered" or e.position <= common)',
-        "if e.position)",
+        "algorithms/privacy/ledger.py",
+        'if entry.position > common and entry.kind != "release"]',
+        "if entry.position > common]",
         (f"{ROLLBACKS}::test_a_fork_is_noticed_and_its_own_releases_stand_for_nothing",),
+    ),
+    Mutant(
+        "different-charges-past-the-limit-forgotten",
+        (7, 21),
+        "algorithms/privacy/charges.py",
+        "            _add(self._sums, charge.event)\n",
+        "            pass\n",
+        (CHARGES,),
+    ),
+    Mutant(
+        "sums-rounded-down",
+        (7, 21),
+        "algorithms/privacy/charges.py",
+        "return math.ceil(releases * cost * UNITS_OF_ONE)",
+        "return max(1, math.floor(releases * cost * UNITS_OF_ONE))",
+        (CHARGES,),
+    ),
+    Mutant(
+        "receipts-of-any-size",
+        (16, 27),
+        "algorithms/privacy/charges.py",
+        "(charge.event in self._counted or len(self._counted) < MOST_DIFFERENT)",
+        "charge.event",
+        (CHARGES,),
+    ),
+    Mutant(
+        "a-recovered-sum-recovered-again",
+        (21,),
+        "algorithms/privacy/charges.py",
+        "            if charge.is_sum:\n                _add(less, charge.event)\n",
+        "            if charge.is_sum:\n                pass\n",
+        (CHARGES,),
+    ),
+    Mutant(
+        "charges-that-were-taken-back-stay-in-the-book",
+        (1, 21),
+        "parties/measurement/books.py",
+        "if known is not None and reader.entry_at(known.position) != known:",
+        "if known is not None and reader.entry_at(known.position) == known and not self._books:",
+        (f"{RELEASE}::test_a_charge_that_was_taken_back_is_in_no_book",),
     ),
     Mutant(
         "a-noticed-rollback-forgotten",

@@ -10,6 +10,7 @@ EXCHANGE = "tests/wire/test_exchange.py"
 SESSIONS = "tests/wire/test_sessions_on_disk.py"
 GUARD = "tests/wire/test_guard.py"
 LIMITS = "tests/wire/test_limits.py"
+OVERLOAD = "tests/wire/test_overload.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
 CONNECTIONS = "tests/identity/test_connections.py"
 IDENTITY_FILES = "tests/identity/test_identity_files.py"
@@ -159,16 +160,16 @@ MUTANTS = (
         "too-many-calls-of-one-caller",
         (16,),
         "parties/wire/guard.py",
-        "if self._calls[caller] >= CALLS_PER_CALLER:",
-        "if self._calls[caller] >= 16 * CALLS_PER_CALLER:",
+        "if self._calls[caller] >= self._most:",
+        "if self._calls[caller] >= 16 * self._most:",
         (f"{GUARD}::test_a_caller_with_too_many_calls_is_refused_and_others_are_served",),
     ),
     Mutant(
         "too-many-sessions",
         (16,),
         "parties/sessions/sessions.py",
-        ">= self._limits.sessions:",
-        "> self._limits.sessions:",
+        "if at_once >= self._limits.sessions:",
+        "if at_once > self._limits.sessions:",
         (f"{LIMITS}::test_too_many_sessions",),
     ),
     Mutant(
@@ -191,7 +192,7 @@ MUTANTS = (
         "a-full-inbox-reads-on",
         (14, 16),
         "parties/wire/exchange.py",
-        "                await arrivals.changed.until(lambda: mine.done() or not arrivals.inbox.is_full)\n",
+        "                await arrivals.changed.until(lambda: mine.done() or not self._is_full(arrivals.inbox))\n",
         "",
         (f"{EXCHANGE}::test_who_does_not_read_holds_the_sender_back",),
     ),
@@ -202,6 +203,95 @@ MUTANTS = (
         "async with asyncio.timeout(HELLO_S):",
         "async with asyncio.timeout(None):",
         (f"{LIMITS}::test_a_stream_that_says_nothing",),
+    ),
+    # --- nobody starves the others
+    Mutant(
+        "one-count-of-calls-for-all",
+        (16, 27),
+        "parties/wire/limits.py",
+        "return self.calls_of_a_peer * peers + CALLS_BEING_REFUSED",
+        "return 2 * self.calls_of_a_peer",
+        (f"{OVERLOAD}::test_two_peers_with_every_call_leave_the_others_theirs",),
+    ),
+    Mutant(
+        "requests-that-never-come-awaited",
+        (16, 27),
+        "parties/wire/guard.py",
+        "async with asyncio.timeout(REQUEST_S):",
+        "async with asyncio.timeout(None):",
+        (f"{OVERLOAD}::test_calls_whose_request_never_comes_are_counted_and_end",),
+    ),
+    Mutant(
+        "one-count-of-sessions-for-all",
+        (16, 27),
+        "parties/sessions/sessions.py",
+        "sum(s.proposed_by == coordinator and s.state not in ENDS",
+        "sum(s.state not in ENDS",
+        (f"{OVERLOAD}::test_a_coordinator_that_has_its_sessions_takes_nothing_from_another",),
+    ),
+    Mutant(
+        "names-without-end",
+        (16, 27),
+        "parties/sessions/sessions.py",
+        "if today >= self._limits.proposals_a_day:",
+        "if today < 0:",
+        (f"{OVERLOAD}::test_names_are_kept_for_ever_so_their_number_is_bounded",),
+    ),
+    Mutant(
+        "parameters-without-end",
+        (14, 16, 27),
+        "parties/wire/codec.py",
+        "    _require_few_parameters(parameters)\n",
+        "",
+        (f"{OVERLOAD}::test_parameters_that_no_job_has_are_refused_before_anything_reads_them",),
+    ),
+    Mutant(
+        "idle-connections-stay",
+        (16, 27),
+        "parties/wire/doorkeeper.py",
+        "if len(held) > self._most * 3 // 4:",
+        "if len(held) > self._most * 2:",
+        (f"{OVERLOAD}::test_idle_connections_make_room",),
+    ),
+    Mutant(
+        "connections-that-carry-a-call-closed",
+        (18, 27),
+        "parties/wire/doorkeeper.py",
+        "if not self._is_serving(name)",
+        "if self._port",
+        (f"{OVERLOAD}::test_idle_connections_make_room",),
+    ),
+    Mutant(
+        "half-a-message-stays",
+        (16, 27),
+        "parties/wire/exchange.py",
+        "                arrivals.inbox.drop_part()\n                self._start_clock",
+        "                self._start_clock",
+        (f"{OVERLOAD}::test_half_a_message_is_let_go_with_its_stream",),
+    ),
+    Mutant(
+        "acknowledged-before-it-is-whole",
+        (18, 27),
+        "parties/wire/frames.py",
+        "        if not self._part:\n            self.acknowledged",
+        "        if True:\n            self.acknowledged",
+        (f"{FRAMES}::TestSchedules",),
+    ),
+    Mutant(
+        "unstarted-sessions-take-in-everything",
+        (16, 27),
+        "parties/wire/exchange.py",
+        "return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes",
+        "return inbox.is_full",
+        (f"{OVERLOAD}::test_a_session_that_has_not_started_holds_little_and_loses_nothing",),
+    ),
+    Mutant(
+        "an-account-without-a-limit",
+        (16, 27),
+        "parties/wire/frames.py",
+        "if self.held + size > self._most:",
+        "if size > self._most:",
+        (f"{OVERLOAD}::test_what_one_peer_has_sent_counts_over_all_sessions",),
     ),
     # --- versions
     Mutant(

@@ -27,6 +27,7 @@ from blindfit.algorithms.errors import (
     UnexpectedStep,
 )
 from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
@@ -101,7 +102,7 @@ def test_a_receipt_proves_the_charge(counter: Counter) -> None:
     assert signing.verify(counter.house.service.key.public_bytes, release.receipt, release.receipt_signature)
     receipt = Receipt.from_statement(release.receipt)
     assert (receipt.position, receipt.entry_hash) == (1, counter.house.entries[0].hash)
-    assert receipt.charges == ((release.event, 1),)
+    assert receipt.charges == Charges(((release.event, 1),))
 
 
 # --- the same for ever ------------------------------------------------------------------------------

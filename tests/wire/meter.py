@@ -69,6 +69,7 @@ async def metering(authority: Path, directory: Path, limits: Limits | None = Non
     try:
         yield node
     finally:
+        node._door.cancel()
         await node.sessions.close()
         await node.server.stop(None)
         node.party.store.close()

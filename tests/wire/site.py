@@ -39,9 +39,9 @@ class Site:
 
     async def start(self) -> None:
         self.server = grpc.aio.server(
-            interceptors=(Guard(self.name, lambda context: tls.caller(context, self.identity), ROLES),),
+            interceptors=(Guard(self.name, lambda context: tls.caller(context, self.identity), ROLES, self.limits),),
             options=server_options(self.limits),
-            maximum_concurrent_rpcs=self.limits.concurrent_calls,
+            maximum_concurrent_rpcs=self.limits.calls_of(len(ROLES)),
         )
         exchange_pb2_grpc.add_ExchangeServicer_to_server(
             ExchangeServicer(self.sessions.get, current_caller), self.server
@@ -62,10 +62,12 @@ class Site:
         await self.stop()
         await self.start()
 
-    def join(self, session: str, timeouts: Timeouts = QUICK) -> ExchangeChannel:
+    def join(self, session: str, timeouts: Timeouts = QUICK, *, start: bool = True) -> ExchangeChannel:
         channel = ExchangeChannel(
             session, self.name, self.addresses, ROLES, self.listed, self.connect, self.limits, timeouts
         )
+        if start:
+            channel.start()
         self.sessions[session] = channel
         return channel
 

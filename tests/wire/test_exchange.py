@@ -122,7 +122,7 @@ async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
         sending = asyncio.create_task(send())
         await asyncio.sleep(0.7)
         assert 16 <= sent <= 40  # two windows, what is between them, and no more
-        held = p1._arrivals["p0"].inbox._buffered_bytes
+        held = p1._arrivals["p0"].inbox.held_bytes
         assert held <= 65536 + 8192 + 512
         for number in range(100):
             assert (await p1.receive("p0", Parcel)).number == number

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blindfit.algorithms.errors import BlindfitError, LimitExceeded, LocalProtocolError, MalformedMessage
-from blindfit.parties.wire.frames import ENTRY_BYTES, Inbox, Outbox
+from blindfit.parties.wire.frames import ENTRY_BYTES, Account, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
 
 LIMITS = Limits(max_message_bytes=64, chunk_bytes=8, window_bytes=2000, max_typed_message_bytes=100)
+
+
+def new_inbox(account: Account | None = None) -> Inbox:
+    return Inbox("s", "p0", LIMITS, account or Account("p0", LIMITS.peer_bytes))
 
 
 class Exchange(RuleBasedStateMachine):
@@ -22,16 +26,17 @@ class Exchange(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.outbox, self.inbox = Outbox("s", "p0", "p1", LIMITS), Inbox("s", "p0", LIMITS)
+        self.outbox, self.inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
         self.put: list[bytes] = []
         self.got: list[bytes] = []
         self.open = False
         self.connect()
 
     def connect(self) -> None:
+        self.inbox.drop_part()  # with its stream
         self.inbox.accept(self.outbox.hello())
-        self.outbox.acknowledge(self.inbox.received)
-        self.sent = self.inbox.received
+        self.outbox.acknowledge(self.inbox.acknowledged)
+        self.sent = self.inbox.acknowledged
         self.forth: list[pb.Frame] = []
         self.back: list[int] = []
 
@@ -54,7 +59,7 @@ class Exchange(RuleBasedStateMachine):
             frame = self.forth.pop(0)
             for _ in range(1 + twice):
                 self.inbox.accept(frame)
-                self.back.append(self.inbox.received)
+                self.back.append(self.inbox.acknowledged)
 
     @rule(n=st.integers(1, 6))
     def acknowledge(self, n: int) -> None:
@@ -87,7 +92,8 @@ class Exchange(RuleBasedStateMachine):
     @invariant()
     def in_order_and_once(self) -> None:
         assert self.got == self.put[: len(self.got)]
-        assert self.inbox._buffered_bytes == sum(a.size for a in self.inbox._arrived)
+        held = sum(a.size for a in self.inbox._arrived) + len(self.inbox._part)
+        assert self.inbox.held_bytes == self.inbox.account.held == held
         assert self.outbox._kept_bytes == sum(len(f.chunk.data) + ENTRY_BYTES for f in self.outbox._kept)
 
 
@@ -96,7 +102,7 @@ TestSchedules = Exchange.TestCase
 
 
 def test_unread_is_a_message_or_a_part_of_one_and_no_farewell() -> None:
-    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), Inbox("s", "p0", LIMITS)
+    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
     outbox.put("First", b"x" * (LIMITS.chunk_bytes + 1))
     outbox.abort(1, "")
     inbox.accept(outbox.hello())
@@ -113,7 +119,7 @@ def test_unread_is_a_message_or_a_part_of_one_and_no_farewell() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=100))
 def test_a_message_in_chunks_is_whole_again(data: bytes) -> None:
-    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), Inbox("s", "p0", LIMITS)
+    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
     outbox.put("Letter", data)
     inbox.accept(outbox.hello())
     frames = list(outbox._kept)
@@ -136,7 +142,7 @@ def frame(**fields: object) -> pb.Frame:
 
 def begun() -> Inbox:
     """One message has come, and half of the next."""
-    inbox = Inbox("s", "p0", LIMITS)
+    inbox = new_inbox()
     inbox.accept(pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox")))
     inbox.accept(frame(sequence=1, chunk=pb.Chunk(data=b"x" * 8)))
     return inbox
@@ -188,7 +194,7 @@ def test_a_frame_past_a_limit_is_refused(size: int, limit: str) -> None:
 
 
 def test_nothing_comes_before_a_hello_or_after_an_abort() -> None:
-    inbox = Inbox("s", "p0", LIMITS)
+    inbox = new_inbox()
     with pytest.raises(MalformedMessage, match="body: comes before a Hello"):
         inbox.accept(frame(sequence=1))
     inbox = begun()
@@ -201,7 +207,7 @@ def test_nothing_comes_before_a_hello_or_after_an_abort() -> None:
 
 
 def test_empty_messages_fill_the_inbox_and_the_outbox_too() -> None:
-    inbox, outbox = Inbox("s", "p0", LIMITS), Outbox("s", "p0", "p1", LIMITS)
+    inbox, outbox = new_inbox(), Outbox("s", "p0", "p1", LIMITS)
     inbox.accept(outbox.hello())
     for sequence in range(1, 10):
         outbox.put("Letter", b"")

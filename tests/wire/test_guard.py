@@ -19,6 +19,7 @@ from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.wire import error_codes, guard
 from blindfit.parties.wire.guard import ALLOWED
+from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, measurement_pb2
 from tests.certificates import make_identity
 from tests.wire.meter import ROLES, call, connect, expired, foreign, in_plaintext, metering
@@ -177,12 +178,9 @@ def test_where_names_places_and_no_values() -> None:
 # --- one caller cannot take everything -----------------------------------------------------------------------
 
 
-async def test_a_caller_with_too_many_calls_is_refused_and_others_are_served(
-    authority: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "CALLS_PER_CALLER", 5)
+async def test_a_caller_with_too_many_calls_is_refused_and_others_are_served(authority: Path, tmp_path: Path) -> None:
     watch = "/grpc.health.v1.Health/Watch"
-    async with metering(authority, tmp_path) as node:
+    async with metering(authority, tmp_path, Limits(calls_of_a_peer=5)) as node:
         shop, coordinator = (connect(node, make_identity(authority, n)) for n in ("shop", "coordinator"))
         held = [shop.stream_stream(watch)() for _ in range(5)]
         for stream in held:

@@ -19,7 +19,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.protocols import handshake, walr
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.wire import codec, error_codes
-from blindfit.parties.wire.frames import Inbox
+from blindfit.parties.wire.frames import Account, Inbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import errors_pb2, exchange_pb2, measurement_pb2
 from blindfit.protos import payload_pb2 as pb
@@ -78,7 +78,7 @@ def greet(data: bytes) -> None:
 
 def frames(data: bytes) -> None:
     """A stream that begins well, and goes on with this frame."""
-    inbox = Inbox("s", "p0", LIMITS)
+    inbox = Inbox("s", "p0", LIMITS, Account("p0", LIMITS.peer_bytes))
     inbox.accept(exchange_pb2.Frame(session="s", sender="p0", hello=exchange_pb2.Hello(outbox="outbox")))
     inbox.accept(exchange_pb2.Frame.FromString(data))
 

@@ -16,7 +16,7 @@ from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.parties.taylor import report as taylor_report
-from blindfit.parties.training.budget import Charge
+from blindfit.parties.training.budget import Charged
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
@@ -196,6 +196,6 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
     )
     told = {name: Ready(3, ()) for name in ("bank", "shop", "post")} | {"notary": Ready(0, ())}
     tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)
-    charged = Charge(**PRIVACY) if private else None
+    charged = Charged(**PRIVACY) if private else None
     source = SimpleNamespace(name="loans")
     return taylor_report.report_of(session, source, prepared, told, 4, tested, charged)  # type: ignore[arg-type]

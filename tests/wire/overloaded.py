@@ -1,0 +1,46 @@
+"""A measurement server in a process of its own, to be attacked: prints its port, and its memory when asked.
+
+python -m tests.wire.overloaded AUTHORITY DIRECTORY
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+from blindfit.parties.node import serve, set_up_logs
+from blindfit.parties.settings import PartySettings, PeerSettings, PopulationSettings
+from tests.wire.meter import settings_of
+
+
+def settings(authority: Path, directory: Path) -> PartySettings:
+    """As of other tests; with a coordinator and a consumer more, and a budget for many requests."""
+    plain = settings_of(authority, directory)
+    more = {"boss": PeerSettings(role="coordinator"), "rival": PeerSettings(role="active")}
+    labels = plain.datasets["labels"].model_copy(update={"consumers": ["shop", "rival"]})
+    return plain.model_copy(
+        update={
+            "peers": {**plain.peers, **more},
+            "datasets": {"labels": labels},
+            "populations": {"people": PopulationSettings(epsilon=100.0, delta=1e-5)},
+        }
+    )
+
+
+def tell(port: int) -> None:
+    def answer() -> None:
+        for _ in sys.stdin:
+            print(psutil.Process().memory_info().rss / 2**20, flush=True)
+
+    print(port, flush=True)
+    threading.Thread(target=answer, daemon=True).start()
+
+
+if __name__ == "__main__":
+    set_up_logs("error", "text")
+    root, folder = map(Path, sys.argv[1:])
+    asyncio.run(serve(settings(root, folder), folder, tell))

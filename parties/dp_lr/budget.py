@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.messages import canonical_bytes
@@ -54,7 +53,7 @@ class Request:
 
 
 def request_of(
-    session: Session[DPLRJob], data_dir: Path, public: dict[str, Any], rows: bytes, dataset_version: str
+    session: Session[DPLRJob], model_key: SigningKey, public: dict[str, Any], rows: bytes, dataset_version: str
 ) -> Request:
     """Args:
     public: what the answer depends on beside the job: the start and its scale. rows: the private rows' digest.
@@ -63,7 +62,7 @@ def request_of(
     parts = (canonical_bytes(asked), session.me.dataset.encode(), canonical_json(public), rows)
     digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
     # Signed, as a hash that leaves with the ledger would let anyone try out which rows it was made of.
-    signature = SigningKey.load_or_create(data_dir / "model_key.pem").sign(digest)
+    signature = model_key.sign(digest)
     return Request(hashlib.sha256(signature).hexdigest()[:32], dataset_version)
 
 

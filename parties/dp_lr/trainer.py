@@ -17,6 +17,7 @@ from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, sum
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_start, find_start, private_source, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
+from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
@@ -65,7 +66,8 @@ class Trainer:
 
     def _request(self, session: Session[DPLRJob], source: Source, start: Start, rows: PrivateRows) -> Request:
         public = {"columns": list(source.feature_names), "start": start.identity}
-        return request_of(session, self._party.data_dir, public, rows.digest, source.fingerprint() or "")
+        key = self._party.vault.signing_key(self._party.data_dir / MODEL_KEY)
+        return request_of(session, key, public, rows.digest, source.fingerprint() or "")
 
     def _answer(
         self, session: Session[DPLRJob], ledger: TrainingLedger, request: Request, start: Start, rows: PrivateRows
@@ -88,12 +90,13 @@ class Trainer:
         probabilities: Floats,
         report: dict[str, Any],
     ) -> None:
-        directory = self._party.directory(session.id)
-        written.write_json(directory / "model.json", {**model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(directory / "report.json", report)
+        party, me = self._party, session.id
+        written.write_json(party.file(me, "model.json"), {**model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(party.file(me, "report.json"), report)
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
-            written.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
+            columns = {"id": ids.tolist(), "probability": probabilities}
+            written.write_table(party.file(me, "held_out_scores.csv"), columns)
 
 
 def check_rows(rows: PrivateRows, settings: PartySettings) -> None:

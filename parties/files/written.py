@@ -11,12 +11,16 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.files.private_files import replace_file
+from blindfit.parties.files.private_files import make_private, replace_file
 from blindfit.parties.files.signing import SigningKey, verify
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_file(path, json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+    write_file(path, encoded_json(content))
+
+
+def encoded_json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, allow_nan=False).encode() + b"\n"
 
 
 def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
@@ -44,7 +48,7 @@ def csv_of(table: Any, *, header: bool = True) -> bytes:
 
 def write_file(path: Path, content: bytes) -> None:
     """A reader sees the old file or the new one; the owner alone may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     replace_file(path, content, mode=0o600)
 
 

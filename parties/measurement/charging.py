@@ -13,6 +13,7 @@ from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry, Receipt
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt, now
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
@@ -105,8 +106,9 @@ class ChargingService:
         key: SigningKey,
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
+        vault: Vault = PLAIN,
     ) -> None:
-        self.approved_job = approved_job
+        self.approved_job, self.vault = approved_job, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform = store, key, uniform
         book.verify_chain(store.reader().ledger())

@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
+from blindfit.parties.files.private_files import make_private
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
 
@@ -291,7 +293,7 @@ class Header:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Header:
+    def from_json(cls, text: str | bytes) -> Header:
         """Raises ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
         content = json.loads(text)
         if content["format"] != FORMAT:
@@ -300,7 +302,7 @@ class Header:
         return cls(Built(**content["table"]), IndexKeys(*keys), content["source"])
 
 
-def open_or_build(source: Source, directory: Path) -> LabelIndex:
+def open_or_build(source: Source, directory: Path, vault: Vault = PLAIN) -> LabelIndex:
     """The index of a source in `directory`, which is made, or made anew when the source has changed.
 
     A database is indexed anew every time, since it cannot tell whether it changed. Two processes that open
@@ -312,10 +314,10 @@ def open_or_build(source: Source, directory: Path) -> LabelIndex:
     if source.settings.label is None:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
+        make_private(directory.parent)
         with _only_process(directory.parent):
             _remove_leftovers(directory)
-            return _reuse(source, directory) or _build(source, directory)
+            return _reuse(source, directory, vault) or _build(source, directory, vault)
     except OSError as error:
         raise DataError(
             f"{source.name}: the label index in {directory} cannot be written: {error.strerror or error}",
@@ -323,10 +325,10 @@ def open_or_build(source: Source, directory: Path) -> LabelIndex:
         ) from error
 
 
-def _reuse(source: Source, directory: Path) -> LabelIndex | None:
+def _reuse(source: Source, directory: Path, vault: Vault) -> LabelIndex | None:
     """An index of the right format that was built from this very source, or None."""
     try:
-        header = Header.from_json((directory / HEADER).read_text())
+        header = Header.from_json(vault.read(directory / HEADER))
         if header.source is None or header.source != _fingerprint(source):
             return None
         if not _is_whole(directory, header.table):
@@ -350,13 +352,13 @@ def _fingerprint(source: Source) -> str | None:
     return json.dumps([content, settings.id, settings.person, settings.label, settings.label_kind])
 
 
-def _build(source: Source, directory: Path) -> LabelIndex:
+def _build(source: Source, directory: Path, vault: Vault) -> LabelIndex:
     building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.building-", dir=directory.parent))  # mode 0700
     try:
         # Taken before the rows are read: a file that changes meanwhile is seen to differ at the next start.
         fingerprint, keys = _fingerprint(source), IndexKeys.random()
         header = Header(build_files(source, keys, building), keys, fingerprint)
-        write_private(building / HEADER, header.to_json())
+        write_private(building / HEADER, vault.sealed(HEADER, header.to_json().encode()))
         _put_in_place(building, directory)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -364,9 +366,9 @@ def _build(source: Source, directory: Path) -> LabelIndex:
     return LabelIndex(directory, header)
 
 
-def write_private(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+def write_private(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 

@@ -10,7 +10,7 @@ import structlog
 from blindfit.algorithms.errors import SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.data.source import open_source
-from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_or_build
@@ -29,16 +29,17 @@ def open_service(party: Party) -> MeasurementService:
     datasets = {}
     for name, dataset in party.settings.datasets.items():
         source = open_source(dataset, party.base_dir, name)
-        index = open_or_build(source, party.data_dir / "index" / name)
+        index = open_or_build(source, party.data_dir / "index" / name, party.vault)
         datasets[name] = LabelDataset(name, dataset, index)
         log.info("dataset is ready", dataset=name, rows=index.n_rows, version=index.version)
     budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
-    key = SigningKey.load_or_create(party.data_dir / "receipt_key.pem")
+    key = party.vault.signing_key(party.data_dir / RECEIPT_KEY)
 
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
 
-    return MeasurementService(party.settings.name, datasets, budgets, party.settings.policy, party.store, key, approved)
+    policy, store = party.settings.policy, party.store
+    return MeasurementService(party.settings.name, datasets, budgets, policy, store, key, approved, vault=party.vault)
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:

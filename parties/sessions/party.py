@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.workers import Workers
+from blindfit.parties.files.private_files import read_passphrase
+from blindfit.parties.files.vault import Vault, open_vault
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
@@ -40,9 +43,20 @@ class Party:
     def data_dir(self) -> Path:
         return self.base_dir / self.settings.data_dir
 
-    def directory(self, session: str, kind: str = "models") -> Path:
-        """Where a session's files go: where the operator says, or a folder for each session."""
-        return self.base_dir / (self.settings.output_dir or self.settings.data_dir / kind / session)
+    def file(self, session: str, name: str, kind: str = "models") -> Path:
+        """Where a session is to write a file: where the operator says, or in a folder for each session."""
+        return self.noted(self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name, session)
+
+    def noted(self, path: Path, session: str) -> Path:
+        """The path, once the database says whose it is: `blindfit purge` finds it, wherever it is."""
+        with self.store.transaction() as transaction:
+            transaction.note_file(os.path.relpath(path, self.data_dir), session)
+        return path
+
+    @cached_property
+    def vault(self) -> Vault:
+        """What locks the party's secret files; to open it takes a quarter of a second where there is a passphrase."""
+        return vault_of(self.settings, self.base_dir)
 
     @cached_property
     def workers(self) -> Workers:
@@ -58,3 +72,9 @@ class Party:
 
     def close(self) -> None:
         self._closing.close()
+
+
+def vault_of(settings: PartySettings, base_dir: Path) -> Vault:
+    """Raises ConfigError: the passphrase is wrong or missing."""
+    file = settings.passphrase_file
+    return open_vault(base_dir / settings.data_dir, read_passphrase(base_dir / file) if file else None)

@@ -87,7 +87,8 @@ class DataParty:
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         clock.lap("read_s")
         public_key = await receive_key(session, seats)
-        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id)
+        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
+        self._party.noted(checkpoints.directory, session.id)
         begun = await self._begin(session, seats, source, rows, public_key, checkpoints)
         clock.lap("align_s")
         prepared = await asyncio.to_thread(

@@ -7,9 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import vertical_model
@@ -111,12 +109,10 @@ def _content(path: Path) -> dict[str, object]:
 
 def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes: bool, dry_run: bool) -> bool:
     """Whether to remove it, once it was shown."""
-    table = Table("of", "file", "bytes", box=SIMPLE_HEAD)
     for one in kept:
-        table.add_row(one.of, str(one.path), f"{one.size_bytes:,}")
-    console.print(table, soft_wrap=True)
+        console.print(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
     for sentence in told:
-        console.print(sentence, highlight=False, soft_wrap=True)
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
     if dry_run:
         console.print("Nothing was removed: this was --dry-run.")
         return False
@@ -125,7 +121,7 @@ def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes:
 
 def _remove(kept: Sequence[Kept], console: Console) -> None:
     for one in remove(kept):
-        console.print(f"removed {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True)
+        console.print(f"removed {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
     console.print(f"Removed {_amount(kept)}.", highlight=False)
 
 

@@ -315,7 +315,7 @@ MUTANTS = (
         (24,),
         "parties/vertical/checkpoints.py",
         "        shutil.rmtree(self.directory, ignore_errors=True)\n",
-        '        (self._directory / "base.json").touch()\n',
+        '        (self.directory / "base.json").touch()\n',
         (f"{CHECKPOINTS}::test_nothing_stays_when_the_training_is_done",),
     ),
     Mutant(

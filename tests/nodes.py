@@ -1,4 +1,4 @@
-"""The parties of a job file as real nodes of this process: mutual TLS on loopback, their own files, all logs at hand."""
+"""The parties of a job file as real nodes of this process: over mutual TLS, with their own files, all logs at hand."""
 
 from __future__ import annotations
 

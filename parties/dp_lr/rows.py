@@ -21,6 +21,7 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
+from blindfit.parties.training.unit import refuse_persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,8 +72,7 @@ def private_source(settings: PartySettings, base_dir: Path, name: str) -> Source
     """
     source = open_source(settings.datasets[name], base_dir, name)
     _check_has_both(source)
-    if source.settings.person is not None:
-        raise ConfigError(f"datasets.{name}.person: a dp-lr job protects rows, and its budget would count persons")
+    refuse_persons(source.settings, name, "a dp-lr job")
     if source.settings.missing != "refuse":
         raise ConfigError(
             f'datasets.{name}.missing = "{source.settings.missing}": one row would then change others, or their number',

@@ -41,6 +41,7 @@ from blindfit.parties.taylor.report import report_of, summary_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge, population_of
 from blindfit.parties.training.rows import PartyRows, open_features, read_rows
+from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
@@ -73,6 +74,8 @@ class DataParty:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
         if me.role == "active" and (source.settings.label_kind == "binary") != (job.taylor.model == "logistic"):
             raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with taylor.model = "{job.taylor.model}"')
+        if job.privacy is not None:
+            refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
             population_of(self._party.settings.datasets[me.dataset], me.dataset)
         refuse_unknown(self._party.data_dir, job, me.name)

@@ -16,6 +16,7 @@ from blindfit.algorithms.statistics import vertical_model
 from blindfit.coordinator.cli import app
 from blindfit.parties.files.written import write_file, write_json
 from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.purge import forget
 from blindfit.parties.store.store import SessionRow, Store, StoredAnswer
 from blindfit.parties.systems import load_party
 from tests.vertical.project import Project
@@ -272,6 +273,15 @@ def test_stopped_after_any_file_it_finds_the_rest(bank: Bank, monkeypatch: pytes
     ).exists()  # so nobody resumes a training of which a part is gone
     assert bank.removed("s1") == rest
     assert bank.store.reader().files_of("s1") == []
+
+
+def test_a_file_that_is_still_there_is_not_forgotten(bank: Bank) -> None:
+    """It came back while the others were being removed."""
+    bank.session("s1")
+    elsewhere = Bank(bank.root, f"output_dir={bank.root / 'runs'}")
+    (model,) = elsewhere.writes("s1", "model.json")
+    forget(bank.store, bank.state, "s1")
+    assert bank.removed("s1") == resolved(model)
 
 
 def test_a_file_that_cannot_go_is_one_line(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,14 +99,11 @@ class Vault:
 
     def lock_plain(self, data_dir: Path) -> Iterator[Path]:
         """Locks the secrets of a data_dir that are not, one after the other, and names each; can be begun again."""
-        for path in sorted(path for pattern in SECRETS for path in data_dir.glob(pattern)):
-            content = read_file(path)
-            if is_locked(content) if path.suffix == ".pem" else content.startswith(LOCKED):
-                continue
+        for path in _secrets(data_dir, locked=False):
             if path.suffix == ".pem":
                 content = private_pem(read_private_key(path, None), self._pem_passphrase)
             else:
-                content = self.sealed(path.name, content)
+                content = self.sealed(path.name, read_file(path))
             replace_file(path, content, mode=0o600)
             yield path
 
@@ -126,6 +123,10 @@ def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
             raise _needs_passphrase(path)
         return PLAIN
     if not path.exists():
+        if orphans := _secrets(data_dir, locked=True):
+            raise ConfigError(
+                f"{path} is missing, though {orphans[0]} is locked", hint="restore it from a backup: it has the key"
+            )
         make_private(data_dir)
         try:
             write_new(path, _locked_key(os.urandom(KEY_BYTES), passphrase), mode=0o600)
@@ -134,6 +135,17 @@ def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
             if not path.exists():
                 raise
     return Vault(_opened_key(path, passphrase))
+
+
+def _secrets(data_dir: Path, *, locked: bool) -> list[Path]:
+    """Those that are locked, or those that are not."""
+    found = sorted(path for pattern in SECRETS for path in data_dir.glob(pattern))
+    return [path for path in found if _is_locked(path) == locked]
+
+
+def _is_locked(path: Path) -> bool:
+    content = read_file(path)
+    return is_locked(content) if path.suffix == ".pem" else content.startswith(LOCKED)
 
 
 def change_passphrase(data_dir: Path, old: bytes, new: bytes) -> None:

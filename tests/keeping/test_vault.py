@@ -123,6 +123,15 @@ def test_a_damaged_vault_is_one_line(tmp_path: Path) -> None:
             open_vault(tmp_path, PASSPHRASE)
 
 
+def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path) -> None:
+    """Another key would open nothing of it, and lock what is new."""
+    open_vault(tmp_path, PASSPHRASE).signing_key(tmp_path / MODEL_KEY)
+    (tmp_path / FILE).unlink()
+    with pytest.raises(ConfigError, match=rf"vault\.json is missing, though {tmp_path}/model_key\.pem is locked$"):
+        open_vault(tmp_path, PASSPHRASE)
+    assert not (tmp_path / FILE).exists()
+
+
 def test_two_that_start_at_once_have_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second has looked before the first made it."""
     first, exists = open_vault(tmp_path, PASSPHRASE), Path.exists

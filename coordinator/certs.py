@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files import private_files
-from blindfit.parties.files.private_files import read_certificate, read_file
+from blindfit.parties.files.private_files import read_certificate, read_file, read_passphrase
 from blindfit.parties.identity import authority as authority_
 from blindfit.parties.identity.authority import CRL_DAYS, PartyFiles, party_of
 
@@ -161,10 +161,7 @@ def _new_passphrase(variable: str, file: Path | None, protect: bool, what: str) 
 def _given(variable: str, file: Path | None) -> bytes | None:
     if file is None:
         return os.environb.get(variable.encode()) or None
-    passphrase = read_file(file, may_be_pipe=True).rstrip(b"\r\n")
-    if not passphrase:
-        raise ConfigError(f"{file} holds no passphrase", hint="write it there as one line")
-    return passphrase
+    return read_passphrase(file)
 
 
 def _asked(what: str, *, confirm: bool) -> bytes:

@@ -19,6 +19,7 @@ from blindfit.coordinator import calibrate as calibrate_
 from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, pretrained, snapshots
 from blindfit.coordinator import health as health_
 from blindfit.coordinator import predict as prediction
+from blindfit.coordinator import purge as purge_
 from blindfit.coordinator.job import load_job, shown
 from blindfit.coordinator.launcher import BLINDFIT
 from blindfit.coordinator.report.party import render_party
@@ -190,6 +191,33 @@ def ledger(
         ledger_view.export(loaded, settings.parent, export, console)
     else:
         ledger_view.show(loaded, settings.parent, console)
+
+
+@app.command()
+def purge(
+    settings: PartyFile,
+    session: Annotated[str | None, typer.Argument(help="A session that has ended.")] = None,
+    ended_before: Annotated[str | None, typer.Option(metavar="DATE", help="All that ended before a day (UTC).")] = None,
+    all_ended: Annotated[bool, typer.Option("--all-ended", help="All that have ended.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    overrides: SetOption = None,
+) -> None:
+    """Remove what a party keeps of sessions: checkpoints, model parts, reports, transcripts, predictions."""
+    loaded = load_party(settings, overrides or [])
+    purge_.purge(loaded, settings.parent, session, ended_before, console, all_ended=all_ended, yes=yes, dry_run=dry_run)
+
+
+@app.command()
+def lock(
+    settings: PartyFile,
+    old: Annotated[
+        Path | None, typer.Option("--old-passphrase-file", metavar="FILE", help="Until now; it is changed then.")
+    ] = None,
+    overrides: SetOption = None,
+) -> None:
+    """Put the keys and checkpoints that a party keeps under its passphrase, or under another one."""
+    operator.lock(load_party(settings, overrides or []), settings.parent, old, console)
 
 
 @app.command()

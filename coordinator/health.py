@@ -19,7 +19,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, TransportError
-from blindfit.parties.files.private_files import read_file
+from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.identity.connections import Identity, load_identity, open_channel, split_address
 from blindfit.parties.wire.limits import Limits
 
@@ -72,7 +72,7 @@ def check(path: Path) -> None:
 def _identity(table: Mapping[str, str], base_dir: Path) -> Identity:
     paths = {name: base_dir / path for name, path in table.items()}
     secret = paths.pop("passphrase_file", None)
-    return load_identity(**paths, passphrase=read_file(secret, may_be_pipe=True).rstrip(b"\r\n") if secret else None)
+    return load_identity(**paths, passphrase=read_passphrase(secret) if secret else None)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
+from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import load_party
+from blindfit.parties.tables import read_values
 
 BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
@@ -110,11 +112,18 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
             hint="name its party.toml, or use `blindfit submit` where the parties are up",
         )
     path = base_dir / config
-    unread = ['identity={certificate = "made by the launcher", key = "", authority = ""}']
-    settings = load_party(path, unread)
+    unread = {"certificate": "made by the launcher", "key": "", "authority": "", **_own_passphrase(path)}
+    settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
     return path, settings
+
+
+def _own_passphrase(path: Path) -> dict[str, str]:
+    """What locks the party's own key locks its secrets too, and that key is not read here."""
+    identity = read_values(path, []).get("identity")
+    file = identity.get("passphrase_file") if isinstance(identity, dict) else None
+    return {} if file is None else {"passphrase_file": str(file)}
 
 
 def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
@@ -135,28 +144,34 @@ def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
 def _start(
     job: Job[Any], name: str, base_dir: Path, certificates: Path, out: Path, command: Sequence[str]
 ) -> subprocess.Popen[bytes]:
-    path, _ = party_settings(job, name, base_dir)
+    path, settings = party_settings(job, name, base_dir)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
-    directory.mkdir(parents=True, exist_ok=True)
+    make_private(directory)
     overrides = {
         "listen": "localhost:0",
-        "identity": _inline_table(files),  # the whole table: a passphrase or revocation list of its own has no use here
+        "identity": _inline_table(_paths(files)),  # the whole table: a revocation list of its own has no use here
         "output_dir": str(directory.resolve()),
         "log_format": "json",
         "policy.accept_seed": "true",  # all parties are this user's
     }
+    if settings.passphrase_file is not None:
+        overrides["secrets.passphrase_file"] = json.dumps(str(settings.passphrase_file))
     words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    with (directory / LOG).open("wb") as log:
+    with open_private(directory / LOG, "wb") as log:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
-def _inline_table(files: authority.PartyFiles) -> str:
+def _paths(files: authority.PartyFiles) -> dict[str, str]:
     paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
-    return "{" + ", ".join(f"{name} = {json.dumps(str(path.resolve()))}" for name, path in paths.items()) + "}"
+    return {name: str(path.resolve()) for name, path in paths.items()}
+
+
+def _inline_table(values: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items()) + "}"
 
 
 def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:

@@ -1,4 +1,4 @@
-"""What a party's operator decides: which held jobs may run. What is approved is what was shown, by its digest."""
+"""What a party's operator decides: which held jobs may run, by a digest of what was shown; its secrets' passphrase."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.held import HeldJob
+from blindfit.parties.files.private_files import read_passphrase
+from blindfit.parties.files.vault import change_passphrase
+from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.sessions.sessions import next_state, now
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
@@ -81,3 +84,22 @@ def decide(
 
 def _waits_not(session: str) -> ConfigError:
     return ConfigError(f"{session} is not a job that waits here", hint=LIST)
+
+
+# --- secrets -------------------------------------------------------------------------------------------
+
+
+def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | None, console: Console) -> None:
+    """Locks what was kept before there was a passphrase; with the file of an old one, the new one takes its place.
+
+    Raises:
+        ConfigError: the party's file names no passphrase, or one does not open what it should.
+    """
+    file, data_dir = settings.passphrase_file, base_dir / settings.data_dir
+    if file is None:
+        raise ConfigError(f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file")
+    if old_passphrase_file is not None:
+        change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
+        console.print(f"{settings.name}'s secrets are under the passphrase of {file}", highlight=False, soft_wrap=True)
+    for path in vault_of(settings, base_dir).lock_plain(data_dir):
+        console.print(f"locked {path}", highlight=False, soft_wrap=True)

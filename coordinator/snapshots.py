@@ -12,6 +12,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.report.wording import counted
+from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import Store
@@ -21,7 +22,7 @@ CHANGED = {True: "has changed since", False: "unchanged", None: "a database cann
 
 
 def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
-    return Snapshots(settings, base_dir, store, snapshot_writer(settings.role))
+    return Snapshots(settings, base_dir, store, snapshot_writer(settings.role, vault_of(settings, base_dir)))
 
 
 def publish(

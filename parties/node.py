@@ -22,6 +22,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
+from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.party import Party
@@ -58,8 +59,12 @@ class PartyNode:
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
         store = Store(base_dir / settings.data_dir / "party.sqlite")
-        writer = snapshot_writer(settings.role)
-        self.party = Party(settings, base_dir, identity, store, limits or Limits(), writer)
+        self.party = Party(settings, base_dir, identity, store, limits or Limits())
+        self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault)
+        if not self.party.vault.locks:
+            log.warning(
+                "keys and checkpoints are kept unlocked: there is no secrets.passphrase_file", party=settings.name
+            )
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
@@ -83,7 +88,7 @@ class PartyNode:
             try:
                 return {**await run(session), "bytes_sent": session.channel.bytes_sent}
             finally:
-                transcript.write(self.party.directory(session.id) / "transcript.jsonl")
+                transcript.write(self.party.file(session.id, "transcript.jsonl"))
 
         return recorded
 
@@ -217,12 +222,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
 
 def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
-    passphrase = None
-    if settings.passphrase_file is not None:
-        try:
-            passphrase = (base_dir / settings.passphrase_file).read_bytes().rstrip(b"\r\n")
-        except OSError as error:
-            raise ConfigError(f"{settings.passphrase_file} cannot be read: {error.strerror}") from None
+    passphrase = read_passphrase(base_dir / settings.passphrase_file) if settings.passphrase_file else None
     return tls.load_identity(
         base_dir / settings.certificate,
         base_dir / settings.key,

@@ -28,6 +28,12 @@ class IdentitySettings(Settings):
     passphrase_file: Path | None = None
 
 
+class SecretsSettings(Settings):
+    """What locks the keys and checkpoints that the party keeps."""
+
+    passphrase_file: Path | None = None  # default: that of [identity]
+
+
 class PeerSettings(Settings):
     role: Role
     address: str | None = None  # where it is; without it, where the job says
@@ -206,6 +212,7 @@ class PartySettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     identity: IdentitySettings
+    secrets: SecretsSettings = SecretsSettings()
     peers: dict[str, PeerSettings]
     policy: PolicySettings = PolicySettings()
     datasets: dict[str, PartyDatasetSettings] = {}
@@ -213,6 +220,11 @@ class PartySettings(Settings):
     compute: ComputeSettings = ComputeSettings()
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
+
+    @property
+    def passphrase_file(self) -> Path | None:
+        """Of what the party keeps secret on its disk; None: it stays plain."""
+        return self.secrets.passphrase_file or self.identity.passphrase_file
 
     @field_validator("peers")
     @classmethod

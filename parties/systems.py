@@ -6,7 +6,7 @@ A function imports what its system's job is; a seat's room is imported when a pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,6 +14,7 @@ import grpc
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.parties.files.vault import Vault
 from blindfit.parties.files.written import read_json
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
 from blindfit.parties.sessions.system import Role, Seat, System
@@ -215,13 +216,13 @@ def services_of(role: str) -> Sequence[AddService]:
     return (add_service,)
 
 
-def snapshot_writer(role: str) -> Writer:
+def snapshot_writer(role: str, vault: Vault) -> Writer:
     """What a party of this role keeps of its datasets."""
     if role != "measurement":
         return write_rows
     from blindfit.parties.measurement.label_index import write_index
 
-    return write_index
+    return partial(write_index, vault=vault)
 
 
 def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:

@@ -74,6 +74,8 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         yield Finding("note", name, "its operator approves each job (`blindfit approve`)")
     if party.dataset_name and party.dataset_name not in settings.datasets:
         yield Finding("refuses", name, f"has no dataset named {party.dataset_name}")
+    if settings.passphrase_file is None:
+        yield Finding("note", name, "keeps its keys and checkpoints unlocked: it has no secrets.passphrase_file")
 
 
 def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:

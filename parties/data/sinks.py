@@ -27,7 +27,7 @@ from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
 from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
 from blindfit.parties.files import written
-from blindfit.parties.files.private_files import write_new
+from blindfit.parties.files.private_files import make_private, write_new
 
 CHOOSE = 'set scores.if_exists = "append" or "replace", or name another'
 ROWS_AT_ONCE = 10_000
@@ -88,7 +88,7 @@ class FileSink:
         with _one_file_at_a_time, _writable(self.origin):
             self.check(table.column_names)
             if self.if_exists == "refuse":
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self.path.parent)
                 write_new(self.path, self._encoded(table), mode=0o600)
             else:
                 written.write_file(self.path, self._encoded(table))

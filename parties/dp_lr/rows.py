@@ -22,6 +22,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import held_out
+from blindfit.parties.training.unit import refuse_persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +71,7 @@ def check_private(source: Source) -> Source:
     """
     name = source.name
     _check_has_both(source)
-    if source.settings.person is not None:
-        raise ConfigError(f"datasets.{name}.person: a dp-lr job protects rows, and its budget would count persons")
+    refuse_persons(source.settings, name, "a dp-lr job")
     if source.settings.missing != "refuse":
         raise ConfigError(
             f'datasets.{name}.missing = "{source.settings.missing}": one row would then change others, or their number',

@@ -85,12 +85,13 @@ class Trainer:
         probabilities: Floats,
         report: dict[str, Any],
     ) -> None:
-        directory = self._party.directory(session.id)
-        written.write_json(directory / "model.json", {**model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(directory / "report.json", report)
+        party, me = self._party, session.id
+        written.write_json(party.file(me, "model.json"), {**model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(party.file(me, "report.json"), report)
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
-            written.write_table(directory / "held_out_scores.csv", {"id": ids.tolist(), "probability": probabilities})
+            columns = {"id": ids.tolist(), "probability": probabilities}
+            written.write_table(party.file(me, "held_out_scores.csv"), columns)
 
 
 def check_rows(n_rows: int, settings: PartySettings) -> None:

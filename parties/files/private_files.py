@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import IO
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -15,6 +17,18 @@ from blindfit.parties.files.regular import other_kind
 
 # The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
 LEAST_PASSPHRASE = 12
+
+
+def make_private(directory: Path) -> None:
+    """Makes a directory, and those above it that are missing, for their owner alone, whatever the umask."""
+    for missing in reversed([d for d in (directory, *directory.parents) if not d.exists()]):
+        with contextlib.suppress(FileExistsError):  # another process made it meanwhile
+            missing.mkdir(mode=0o700)
+
+
+def open_private(path: Path, mode: str) -> IO[bytes]:
+    """As `open`; the file is its owner's alone from its first moment, whatever the umask."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
@@ -115,7 +129,21 @@ def check_private(path: Path) -> None:
 
 
 def private_pem(key: PrivateKeyTypes, passphrase: bytes | None = None) -> bytes:
-    if passphrase is not None and len(passphrase) < LEAST_PASSPHRASE:
-        raise ConfigError(f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words")
+    if passphrase is not None:
+        check_passphrase(passphrase)
     lock = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
+
+
+def check_passphrase(passphrase: bytes) -> None:
+    """Of something new that it is to lock."""
+    if len(passphrase) < LEAST_PASSPHRASE:
+        raise ConfigError(f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words")
+
+
+def read_passphrase(path: Path) -> bytes:
+    """The one line of a file, as which systemd's credentials, Docker's and Kubernetes' secrets come too."""
+    passphrase = read_file(path, may_be_pipe=True).rstrip(b"\r\n")
+    if not passphrase:
+        raise ConfigError(f"{path} holds no passphrase", hint="write it there as one line")
+    return passphrase

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.files.private_files import check_private, read_file, write_new
+from blindfit.parties.files.private_files import check_private, write_new
+from blindfit.parties.files.vault import Vault
 
 BYTES = 32
 
@@ -19,12 +20,17 @@ class PartySecret:
     key: bytes
 
     @classmethod
-    def load_or_create(cls, path: Path) -> PartySecret:
-        """Raises ConfigError: the file is not such a secret, or others may read it."""
+    def load_or_create(cls, path: Path, vault: Vault) -> PartySecret:
+        """Raises ConfigError: the file is not such a secret, others may read it, or the vault does not open it."""
         if not path.exists():
-            write_new(path, secrets.token_bytes(BYTES), mode=0o600)
-        key = read_file(path)
+            try:
+                write_new(path, vault.sealed(path.name, secrets.token_bytes(BYTES)), mode=0o600)
+            except ConfigError:
+                # Another process may have made it since we looked; then both use the same secret.
+                if not path.exists():
+                    raise
         check_private(path)
+        key = vault.read(path)
         if len(key) != BYTES:
             raise ConfigError(f"{path} is not {BYTES} bytes long", hint="restore it from a backup")
         return cls(key)

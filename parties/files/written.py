@@ -11,13 +11,17 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.files.private_files import replace_file
+from blindfit.parties.files.private_files import make_private, replace_file
 from blindfit.parties.files.regular import other_kind
 from blindfit.parties.files.signing import SigningKey, verify
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_file(path, json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+    write_file(path, encoded_json(content))
+
+
+def encoded_json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, allow_nan=False).encode() + b"\n"
 
 
 def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
@@ -50,7 +54,7 @@ def write_file(path: Path, content: bytes) -> None:
         ConfigError: it cannot be written; nothing has changed.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         replace_file(path, content, mode=0o600)
     except OSError as error:
         raise ConfigError(

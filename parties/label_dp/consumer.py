@@ -130,17 +130,17 @@ class LabelRegression:
     def _write(
         self, session: Session[LabelDPJob], rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
     ) -> None:
-        directory = self._party.directory(session.id)
-        written.write_json(directory / "model.json", {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(directory / "report.json", report)
+        party, me = self._party, session.id
+        written.write_json(party.file(me, "model.json"), {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(party.file(me, "report.json"), report)
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         written.write_table(
-            directory / "released_labels.csv", {"id": ids[kept].tolist(), "label": released.labels[kept]}
+            party.file(me, "released_labels.csv"), {"id": ids[kept].tolist(), "label": released.labels[kept]}
         )
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
-            written.write_table(directory / "held_out_predictions.csv", predictions)
+            written.write_table(party.file(me, "held_out_predictions.csv"), predictions)
 
 
 # --- the request -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Rece
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.books import Books
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt
@@ -113,8 +114,9 @@ class ChargingService:
         uniform: UniformInt = system_uniform,
         newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
         fit: FitSettings = FitSettings(),  # noqa: B008 - frozen
+        vault: Vault = PLAIN,
     ) -> None:
-        self.approved_job, self._newest = approved_job, newest
+        self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit
         self._books = Books()

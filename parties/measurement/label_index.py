@@ -31,6 +31,7 @@ from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, Unkn
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.spelling import one_spelling
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
 from blindfit.parties.snapshots.rows_file import Written
@@ -316,7 +317,7 @@ class Header:
         return json.dumps({"format": FORMAT, "table": asdict(self.table), "keys": keys}, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Header:
+    def from_json(cls, text: str | bytes) -> Header:
         """Raises ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
         content = json.loads(text)
         if content["format"] != FORMAT:
@@ -325,7 +326,7 @@ class Header:
         return cls(Built(**content["table"]), IndexKeys(*keys))
 
 
-def write_index(source: Source, directory: Path) -> Written:
+def write_index(source: Source, directory: Path, vault: Vault = PLAIN) -> Written:
     """The index of a source, in a directory that is empty.
 
     Raises:
@@ -335,14 +336,14 @@ def write_index(source: Source, directory: Path) -> Written:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
     keys = IndexKeys.random()
     table, content_sha256 = build_files(source, keys, directory)
-    write_private(directory / HEADER, Header(table, keys).to_json())
+    write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256)
 
 
-def open_index(directory: Path) -> LabelIndex:
+def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:
     """Raises DataError: it is not whole, or of another format."""
     try:
-        header = Header.from_json((directory / HEADER).read_text())
+        header = Header.from_json(vault.read(directory / HEADER))
         if _is_whole(directory, header.table):
             return LabelIndex(directory, header)
     except (OSError, ValueError, KeyError, TypeError):
@@ -358,8 +359,8 @@ def _is_whole(directory: Path, table: Built) -> bool:
     return all((directory / name).stat().st_size == size for name, size in sizes.items())
 
 
-def write_private(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+def write_private(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -26,6 +26,7 @@ from numpy.typing import DTypeLike, NDArray
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.id_hash import HashKeys, hash_texts, hash_texts_64
 from blindfit.parties.data.source import Source, duplicate_error
+from blindfit.parties.files.private_files import open_private
 
 N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files
@@ -174,7 +175,7 @@ class _Buckets:
         ends = np.cumsum(np.bincount(bucket, minlength=N_BUCKETS))
         for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if end > start:
-                with (self._directory / f"{number:03}").open("ab") as file:
+                with open_private(self._directory / f"{number:03}", "ab") as file:
                     records[start:end].tofile(file)
 
 
@@ -183,7 +184,7 @@ class _Output:
 
     def __init__(self, directory: Path, field: str, dtype: DTypeLike | None = None) -> None:
         self.field, self._dtype = field, FILES[field] if dtype is None else dtype
-        self._file: IO[bytes] = (directory / field).open("xb")
+        self._file: IO[bytes] = open_private(directory / field, "xb")
 
     def write(self, values: NDArray[Any]) -> None:
         np.ascontiguousarray(values, self._dtype).tofile(self._file)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import LedgerUnavailable
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index import HEADER, Header, LabelIndex, write_private
 from blindfit.parties.measurement.label_index_build import FILES
 
@@ -23,7 +24,7 @@ LABEL = "<i8"
 _READ_BYTES = 2**20
 
 
-def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64]]) -> str:
+def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64]], vault: Vault = PLAIN) -> str:
     """Writes everything into an empty directory, on the disk when it returns.
 
     Args:
@@ -34,14 +35,14 @@ def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64
     """
     for name in ("high", "low"):
         _write(directory / name, index.in_order(name), FILES[name])
-    write_private(directory / HEADER, index.frozen(LABEL).to_json())
+    write_private(directory / HEADER, vault.sealed(HEADER, index.frozen(LABEL).to_json().encode()))
     sha256 = _write(directory / "label", blocks, LABEL)
     for path in (directory, directory.parent):
         _sync_directory(path)
     return sha256
 
 
-def open_frozen(directory: Path, sha256: str) -> LabelIndex:
+def open_frozen(directory: Path, sha256: str, vault: Vault = PLAIN) -> LabelIndex:
     """Raises:
     LedgerUnavailable: the files are not those that were remembered; other noise must never take their place.
     """
@@ -50,7 +51,7 @@ def open_frozen(directory: Path, sha256: str) -> LabelIndex:
         with (directory / "label").open("rb") as file:
             while octets := file.read(_READ_BYTES):
                 digest.update(octets)
-        header = Header.from_json((directory / HEADER).read_text())
+        header = Header.from_json(vault.read(directory / HEADER))
         if digest.hexdigest() == sha256:
             return LabelIndex(directory, header)
         reason = "are damaged"

@@ -113,7 +113,7 @@ class LabelReleases:
         if not stored.directory:
             self._charging.refuse("mechanism", NOT_MADE)
         if digest not in self._open:
-            labels = open_frozen(self._directory / stored.directory, stored.labels_sha256)
+            labels = open_frozen(self._directory / stored.directory, stored.labels_sha256, self._charging.vault)
             release = codec.release_from_pb(pb.FittedRelease.FromString(stored.answer), "the store")
             self._open[digest] = Remembered(release, labels)
         return self._open[digest]
@@ -150,8 +150,8 @@ class LabelReleases:
             if fitted is not None:
                 blocks = dataset.index.labels_in_order(request.max_rows_per_person or None)
                 noisy = protocol.step_5_randomise(fitted.mechanism, blocks, self._charging.uniform)
-                sha256 = freeze(dataset.index, directory, noisy)
-                with open_frozen(directory, sha256) as labels:
+                sha256 = freeze(dataset.index, directory, noisy, self._charging.vault)
+                with open_frozen(directory, sha256, self._charging.vault) as labels:
                     self._charging.check_kept(count_kept(labels))
             with self._store.transaction() as transaction:
                 # Another process may have made it meanwhile, or spent the budget.

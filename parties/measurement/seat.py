@@ -10,7 +10,7 @@ import structlog
 
 from blindfit.algorithms.errors import SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_index
@@ -29,17 +29,18 @@ def open_service(party: Party) -> MeasurementService:
     datasets = {}
     for name, dataset in party.settings.datasets.items():
         snapshot = party.snapshots.newest(name)
-        datasets[name] = LabelDataset(name, dataset, open_index(snapshot.directory), snapshot.id)
+        index = open_index(snapshot.directory, party.vault)
+        datasets[name] = LabelDataset(name, dataset, index, snapshot.id)
         log.info("dataset is ready", dataset=name, rows=snapshot.row.rows, snapshot=snapshot.row.number)
 
     def newest(known: LabelDataset) -> LabelDataset:
         snapshot = party.snapshots.newest(known.name)
         if snapshot.id == known.snapshot:
             return known
-        return replace(known, index=open_index(snapshot.directory), snapshot=snapshot.id)
+        return replace(known, index=open_index(snapshot.directory, party.vault), snapshot=snapshot.id)
 
     budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
-    key = SigningKey.load_or_create(party.data_dir / "receipt_key.pem")
+    key = party.vault.signing_key(party.data_dir / RECEIPT_KEY)
 
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
@@ -54,6 +55,7 @@ def open_service(party: Party) -> MeasurementService:
         approved,
         newest=newest,
         fit=party.settings.fit,
+        vault=party.vault,
     )
 
 

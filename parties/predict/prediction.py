@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.data.origin import refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.sinks import Sink, open_sink
+from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
 from blindfit.parties.predict.settings import PredictJob
@@ -43,7 +42,7 @@ class Scored:
 class JointPrediction:
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._models = ModelStore(party.data_dir)
+        self._models = ModelStore(party.data_dir, party.vault)
         url, if_exists = party.settings.scores.url, party.settings.scores.if_exists
         self._own_sink = None if url is None else open_sink(url, if_exists, party.base_dir)
 
@@ -89,16 +88,17 @@ class JointPrediction:
             sink = self._sink(session)
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
             report["scores"] = {"where": sink.origin.where, "columns": _columns(part)}
-        written.write_json(self._directory(session) / "report.json", report)
+        written.write_json(self._party.file(session.id, "report.json", "predictions"), report)
         return {"rows.common": len(positions)}
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
-        if self._own_sink is not None:
-            return self._own_sink
-        return open_sink(f"csv:{self._directory(session) / 'scores.csv'}", "replace", self._party.base_dir)
-
-    def _directory(self, session: Session[PredictJob]) -> Path:
-        return self._party.directory(session.id, "predictions")
+        own = self._own_sink
+        if own is None:
+            path = self._party.file(session.id, "scores.csv", "predictions").absolute()
+            return open_sink(f"csv:{path}", "replace", self._party.base_dir)
+        if isinstance(own, FileSink) and own.if_exists == "replace":
+            self._party.noted(own.path, session.id)
+        return own
 
     def _report(
         self, session: Session[PredictJob], source: Source, rows: PartyRows, positions: NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.workers import Workers
+from blindfit.parties.files.private_files import make_private, read_passphrase
 from blindfit.parties.files.secret import PartySecret
+from blindfit.parties.files.vault import PARTY_KEY, Vault, open_vault
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
@@ -45,15 +48,26 @@ class Party:
     def data_dir(self) -> Path:
         return self.base_dir / self.settings.data_dir
 
-    def directory(self, session: str, kind: str = "models") -> Path:
-        """Where a session's files go: where the operator says, or a folder for each session."""
-        return self.base_dir / (self.settings.output_dir or self.settings.data_dir / kind / session)
+    def file(self, session: str, name: str, kind: str = "models") -> Path:
+        """Where a session is to write a file: where the operator says, or in a folder for each session."""
+        return self.noted(self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name, session)
+
+    def noted(self, path: Path, session: str) -> Path:
+        """The path, once the database says whose it is: `blindfit purge` finds it, wherever it is."""
+        with self.store.transaction() as transaction:
+            transaction.note_file(os.path.relpath(path, self.data_dir), session)
+        return path
+
+    @cached_property
+    def vault(self) -> Vault:
+        """What locks the party's secret files; to open it takes a quarter of a second where there is a passphrase."""
+        return vault_of(self.settings, self.base_dir)
 
     @cached_property
     def secret(self) -> PartySecret:
         """Of what must come out the same again, without anybody else knowing it."""
-        self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return PartySecret.load_or_create(self.data_dir / "secret.key")
+        make_private(self.data_dir)
+        return PartySecret.load_or_create(self.data_dir / PARTY_KEY, self.vault)
 
     @cached_property
     def snapshots(self) -> Snapshots:
@@ -74,3 +88,9 @@ class Party:
 
     def close(self) -> None:
         self._closing.close()
+
+
+def vault_of(settings: PartySettings, base_dir: Path) -> Vault:
+    """Raises ConfigError: the passphrase is wrong or missing."""
+    file = settings.passphrase_file
+    return open_vault(base_dir / settings.data_dir, read_passphrase(base_dir / file) if file else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.algorithms.privacy.ledger import LedgerEntry, from_json_line, to_json_line
+from blindfit.parties.files.private_files import make_private
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -51,6 +52,8 @@ CREATE TABLE IF NOT EXISTS receipts_held (
 CREATE TABLE IF NOT EXISTS uploads (
     number INTEGER PRIMARY KEY AUTOINCREMENT, consumer TEXT NOT NULL, dataset TEXT NOT NULL, began TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS uploads_consumer ON uploads (consumer, began);
+CREATE TABLE IF NOT EXISTS kept_files (
+    path TEXT PRIMARY KEY, session TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rollbacks (
     statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT);
 """
@@ -127,7 +130,7 @@ class Store:
         self.path = path
         self._lock = threading.RLock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(path.parent)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
@@ -223,6 +226,22 @@ class Transaction:
     def change_session(self, session: str, *, state: str, changed: str) -> None:
         query = "UPDATE sessions SET state = ?, changed = ?, proposal = x'' WHERE session = ?"
         self._all(query, (state, changed, session))
+
+    # --- files of sessions
+
+    def note_file(self, path: str, session: str) -> None:
+        """The newest session that writes a file has it."""
+        self._all("INSERT OR REPLACE INTO kept_files VALUES (?, ?)", (path, session))
+
+    def files_of(self, session: str) -> list[str]:
+        return [str(row[0]) for row in self._all("SELECT path FROM kept_files WHERE session = ?", (session,))]
+
+    def session_of_file(self, path: str) -> str | None:
+        rows = self._all("SELECT session FROM kept_files WHERE path = ?", (path,))
+        return str(rows[0][0]) if rows else None
+
+    def forget_file(self, path: str) -> None:
+        self._all("DELETE FROM kept_files WHERE path = ?", (path,))
 
     # --- ledger and answers
 

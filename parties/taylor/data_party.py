@@ -41,6 +41,7 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge, population_of
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
+from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
@@ -65,6 +66,8 @@ class DataParty:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
         if me.role == "active" and (source.settings.label_kind == "binary") != (job.taylor.model == "logistic"):
             raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with taylor.model = "{job.taylor.model}"')
+        if job.privacy is not None:
+            refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
             population_of(self._party.settings.datasets[me.dataset], me.dataset)
         refuse_unknown(self._party.data_dir, job, me.name)
@@ -77,7 +80,8 @@ class DataParty:
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
         public_key = await receive_key(session, seats)
-        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id)
+        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
+        self._party.noted(checkpoints.directory, session.id)
         aligned = await self._begin(session, seats, source, rows, public_key, checkpoints)
         clock.lap("align_s")
         common = rows.take(aligned.positions)

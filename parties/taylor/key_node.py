@@ -54,7 +54,8 @@ class KeyNode:
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job = Seats.of(session), session.job
-        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id)
+        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
+        self._party.noted(checkpoints.directory, session.id)
         begun = await self._begin(session, checkpoints)
         await taylor.share_key(begun.private_key.public_key, seats.chain, session.channel)
         rows, summary = await self._align(session, seats, begun, checkpoints)
@@ -133,7 +134,7 @@ class KeyNode:
                 in_thread=asyncio.to_thread,
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
-            write_linkage_report(self._party.directory(session.id), linked)
+            write_linkage_report(self._party.file(session.id, "linkage.json"), linked)
             rows = max(linked.sizes)
         else:
             rows = await match_ids(session, seats)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.parties.files import written
+from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.job.parameters import JobParameters
 
 KEPT_EPOCHS = 3
@@ -29,23 +30,24 @@ class Checkpoints:
 
     Args:
         resume_option: the job's, for hints.
+        vault: the party's.
     """
 
-    def __init__(self, data_dir: Path, session: str, resume_option: str) -> None:
-        self.session, self._directory = session, data_dir / "checkpoints" / session
-        self._resume_option = resume_option
+    def __init__(self, data_dir: Path, session: str, resume_option: str, vault: Vault = PLAIN) -> None:
+        self.session, self.directory = session, data_dir / "checkpoints" / session
+        self._resume_option, self._vault = resume_option, vault
 
     @classmethod
-    def of(cls, data_dir: Path, job: JobParameters, session: str) -> Checkpoints:
+    def of(cls, data_dir: Path, job: JobParameters, session: str, vault: Vault = PLAIN) -> Checkpoints:
         """Of the training that a session's job goes on from, or begins."""
-        return cls(data_dir, job.resumes or session, job.resume_option)
+        return cls(data_dir, job.resumes or session, job.resume_option, vault)
 
     def begin(self, job: JobParameters, base: Mapping[str, Any]) -> None:
-        written.write_json(self._directory / "base.json", {**base, "job": digest_of(job)})
+        self._write("base.json", {**base, "job": digest_of(job)})
 
     @property
     def exists(self) -> bool:
-        return (self._directory / "base.json").exists()
+        return (self.directory / "base.json").exists()
 
     def base(self, job: JobParameters) -> dict[str, Any]:
         """What `begin` was given.
@@ -62,13 +64,13 @@ class Checkpoints:
         return base
 
     def keep(self, epoch: int, go_on: bool, state: Mapping[str, Any]) -> None:
-        written.write_json(self._directory / f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
+        self._write(f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
         for old in sorted(self.epochs())[:-KEPT_EPOCHS]:
-            (self._directory / f"epoch-{old}.json").unlink(missing_ok=True)
+            (self.directory / f"epoch-{old}.json").unlink(missing_ok=True)
 
     def epochs(self) -> tuple[int, ...]:
         """The epochs that training can go on after."""
-        names = [path.stem.removeprefix("epoch-") for path in self._directory.glob("epoch-*.json")]
+        names = [path.stem.removeprefix("epoch-") for path in self.directory.glob("epoch-*.json")]
         return tuple(sorted(int(name) for name in names if name.isdigit()))
 
     def keep_arrays(self, epoch: int, go_on: bool, state: Mapping[str, NDArray[np.float64]]) -> None:
@@ -90,12 +92,15 @@ class Checkpoints:
 
     def remove(self) -> None:
         """The training is done: nothing secret of it stays."""
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        written.write_file(self.directory / name, self._vault.sealed(name, written.encoded_json(content)))
 
     def _read(self, name: str) -> dict[str, Any]:
-        path = self._directory / name
+        path = self.directory / name
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = json.loads(self._vault.read(path))
         except OSError:
             raise DataError(
                 f"there is no checkpoint of the training {self.session} at this party",

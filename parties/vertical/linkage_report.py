@@ -5,15 +5,13 @@ Written beside the key node's transcript, for its owner alone.
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.protocols.link import LinkageSummary
-from blindfit.parties.files.private_files import replace_file
+from blindfit.parties.files import written
 
-FILE = "linkage.json"
 EFFECT = (
     "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
     "Missed matches cost rows, and bias a model only where those missed differ from the others."
@@ -22,10 +20,9 @@ TOO_LOW = "The ends of wrong_share lie far apart: the threshold is too low for s
 FAR = 0.05
 
 
-def write_linkage_report(directory: Path, summary: LinkageSummary) -> None:
+def write_linkage_report(path: Path, summary: LinkageSummary) -> None:
     """Replaces an older one; mode 0600, as a data party that reads it learns more than it should."""
-    directory.mkdir(parents=True, exist_ok=True)
-    replace_file(directory / FILE, (json.dumps(content_of(summary), indent=2) + "\n").encode(), mode=0o600)
+    written.write_json(path, content_of(summary))
 
 
 def content_of(summary: LinkageSummary) -> dict[str, Any]:

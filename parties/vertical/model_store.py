@@ -11,13 +11,13 @@ from pathlib import Path
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.files import written
-from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import MODEL_KEY, PLAIN, Vault
 from blindfit.parties.settings import SESSION
 
 
 class ModelStore:
-    def __init__(self, data_dir: Path) -> None:
-        self._directory, self._key_path = data_dir / "models", data_dir / "model_key.pem"
+    def __init__(self, data_dir: Path, vault: Vault = PLAIN) -> None:
+        self._directory, self._key_path, self._vault = data_dir / "models", data_dir / MODEL_KEY, vault
 
     def path(self, session: str) -> Path:
         if not re.fullmatch(SESSION, session):
@@ -28,7 +28,7 @@ class ModelStore:
         return self.path(session).exists()
 
     def keep(self, part: VerticalModelPart, session: str) -> None:
-        key = SigningKey.load_or_create(self._key_path)
+        key = self._vault.signing_key(self._key_path)
         written.write_signed_json(self.path(session), {**part.to_dict(), "session": session}, key)
 
     def read(self, session: str) -> VerticalModelPart:
@@ -36,7 +36,7 @@ class ModelStore:
         path = self.path(session)
         if not self._key_path.exists():
             raise DataError(f"{self._key_path} does not exist, so {path} cannot be told from another party's")
-        content = written.read_signed_json(path, SigningKey.load_or_create(self._key_path))
+        content = written.read_signed_json(path, self._vault.signing_key(self._key_path))
         if content.get("session") != session:
             raise DataError(f"{path} is the model of another session")
         try:

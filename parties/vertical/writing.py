@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.files import written
-from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.model_store import ModelStore
@@ -24,12 +24,11 @@ def write_part(
     report: dict[str, Any],
 ) -> None:
     """Beside each other for the party's operator; the part once more where joint predictions take it from."""
-    directory = party.directory(session)
-    key = SigningKey.load_or_create(party.data_dir / "model_key.pem")
-    written.write_signed_json(directory / "model.json", {**part.to_dict(), "session": session}, key)
-    written.write_json(directory / "report.json", report)
+    key = party.vault.signing_key(party.data_dir / MODEL_KEY)
+    written.write_signed_json(party.file(session, "model.json"), {**part.to_dict(), "session": session}, key)
+    written.write_json(party.file(session, "report.json"), report)
     if tested is not None:
         name = "probability" if part.model == "logistic" else "prediction"
         ids = prepared.rows.ids.take(pa.array(prepared.plan.test))
-        written.write_table(directory / "test_scores.csv", {"id": ids, name: tested.predictions})
-    ModelStore(party.data_dir).keep(part, session)
+        written.write_table(party.file(session, "test_scores.csv"), {"id": ids, name: tested.predictions})
+    ModelStore(party.data_dir, party.vault).keep(part, session)

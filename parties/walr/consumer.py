@@ -140,13 +140,13 @@ class Consumer:
     def _write(
         self, session: Session[WalrJob], prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]
     ) -> None:
-        directory = self._party.directory(session.id)
-        written.write_json(directory / "model.json", {**fit.model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(directory / "report.json", report)
+        party, me = self._party, session.id
+        written.write_json(party.file(me, "model.json"), {**fit.model.to_dict(), "privacy": report["privacy"]})
+        written.write_json(party.file(me, "report.json"), report)
         if len(prepared.test_ids):
             probabilities = fit.model.probabilities(prepared.test_features)
             written.write_table(
-                directory / "held_out_scores.csv", {"id": prepared.test_ids, "probability": probabilities}
+                party.file(me, "held_out_scores.csv"), {"id": prepared.test_ids, "probability": probabilities}
             )
 
 

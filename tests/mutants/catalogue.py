@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from tests.mutants import approval, ledger, paillier, privacy, vertical, wire
+from tests.mutants import approval, keeping, ledger, paillier, privacy, vertical, wire
 
-MUTANTS = (*privacy.MUTANTS, *ledger.MUTANTS, *wire.MUTANTS, *paillier.MUTANTS, *vertical.MUTANTS, *approval.MUTANTS)
+MUTANTS = (
+    *privacy.MUTANTS,
+    *ledger.MUTANTS,
+    *wire.MUTANTS,
+    *paillier.MUTANTS,
+    *vertical.MUTANTS,
+    *approval.MUTANTS,
+    *keeping.MUTANTS,
+)
 
 WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}
 """Promises that no mutant here breaks, and why."""

@@ -314,8 +314,8 @@ MUTANTS = (
         "secrets-stay-after-the-training",
         (24,),
         "parties/vertical/checkpoints.py",
-        "        shutil.rmtree(self._directory, ignore_errors=True)\n",
-        '        (self._directory / "base.json").touch()\n',
+        "        shutil.rmtree(self.directory, ignore_errors=True)\n",
+        '        (self.directory / "base.json").touch()\n',
         (f"{CHECKPOINTS}::test_nothing_stays_when_the_training_is_done",),
     ),
     Mutant(

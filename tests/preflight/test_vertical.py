@@ -87,6 +87,13 @@ def test_a_delta_that_is_too_large(project: Project) -> None:
     )
 
 
+def test_whose_keys_are_kept_unlocked(project: Project) -> None:
+    project.parties["shop"]["secrets"] = {"passphrase_file": "words"}
+    project.parties["bank"]["identity"]["passphrase_file"] = "words"  # the same for both
+    said = [f.about for f in project.check() if "keeps its keys and checkpoints unlocked" in f.text]
+    assert said == ["post", "notary"]
+
+
 def test_another_role_or_dataset(project: Project) -> None:
     project.job["parties"]["post"]["dataset"] = "others"
     assert "post: has no dataset named others" in levels(project.check(), "refuses")
@@ -215,6 +222,16 @@ def test_a_budget_that_would_be_passed(project: Project) -> None:
 def test_label_dp_without_a_budget(project: Project) -> None:
     del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
     assert "datasets.loans.population is missing" in only(project.check("privacy.epsilon=1"), "refuses")
+
+
+@pytest.mark.parametrize("name", ["bank", "shop"])
+def test_label_dp_of_persons(project: Project, name: str) -> None:
+    project.parties[name]["datasets"]["loans"]["person"] = "id2"
+    table = project.tables[name]
+    table["id2"] = table["id"]
+    said = [finding for finding in project.check("privacy.epsilon=1") if finding.refuses]
+    assert [finding.about for finding in said] == [name]
+    assert "protects rows" in said[0].text
 
 
 def test_noise_that_leaves_little(project: Project) -> None:

@@ -168,3 +168,21 @@ def test_every_solver_ends_near_the_same_weights(project, solver):
     weights = [load_model(project.path(f"{o}/shop/model.json")).feature_weights for o in ("reference", "other")]
     for name in weights[0]:
         assert weights[0][name] == pytest.approx(weights[1][name], abs=0.05)
+
+
+def test_a_run_keeps_its_keys_locked_and_what_it_wrote_is_purged(project):
+    """Though a party's file says nothing of --out, and another key stands in for the one that its passphrase is of."""
+    project.path("words").write_text("four random words here")
+    project.edit("meter.toml", "[identity]", '[identity]\npassphrase_file = "words"')
+    done = project.blindfit("run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert b"ENCRYPTED" in project.path("state/meter/receipt_key.pem").read_bytes()
+    session = json.loads(project.path("out/report.json").read_text())["session"]
+    written = [project.path(f"out/shop/{name}") for name in ("model.json", "report.json", "held_out_scores.csv")]
+    assert all(path.exists() for path in written)
+    purged = project.blindfit("purge", "shop.toml", session, "--yes")
+    assert purged.returncode == 0, purged.stderr
+    assert all(f"removed {path.relative_to(project.directory)} (" in purged.stdout for path in written)
+    assert not any(path.exists() for path in written)
+    assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0  # for nothing: the server remembers
+    assert len(project.blindfit("ledger", "meter.toml", "--export", "c").stdout.split("1 entries")) == 2

@@ -55,7 +55,7 @@ class Holder:
         x, y = (own, nothing) if is_active else (nothing, own)
         share = await toy.run_party(int(not is_active), peer, x, y, session.channel)
         content = {"session": session.id, "share": [str(value) for value in share.tolist()]}
-        write_json(self._party.directory(session.id) / "report.json", content)
+        write_json(self._party.file(session.id, "report.json"), content)
         return {"rows": len(share)}
 
 

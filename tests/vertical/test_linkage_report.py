@@ -20,9 +20,8 @@ def summary(wrong_most: float = 4.0) -> LinkageSummary:
 
 
 def test_it_says_what_was_found_and_only_its_owner_reads_it(tmp_path: Path) -> None:
-    directory = tmp_path / "notary"
-    write_linkage_report(directory, summary())
-    path = directory / "linkage.json"
+    path = tmp_path / "notary" / "linkage.json"
+    write_linkage_report(path, summary())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     written = json.loads(path.read_text())
     assert written == content_of(summary())

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.store.store import Store
 from blindfit.parties.taylor.parameters import NORM_PER_ROOT, row_bound
 from blindfit.parties.taylor.settings import TaylorJob
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
 from tests.vertical.project import COLUMNS, ROWS, Project
 
+ROW_IS = 'row_is = "a client"\n'
 DATA_PARTIES = ("bank", "shop-a", "shop-b")
 ALL_COLUMNS = len(DATA_PARTIES) * COLUMNS + 1  # and the intercept
 LABEL_DP = "privacy.epsilon=1.0"
@@ -62,6 +64,21 @@ def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
 def norms(rows: np.ndarray) -> np.ndarray:
     lengths: np.ndarray = np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1))
     return lengths
+
+
+@pytest.mark.parametrize("party", ["bank", "shop-a"])
+def test_label_dp_of_rows_is_not_promised_of_persons(project: Project, party: str) -> None:
+    """A person of three rows would have three times the epsilon that the ledger says."""
+    file = project.root / f"{party}.toml"
+    file.write_text(file.read_text().replace('id = "id"', 'id = "id"\nperson = "name"').replace(ROW_IS, ""))
+    table = '\n[datasets.rows.quasi_identifiers]\nname = "name"\n'
+    file.write_text(file.read_text().replace(table, "\n"))
+    with pytest.raises(
+        ConfigError, match=r"^datasets\.rows\.person: a vertical training with privacy\.epsilon protects"
+    ):
+        seated(project, LABEL_DP)
+    assert Store(project.root / "state/bank/party.sqlite").reader().ledger() == []
+    seated(project)
 
 
 # --- jitter ---------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of, population_of
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.prepared import Prepared
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
@@ -64,6 +65,8 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
 def _check_party(job: Job[TaylorJob], party: PartyHere, roles: Roles, rows: dict[str, PartyRows]) -> Iterator[Finding]:
     """Adds the party's rows to `rows`."""
     source = party.source()
+    if job.parameters.privacy is not None:
+        refuse_persons(source.settings, party.dataset_name, UNDER_LABEL_DP)
     is_active = party.name == roles.active
     found = read_rows(source, labels=is_active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")

@@ -1,0 +1,205 @@
+"""What a party keeps secret on its disk, under its operator's passphrase: keys and checkpoints.
+
+    data_dir/vault.json    salt, and a random key that scrypt(passphrase, salt) locks; the passphrase is stretched once
+                           for each start of a process
+    a locked file          b"blindfit locked 1\\n", a nonce of 12 bytes, AES-256-GCM(key, content, the file's name)
+    *.pem                  PKCS #8, locked with 256 bits that are derived from the same key
+
+Where there is no passphrase all of it is plain, in files that their owner alone may read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.files.private_files import (
+    check_passphrase,
+    is_locked,
+    make_private,
+    private_pem,
+    read_file,
+    read_private_key,
+    replace_file,
+    write_new,
+)
+from blindfit.parties.files.signing import SigningKey
+
+FILE = "vault.json"
+FORMAT = "blindfit vault 1"
+LOCKED = b"blindfit locked 1\n"
+NONCE_BYTES, KEY_BYTES = 12, 32
+STRETCH = {"n": 2**15, "r": 8, "p": 3}  # 32 MiB and a quarter of a second for each guess: OWASP's lower memory setting
+
+MODEL_KEY, RECEIPT_KEY = "model_key.pem", "receipt_key.pem"
+PARTY_KEY = "secret.key"
+SECRETS = (
+    MODEL_KEY,
+    RECEIPT_KEY,
+    PARTY_KEY,
+    "checkpoints/*/*.json",
+    "snapshots/*/header.json",
+    "label_releases/*/header.json",
+)
+"""The files of a data_dir that are locked."""
+
+
+class Vault:
+    """Locks and opens a party's files; `PLAIN` leaves them as they are."""
+
+    def __init__(self, key: bytes | None) -> None:
+        self._key = key
+
+    @property
+    def locks(self) -> bool:
+        return self._key is not None
+
+    def sealed(self, name: str, content: bytes) -> bytes:
+        """What a file of this name is to hold."""
+        if self._key is None:
+            return content
+        nonce = os.urandom(NONCE_BYTES)
+        return LOCKED + nonce + AESGCM(self._key).encrypt(nonce, content, name.encode())
+
+    def read(self, path: Path) -> bytes:
+        """The content of a file that holds what `sealed` gave.
+
+        Raises:
+            OSError: it cannot be read.
+            ConfigError: it is not locked, or under another key than this.
+        """
+        content = path.read_bytes()
+        if self._key is None:
+            if content.startswith(LOCKED):
+                raise _needs_passphrase(path)
+            return content
+        if not content.startswith(LOCKED):
+            raise _not_locked(path)
+        try:
+            box = content[len(LOCKED) :]
+            return AESGCM(self._key).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], path.name.encode())
+        except (InvalidTag, ValueError):
+            raise ConfigError(
+                f"{path} is damaged, or was locked under another {FILE}", hint=f"restore it, and its {FILE}"
+            ) from None
+
+    def signing_key(self, path: Path) -> SigningKey:
+        """The key at `path`, which is made where there is none. Raises ConfigError as `read`."""
+        if self.locks and path.exists() and not is_locked(read_file(path)):
+            raise _not_locked(path)
+        return SigningKey.load_or_create(path, self._pem_passphrase)
+
+    @property
+    def _pem_passphrase(self) -> bytes | None:
+        """PEM stretches a passphrase little: 256 random bits need no stretching."""
+        if self._key is None:
+            return None
+        return HKDFExpand(SHA256(), KEY_BYTES, b"blindfit pem 1").derive(self._key).hex().encode()
+
+    def lock_plain(self, data_dir: Path) -> Iterator[Path]:
+        """Locks the secrets of a data_dir that are not, one after the other, and names each; can be begun again."""
+        for path in _secrets(data_dir, locked=False):
+            if path.suffix == ".pem":
+                content = private_pem(read_private_key(path, None), self._pem_passphrase)
+            else:
+                content = self.sealed(path.name, read_file(path))
+            replace_file(path, content, mode=0o600)
+            yield path
+
+
+PLAIN = Vault(None)
+
+
+def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
+    """The vault of a data_dir, which is made with the first passphrase.
+
+    Raises:
+        ConfigError: the passphrase is wrong, missing, or too short for a new vault.
+    """
+    path = data_dir / FILE
+    if passphrase is None:
+        if path.exists():
+            raise _needs_passphrase(path)
+        return PLAIN
+    if not path.exists():
+        if orphans := _secrets(data_dir, locked=True):
+            raise ConfigError(
+                f"{path} is missing, though {orphans[0]} is locked", hint="restore it from a backup: it has the key"
+            )
+        make_private(data_dir)
+        try:
+            write_new(path, _locked_key(os.urandom(KEY_BYTES), passphrase), mode=0o600)
+        except ConfigError:
+            # Another process may have made it since we looked; then both use the same key.
+            if not path.exists():
+                raise
+    return Vault(_opened_key(path, passphrase))
+
+
+def _secrets(data_dir: Path, *, locked: bool) -> list[Path]:
+    """Those that are locked, or those that are not."""
+    found = sorted(path for pattern in SECRETS for path in data_dir.glob(pattern))
+    return [path for path in found if _is_locked(path) == locked]
+
+
+def _is_locked(path: Path) -> bool:
+    content = read_file(path)
+    return is_locked(content) if path.suffix == ".pem" else content.startswith(LOCKED)
+
+
+def change_passphrase(data_dir: Path, old: bytes, new: bytes) -> None:
+    """The key stays, and so does what it locks. Raises ConfigError as `open_vault`."""
+    path = data_dir / FILE
+    replace_file(path, _locked_key(_opened_key(path, old), new), mode=0o600)
+
+
+def _locked_key(key: bytes, passphrase: bytes) -> bytes:
+    check_passphrase(passphrase)
+    salt, nonce = os.urandom(16), os.urandom(NONCE_BYTES)
+    box = nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, key, FORMAT.encode())
+    return json.dumps({"format": FORMAT, "salt": salt.hex(), "key": box.hex()}, indent=1).encode() + b"\n"
+
+
+def _opened_key(path: Path, passphrase: bytes) -> bytes:
+    try:
+        content = json.loads(read_file(path))
+        if content["format"] != FORMAT:
+            raise ValueError
+        salt, box = bytes.fromhex(content["salt"]), bytes.fromhex(content["key"])
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{path} is not a {FORMAT}", hint="restore it from a backup: it locks this party's keys"
+        ) from None
+    try:
+        return AESGCM(_stretched(passphrase, salt)).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], FORMAT.encode())
+    except (InvalidTag, ValueError):
+        raise ConfigError(
+            f"{path} does not open with this passphrase",
+            hint="give secrets.passphrase_file the one that it was made with, or change it: `blindfit lock`",
+        ) from None
+
+
+def _stretched(passphrase: bytes, salt: bytes) -> bytes:
+    return Scrypt(salt, KEY_BYTES, **STRETCH).derive(passphrase)
+
+
+def _needs_passphrase(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path} is locked and no passphrase was given", hint="give secrets.passphrase_file the party's passphrase"
+    )
+
+
+def _not_locked(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path} is not locked, though this party has a passphrase",
+        hint="`blindfit lock PARTY.TOML` locks what was kept before there was one",
+    )

@@ -1,0 +1,128 @@
+"""What a party keeps of a session that has ended, found wherever it is, and removed.
+
+    data_dir/checkpoints/SESSION    secrets, order of rows, encrypted mask, state after each epoch
+    data_dir/models/SESSION         its part of a model, report, scores, transcript
+    data_dir/predictions/SESSION    report and scores of a prediction
+    and each file that the database says is the session's: in an output_dir, a file of scores, the checkpoints of the
+    training that it resumed
+
+The ledger, receipts, remembered answers and the session's name stay: they prove what was paid, and what was paid is
+never asked for again. Files go one after the other, and the database forgets each when it has gone: whoever is stopped
+in the middle finds the rest by doing it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.files.written import read_json
+from blindfit.parties.sessions.sessions import ENDS
+from blindfit.parties.settings import SESSION
+from blindfit.parties.store.store import Store, Transaction
+
+KINDS = ("checkpoints", "models", "predictions")
+FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without the one; the other says where scores went
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file that a purge removes, and what it is of."""
+
+    of: str
+    path: Path
+    size_bytes: int
+
+
+def ended_sessions(store: Store, before: date | None = None) -> list[str]:
+    """Those that ended before a day (UTC), the oldest first."""
+    rows = [row for row in store.reader().sessions() if row.state in ENDS]
+    return [row.session for row in rows if before is None or row.changed < before.isoformat()]
+
+
+def kept_of(store: Store, data_dir: Path, session: str) -> list[Kept]:
+    """What is there of a session, in the order in which it is to be removed.
+
+    Raises:
+        ConfigError: there was no such session at this party, or it, or one that resumed it, has not ended.
+    """
+    reader = store.reader()
+    if not re.fullmatch(SESSION, session) or reader.session(session) is None:
+        raise ConfigError(f"{session} is no session of this party", hint="its name stands in the report of its job")
+    _check_ended(reader, session)
+    roots = [data_dir / kind / session for kind in KINDS]
+    _check_ended(reader, reader.session_of_file(os.path.relpath(roots[0], data_dir)))  # the training that resumed it
+    noted = [Path(os.path.normpath(data_dir / path)) for path in reader.files_of(session)]
+    found = (path for root in dict.fromkeys([*roots, *noted]) for path in _files_in(root))
+    mine = sorted({path for path in found if not _is_strangers(path, reader)}, key=_order)
+    return [Kept(session, path, path.lstat().st_size) for path in mine]
+
+
+def _check_ended(reader: Transaction, session: str | None) -> None:
+    row = reader.session(session) if session else None
+    if row is not None and row.state not in ENDS:
+        raise ConfigError(
+            f"{row.session} is {row.state.lower()}: its files are in use",
+            hint="wait for its end, or cancel its job; where the party was killed, its next start ends the session",
+        )
+
+
+def _files_in(root: Path) -> Iterator[Path]:
+    """Every file under a directory, or the file itself; links are not followed."""
+    if root.is_dir() and not root.is_symlink():
+        for directory, _, names in os.walk(root):
+            yield from (Path(directory, name) for name in names)
+    elif os.path.lexists(root):
+        yield root
+
+
+def _is_strangers(path: Path, reader: Transaction) -> bool:
+    """Whether a job that this party knows nothing of has put its report beside the file since."""
+    try:
+        content = read_json(path.parent / LAST)
+    except DataError:
+        return False
+    writer = content.get("session") if isinstance(content, dict) else None
+    return isinstance(writer, str) and reader.session(writer) is None
+
+
+def _order(path: Path) -> tuple[bool, bool, Path]:
+    return path.name == LAST, path.name != FIRST, path
+
+
+def remove(kept: Iterable[Kept]) -> Iterator[Kept]:
+    """Removes file after file, and tells each that has gone.
+
+    Raises:
+        DataError: one could not be removed.
+    """
+    for one in kept:
+        try:
+            one.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"{one.path} cannot be removed: {error.strerror}", hint="mend its permissions, and purge again"
+            ) from None
+        yield one
+
+
+def forget(store: Store, data_dir: Path, session: str) -> None:
+    """Of a session whose files have gone: its empty directories, and where its files were."""
+    for kind in KINDS:
+        _remove_empty(data_dir / kind / session)
+    with store.transaction() as transaction:
+        for path in transaction.files_of(session):
+            _remove_empty(data_dir / path)
+            if not os.path.lexists(data_dir / path):
+                transaction.forget_file(path)
+
+
+def _remove_empty(directory: Path) -> None:
+    with contextlib.suppress(OSError):  # it is no directory, or something is in it
+        directory.rmdir()

@@ -1,0 +1,152 @@
+"""What is kept on a party's disk: locked, its owner's alone, and gone when it is purged."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+VAULT = "tests/keeping/test_vault.py"
+PURGE = "tests/keeping/test_purge.py"
+GUARDED = "tests/keeping/test_guarded.py"
+SEATS = "tests/vertical/test_seats.py"
+
+MUTANTS = (
+    # --- keys at rest
+    Mutant(
+        "checkpoints-not-locked",
+        (24,),
+        "parties/vertical/checkpoints.py",
+        "self._vault.sealed(name, written.encoded_json(content))",
+        "written.encoded_json(content)",
+        (f"{VAULT}::test_checkpoints_are_locked_and_come_back",),
+    ),
+    Mutant(
+        "key-node-without-the-vault",
+        (24,),
+        "parties/taylor/key_node.py",
+        "Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)",
+        "Checkpoints.of(self._party.data_dir, job, session.id)",
+        (f"{GUARDED}::test_no_key_is_kept_in_the_clear[taylor]",),
+    ),
+    Mutant(
+        "keys-of-the-label-index-not-locked",
+        (24,),
+        "parties/measurement/label_index.py",
+        "vault.sealed(HEADER, header.to_json().encode())",
+        "header.to_json().encode()",
+        (f"{GUARDED}::test_no_key_is_kept_in_the_clear[label-dp]",),
+    ),
+    Mutant(
+        "keys-of-released-labels-not-locked",
+        (24,),
+        "parties/measurement/label_index_frozen.py",
+        "vault.sealed(HEADER, index.frozen(LABEL).to_json().encode())",
+        "index.frozen(LABEL).to_json().encode()",
+        (f"{GUARDED}::test_no_key_is_kept_in_the_clear[label-dp]",),
+    ),
+    Mutant(
+        "signing-keys-locked-with-the-passphrase-alone",
+        (24,),
+        "parties/files/vault.py",
+        "return SigningKey.load_or_create(path, self._pem_passphrase)",
+        "return SigningKey.load_or_create(path, None)",
+        (f"{VAULT}::test_signing_keys_are_locked_with_more_than_the_passphrase",),
+    ),
+    Mutant(
+        "plain-file-taken-for-a-locked-one",
+        (24,),
+        "parties/files/vault.py",
+        "        if not content.startswith(LOCKED):\n            raise _not_locked(path)\n",
+        "        if not content.startswith(LOCKED):\n            return content\n",
+        (f"{VAULT}::test_a_file_that_is_not_locked_is_not_taken_for_one_that_is",),
+    ),
+    Mutant(
+        "a-locked-file-stands-for-another",
+        (24,),
+        "parties/files/vault.py",
+        "decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], path.name.encode())",
+        "decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], b'base.json')",
+        (f"{VAULT}::test_a_file_does_not_stand_for_one_of_another_name", VAULT),
+    ),
+    Mutant(
+        "passphrase-hardly-stretched",
+        (24,),
+        "parties/files/vault.py",
+        '"n": 2**15',
+        '"n": 2**4',
+        (f"{VAULT}::test_the_stretching_costs_what_is_recommended",),
+    ),
+    Mutant(
+        "labels-that-others-can-read",
+        (24,),
+        "parties/files/private_files.py",
+        "os.open(name, flags, 0o600)",
+        "os.open(name, flags, 0o666)",
+        (f"{GUARDED}::test_files_are_their_owners_alone_whatever_the_umask[label-dp]",),
+    ),
+    Mutant(
+        "directories-that-others-can-read",
+        (24,),
+        "parties/files/private_files.py",
+        "missing.mkdir(mode=0o700)",
+        "missing.mkdir()",
+        (f"{GUARDED}::test_files_are_their_owners_alone_whatever_the_umask[dp-lr]",),
+    ),
+    # --- purging
+    Mutant(
+        "purged-while-it-runs",
+        (17, 24),
+        "parties/sessions/purge.py",
+        "    if row is not None and row.state not in ENDS:\n",
+        "    if row is None:\n",
+        (f"{PURGE}::test_a_session_that_has_not_ended_is_refused",),
+    ),
+    Mutant(
+        "checkpoints-purged-under-a-resumed-training",
+        (17, 24),
+        "parties/sessions/purge.py",
+        "    _check_ended(reader, reader.session_of_file(os.path.relpath(roots[0], data_dir)))",
+        "    _check_ended(reader, session)",
+        (f"{PURGE}::test_checkpoints_that_a_running_session_resumed_are_in_use",),
+    ),
+    Mutant(
+        "files-elsewhere-not-purged",
+        (24,),
+        "parties/sessions/purge.py",
+        "dict.fromkeys([*roots, *noted])",
+        "dict.fromkeys(roots)",
+        (f"{PURGE}::test_files_in_a_directory_of_the_operators_are_found_without_its_name",),
+    ),
+    Mutant(
+        "files-of-another-project-purged",
+        (24,),
+        "parties/sessions/purge.py",
+        "isinstance(writer, str) and reader.session(writer) is None",
+        "False and reader.session(str(writer)) is None",
+        (f"{PURGE}::test_what_another_partys_job_wrote_to_the_same_place_stays",),
+    ),
+    Mutant(
+        "a-file-forgotten-before-it-is-gone",
+        (24,),
+        "parties/sessions/purge.py",
+        "            if not os.path.lexists(data_dir / path):\n                transaction.forget_file(path)\n",
+        "            transaction.forget_file(path)\n",
+        (f"{PURGE}::test_a_file_that_is_still_there_is_not_forgotten",),
+    ),
+    # --- a training that goes on; persons
+    Mutant(
+        "resumed-with-new-noise",
+        (5, 17),
+        "parties/taylor/key_node.py",
+        'bytes.fromhex(base["noise_key"])',
+        "secrets.token_bytes(32)",
+        ("tests/vertical/test_resumed.py",),
+    ),
+    Mutant(
+        "rows-promised-of-persons",
+        (22,),
+        "parties/training/unit.py",
+        "if dataset.person is not None:",
+        "if dataset.person == dataset.id:",
+        (f"{SEATS}::test_label_dp_of_rows_is_not_promised_of_persons",),
+    ),
+)

@@ -1,0 +1,102 @@
+"""A training under label DP that stops after an epoch and goes on: to the same weights, for one charge."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, DataError
+from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.checkpoints import Checkpoints
+from tests.nodes import Nodes
+from tests.postgres import PostgresServer, running_postgres
+from tests.vertical.project import ROLES, Project
+
+DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
+JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.least_common=30", "timeouts.step_s=20")
+COLUMN_TYPES = {"string": "TEXT", "int64": "BIGINT", "double": "DOUBLE PRECISION"}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["csv", "postgresql"])
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    project = Project.make(tmp_path, rows=60)
+    if request.param == "postgresql":
+        for name in DATA_PARTIES:
+            move_to_table(project, name, request.getfixturevalue("postgres"))
+    return project
+
+
+def move_to_table(project: Project, name: str, server: PostgresServer) -> None:
+    """The party's rows, in a table of the server alone."""
+    path, table = project.root / f"{name}.csv", name.replace("-", "_")
+    rows = pyarrow.csv.read_csv(path)
+    declared = ", ".join(f'"{field.name}" {COLUMN_TYPES[str(field.type)]}' for field in rows.schema)
+    server.run(f"DROP TABLE IF EXISTS {table}", f"CREATE TABLE {table} ({declared})")
+    with server.connect() as connection, connection.cursor() as cursor:
+        marks = ", ".join(["%s"] * rows.num_columns)
+        cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows.to_pylist()])
+    path.unlink()
+    file = project.root / f"{name}.toml"
+    file.write_text(file.read_text().replace(f"csv:{name}.csv", server.url(f"public.{table}")))
+
+
+def stopped_after(epoch: int, project: Project) -> str:
+    """A training that is lost when a party has kept this epoch; its session."""
+    keep, sessions = Checkpoints.keep, set()
+
+    def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:
+        keep(self, kept, go_on, state)
+        sessions.add(self.session)
+        if kept == epoch and "shop-a" in str(self.directory):
+            raise DataError("the disk is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "keep", lost)
+        with pytest.raises(BlindfitError):
+            Nodes(project.root).run(*JOB)
+    (session,) = sessions
+    return session
+
+
+def weights(project: Project, session: str) -> np.ndarray:
+    parts = [json.loads((project.root / f"state/{n}/models/{session}/model.json").read_text()) for n in DATA_PARTIES]
+    return np.concatenate([[*part["weights"].values(), part.get("intercept") or 0.0] for part in parts])
+
+
+def charges(project: Project) -> list[str]:
+    store = Store(project.root / "state/bank/party.sqlite")
+    try:
+        return [entry.request_id for entry in store.reader().ledger("people")]
+    finally:
+        store.close()
+
+
+def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(project: Project) -> None:
+    begun = stopped_after(1, project)
+    assert charges(project) == [begun]
+    for name in ROLES:
+        kept = project.root / f"state/{name}/checkpoints"
+        shutil.copytree(kept, project.root / "begun" / name)
+        for epoch in (project.root / "begun" / name).glob("*/epoch-*.json"):
+            epoch.unlink()  # the secrets alone: it will run through
+    resumed = Nodes(project.root).run(*JOB, f"taylor.resume={begun}").id
+    for name in ROLES:
+        shutil.rmtree(project.root / f"state/{name}/checkpoints")
+        shutil.copytree(project.root / "begun" / name, project.root / f"state/{name}/checkpoints")
+    through = Nodes(project.root).run(*JOB, f"taylor.resume={begun}").id
+    assert np.abs(weights(project, resumed)).max() > 0.01
+    assert np.abs(weights(project, resumed) - weights(project, through)).max() <= 1e-9
+    assert charges(project) == [begun]

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism
+from blindfit.algorithms.privacy.label_mechanisms.base import LEAST_SHARE
 from blindfit.algorithms.statistics.logistic import Floats
 
 LABELS = 17  # where it is looked at
@@ -77,7 +79,11 @@ def law_points(mechanism: LabelMechanism, label: float) -> dict[str, Any]:
 
 
 def epsilon_of_row(mechanism: str, epsilon: float, delta: float, rows_per_unit: int) -> float:
-    """What one row's label may cost so that all rows of a unit, one after the other, cost `epsilon` at `delta`."""
+    """What one row's label may cost so that all rows of a unit, one after the other, cost `epsilon` at `delta`.
+
+    Raises:
+        ConfigError: delta alone allows noise too small for so many rows, so that no epsilon is left for one.
+    """
     if mechanism != "gaussian":
         share = epsilon / rows_per_unit
         return share if rows_per_unit * share <= epsilon else math.nextafter(share, 0.0)
@@ -88,6 +94,12 @@ def epsilon_of_row(mechanism: str, epsilon: float, delta: float, rows_per_unit: 
     while high - low > 1e-9 * epsilon:
         middle = (low + high) / 2
         low, high = (low, middle) if analytic_noise_multiplier(middle, delta) < multiplier else (middle, high)
+    if low < LEAST_SHARE:
+        raise ConfigError(
+            f"gaussian: at epsilon {epsilon:g} and delta {delta:g}, {rows_per_unit} rows of a person leave no epsilon "
+            "for one",
+            hint="use a smaller privacy.delta, a larger privacy.epsilon or fewer rows of a person",
+        )
     return low  # the side that costs less
 
 

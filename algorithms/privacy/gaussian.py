@@ -146,9 +146,11 @@ class GaussianMechanism:
 
     def __post_init__(self) -> None:
         if self.sigma_squared < LEAST_STD_STEPS**2:
+            std = math.sqrt(self.sigma_squared)
+            more = math.ceil(math.log2(LEAST_STD_STEPS / max(std, 1.0)))
             raise RangeError(
-                f"a noise of {math.sqrt(self.sigma_squared):.4g} grid steps is too narrow for this grid",
-                hint="at least 2^16 steps are needed: use more fraction bits",
+                f"a noise of {std:.4g} grid steps is too narrow for this grid",
+                hint=f"at least 2^16 steps are needed: use {more} more fraction bits (frac_bits)",
             )
 
     @property

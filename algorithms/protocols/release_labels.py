@@ -30,6 +30,7 @@ Learns: the server, the ids; consumers, the noisy labels, the fitted mechanism w
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -281,11 +282,10 @@ def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
         steps = gaussian_steps(settings)
     except (BlindfitError, ValueError, OverflowError, ZeroDivisionError):
         raise MalformedMessage(culprit=consumer, field="epsilon", reason="is out of range", step="LabelsOpen") from None
-    require(
-        steps is None or steps >= LEAST_STD_STEPS,
-        "cells",
-        f"the noise would be smaller than {LEAST_STD_STEPS} grid steps: take more cells",
-    )
+    if steps is not None:
+        enough = math.ceil(settings.grid.cells * LEAST_STD_STEPS / steps)
+        reason = f"the noise would be smaller than {LEAST_STD_STEPS} grid steps: take {enough} cells or more"
+        require(steps >= LEAST_STD_STEPS, "cells", reason)
 
 
 def gaussian_steps(settings: MechanismSettings) -> float | None:

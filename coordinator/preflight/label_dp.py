@@ -78,7 +78,7 @@ def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_perso
     settings = settings_on(grid, job.parameters, max_rows_per_person)
     if not settings.estimates_prior:
         return fit(settings, [], system_uniform).mechanism, False
-    left = settings.epsilon - (settings.epsilon_prior or settings.epsilon / 3)
+    left = settings.epsilon - settings.epsilon_of_prior
     known = replace(
         settings,
         epsilon=left,

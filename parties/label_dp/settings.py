@@ -78,9 +78,9 @@ class LabelDPJob(TrainingParameters):
         if privacy is None:
             raise ValueError("privacy.epsilon is missing: labels are released under differential privacy alone")
         try:
-            check_label_epsilon(privacy.epsilon)
+            check_label_epsilon(privacy.epsilon, label_dp.mechanism)
         except ConfigError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(f"{error}: {error.hint}") from None
         if privacy.mechanism != "analytic":
             raise ValueError("privacy.mechanism does nothing in a label-dp job, remove it: see label_dp.mechanism")
         if label_dp.mechanism != "gaussian" and privacy.delta != PrivacySettings.model_fields["delta"].default:

@@ -22,16 +22,27 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-LEAST_EPSILON, MOST_EPSILON = 1e-4, 30.0
-"""Between them 64 bits hold every mechanism's weights; outside them no label or all of it would be left."""
+LEAST_EPSILON, MOST_EPSILON, MOST_GAUSSIAN_EPSILON = 1e-4, 30.0, 50.0
+"""Between them 64 bits, 192 of the Gaussian, hold the weights; outside, no label or all of it would be left."""
+
+LEAST_SHARE = LEAST_EPSILON * (1 - 1e-6)
+"""What is left of the least epsilon after rounding."""
 
 MOST_CELLS = 2**20
 
 
-def check_label_epsilon(epsilon: float) -> None:
+def check_label_epsilon(epsilon: float, mechanism: str) -> None:
+    """Args:
+    epsilon: of one row's label.
+    """
     check_epsilon(epsilon)
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
-        raise ConfigError(f"privacy.epsilon of a label mechanism must lie in [0.0001, 30], not {epsilon!r}")
+    most = MOST_GAUSSIAN_EPSILON if mechanism == "gaussian" else MOST_EPSILON
+    if not LEAST_SHARE <= epsilon <= most:
+        larger = f"use {most:g} or less" + ("" if mechanism == "gaussian" else ', or the mechanism "gaussian" up to 50')
+        raise ConfigError(
+            f"privacy.epsilon of one label must lie in [{LEAST_EPSILON:g}, {most:g}] with {mechanism}, not {epsilon!r}",
+            hint=larger if epsilon > most else "use a larger one, or release fewer rows of a person",
+        )
 
 
 # --- the grid -----------------------------------------------------------------------------------
@@ -55,7 +66,8 @@ class LabelGrid:
             raise ConfigError(f"a label grid has 1 to {MOST_CELLS} cells, not {self.cells!r}")
         if self.lo + self.step == self.lo or self.hi - self.step == self.hi:
             raise ConfigError(
-                f"[{self.lo!r}, {self.hi!r}] is too narrow for {self.cells} cells", hint="use fewer cells"
+                f"[{self.lo!r}, {self.hi!r}] is too narrow for {self.cells} cells",
+                hint="subtract a public number near the middle from the labels, or use fewer cells",
             )
 
     @property
@@ -143,7 +155,7 @@ class LabelMechanism(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        check_label_epsilon(self.epsilon)
+        check_label_epsilon(self.epsilon, self.name)
 
     @property
     def delta(self) -> float:

@@ -104,7 +104,10 @@ class BlockNoise:
     def __post_init__(self) -> None:
         falls = (self.table[1:] <= self.table[:-1]).all() and self.table[-1] > 0
         if not falls or Fraction(int(self.table[0]), int(self.table[-1])) > min(self.blocks.ratios):
-            raise RangeError(f"64 bits do not hold a noise of epsilon {self.epsilon:g} on {len(self.table)} cells")
+            raise RangeError(
+                f"64 bits do not hold a noise of epsilon {self.epsilon:g} on {len(self.table)} cells",
+                hint="use fewer cells",
+            )
 
     @property
     def privacy_loss(self) -> float:

@@ -12,7 +12,13 @@ from typing import Literal
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, check_label_epsilon
+from blindfit.algorithms.privacy.label_mechanisms.base import (
+    LEAST_EPSILON,
+    LEAST_SHARE,
+    LabelGrid,
+    LabelMechanism,
+    check_label_epsilon,
+)
 from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, check_cell_width, estimate_prior
 from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
 from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
@@ -83,7 +89,7 @@ class MechanismSettings:
     def __post_init__(self) -> None:
         if self.name not in OPTIONS:
             raise ConfigError(f"the label mechanism must be one of {', '.join(NAMES)}, not {self.name!r}")
-        check_label_epsilon(self.epsilon)
+        check_label_epsilon(self.epsilon, self.name)
         self._check_use()
         self._check_prior()
         for width in ("half_width", "rounding", "output_reach"):
@@ -115,10 +121,21 @@ class MechanismSettings:
             raise ConfigError(f"epsilon_prior must lie between 0 and epsilon, not be {self.epsilon_prior!r}")
         if self.cell_width is not None:
             check_cell_width(self.grid, self.cell_width)
+        if self.estimates_prior and min(self.epsilon_of_prior, self.epsilon - self.epsilon_of_prior) < LEAST_SHARE:
+            raise ConfigError(
+                f"{self.name}: of epsilon {self.epsilon:g} the prior's estimate takes {self.epsilon_of_prior:g}, and "
+                f"neither that nor the rest may be below {LEAST_EPSILON:g}",
+                hint="use a larger epsilon, or a mechanism without a prior, such as laplace or staircase",
+            )
 
     @property
     def estimates_prior(self) -> bool:
         return "prior" in OPTIONS[self.name] and self.prior is None
+
+    @property
+    def epsilon_of_prior(self) -> float:
+        """What its estimate takes."""
+        return self.epsilon_prior or self.epsilon / 3
 
 
 def _check_width(settings: MechanismSettings, option: str) -> None:
@@ -171,7 +188,7 @@ def fit(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt 
     if not settings.estimates_prior:
         mechanism = _mechanism(settings, settings.epsilon, settings.prior)
         return FittedMechanism(mechanism, settings.prior, None, 0.0, _outside(mechanism, settings.prior, len(steps)))
-    epsilon_prior = settings.epsilon_prior or settings.epsilon / 3
+    epsilon_prior = settings.epsilon_of_prior
     left = math.nextafter(settings.epsilon - epsilon_prior, 0.0)  # so that the sum does not round above epsilon
     how = settings.prior_mechanism or ("laplace" if settings.name.startswith("rp-") else "histogram")
     prior = estimate_prior(how, settings.grid, epsilon_prior, steps, _cell_width(settings, how), uniform)

@@ -16,6 +16,7 @@ Weights = tuple[tuple[int, ...], ...]
 _SCALE = 2**54
 _FIRST_MIX, _LAST_MIX = 2.0**-34, 2.0**-6
 _TOLERANCE = 1e-10
+_EASIER = "use fewer output_cells, or another mechanism without a bias: laplace, staircase"
 
 
 def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floats:
@@ -46,7 +47,7 @@ def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floa
         options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
     if found.status != 0:
-        raise RangeError(f"unbiased: the linear program was not solved: {found.message}")
+        raise RangeError(f"unbiased: the linear program was not solved: {found.message}", hint=_EASIER)
     return np.asarray(np.maximum(found.x[: k * m].reshape(k, m), 0.0))
 
 
@@ -63,7 +64,7 @@ def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsi
         if weights is not None and _keeps(weights, epsilon):
             return tuple(tuple(int(w) for w in row) for row in weights)
         mix *= 4
-    raise RangeError(f"unbiased: the linear program's solution at epsilon {epsilon:g} is too inexact")
+    raise RangeError(f"unbiased: the linear program's solution at epsilon {epsilon:g} is too inexact", hint=_EASIER)
 
 
 def _raised(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -12,11 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 from blindfit.algorithms.privacy.label_mechanisms.block_noise import GeometricBlocks
 from blindfit.algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, heavier, loss_of_weights, words
-from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, GaussianTables
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, fine_enough
+from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import (
+    GaussianTables,
+    HalfGaussian,
+    parts_of,
+    table_delta,
+)
 from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace, laplace_noise
 from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase, squared_errors, staircase_noise
 from tests.privacy.label_mechanisms.examples import uniform
@@ -87,26 +94,96 @@ def test_gaussian_keeps_delta_on_coarse_grids(cells, epsilon):
     assert 0 < delta <= mechanism.privacy_loss()[1] <= 1e-3
 
 
-def test_a_delta_finer_than_the_tables_is_refused():
-    with pytest.raises(ConfigError, match="finer than its tables"):
-        Gaussian(UNIT, 20.0, 1e-9)
+def true_delta(mechanism: Gaussian) -> float:
+    """Of the two labels that are furthest apart, summed over the integers; good to 1e-9 of itself.
+
+    The loss falls from -infinity on, so delta is a sum over all outputs below the one where it is epsilon.
+    """
+    std, cells = mechanism.noise_std_steps, mechanism.grid.cells
+    last = math.floor(cells / 2 - mechanism.epsilon * std**2 / cells)
+    first = min(last, 0) - math.ceil(12 * std)
+    k = np.arange(first, last + 1, dtype=np.float64)
+    loss = cells * (cells - 2 * k) / (2 * std**2)
+    law = np.exp(-0.5 * (k / std) ** 2) / (std * math.sqrt(2 * math.pi))
+    return float((law * -np.expm1(mechanism.epsilon - loss)).sum())
 
 
-@pytest.mark.parametrize("std", [200.0, 300.0, 50_000.0, 5e6])
-def test_one_table_and_two_draw_a_gaussian(std):
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0, 4.3, 4.5, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+def test_gaussian_keeps_delta_at_every_epsilon_and_on_the_grid_that_is_chosen(epsilon):
+    for delta in (1e-12, 1e-9, 1e-5, 1e-2):
+        mechanism = Gaussian(fine_enough(LabelGrid(0.0, 1.0, 1), epsilon, delta), epsilon, delta)
+        assert fine_enough(UNIT, epsilon, delta).cells == max(UNIT.cells, mechanism.grid.cells)
+        assert LEAST_STD_STEPS <= mechanism.noise_std_steps < 2.1 * LEAST_STD_STEPS
+        least = analytic_noise_multiplier(epsilon, delta)
+        assert least <= mechanism.noise_std_steps / mechanism.grid.cells < least * 1.05
+        # The tables' part can be no more than what is allowed for it.
+        assert 0.3 * delta < true_delta(mechanism) <= delta - table_delta(mechanism.noise_std_steps, epsilon)
+        assert mechanism.privacy_loss()[1] <= delta
+
+
+def test_a_grid_that_is_fine_enough_stays_as_it_is():
+    assert fine_enough(UNIT, 1.0, 1e-5) == UNIT
+    assert fine_enough(LabelGrid(0.0, 1.0, 2), 1e-3, 1e-5).cells == 2**6
+    with pytest.raises(ConfigError, match="too narrow for 524288 cells"):
+        fine_enough(LabelGrid(1e12, 1e12 + 20), 50.0, 1e-5)
+
+
+def test_a_delta_finer_than_the_tables_is_refused_and_the_one_that_is_named_is_not():
+    with pytest.raises(ConfigError, match="finer than its tables") as refused:
+        Gaussian(UNIT, 50.0, 1e-32)
+    assert (words := refused.value.hint.split())[:4] == ["use", "a", "delta", "of"]
+    assert Gaussian(UNIT, 50.0, float(words[4])).privacy_loss()[1] <= float(words[4])
+
+
+@pytest.mark.parametrize("std", [0.9, 40.0])
+def test_a_table_misses_less_of_its_law_than_is_charged(std):
+    weights = HalfGaussian.of(std).weights
+    assert sum(weights) == 2**192
+    with decimal.localcontext() as context:
+        context.prec = 80
+        width = 2 * decimal.Decimal(std) ** 2
+        law = [(-(decimal.Decimal(k) ** 2) / width).exp() for k in range(math.ceil(25 * std))]
+        total = sum(law)
+        beyond = law[len(weights) :]
+        missed = sum(abs(w / decimal.Decimal(2**192) - p / total) for w, p in zip(weights, law, strict=False))
+        missed += sum(beyond) / total
+    assert 0 < missed < table_delta(std, 0.0) / 2  # 1 + e^0 = 2
+
+
+def test_a_draw_is_decided_by_later_bits_where_the_first_word_does_not():
+    table = HalfGaussian.of(3.0)
+    begins = np.cumsum(np.array(table.weights, dtype=object)).tolist()[:-1]
+
+    def source(first: int, later: int):
+        return lambda bound: first if bound == 2**64 else later
+
+    for place, begin in enumerate(begins):
+        first, later = divmod(begin, 2**128)
+        if begin // 2**128 in [other // 2**128 for other in begins if other != begin]:
+            continue  # several begin within one word
+        assert table.draw(1, source(first, later)).tolist() == [place + 1]
+        assert table.draw(1, source(first, later - 1)).tolist() == [place]
+        assert table.draw(1, source(first + 1, 0)).tolist() == [place + 1]
+        assert table.draw(1, source(first - 1, 2**128 - 1)).tolist() == [place]
+    assert table.draw(1, source(2**64 - 1, 2**128 - 1)).tolist() == [len(begins)]
+    assert table.draw(1, source(0, 0)).tolist() == [0]
+
+
+@pytest.mark.parametrize("std", [200.0, 1300.0, 50_000.0, 5e6, 3e8])
+def test_tables_draw_a_gaussian(std):
     drawn = GaussianTables.of(std).draw(100_000, uniform(3))
     jitter = np.random.default_rng(1).random(len(drawn)) - 0.5  # the reference is continuous
     assert faults_of_normal(drawn + jitter, std) == []
 
 
-@pytest.mark.parametrize("std", [260.0, 1000.0])
+@pytest.mark.parametrize("std", [1100.0, 3000.0])
 def test_two_tables_have_the_law_of_one(std):
     """The sum's law by convolution of the tables themselves."""
-    tables = GaussianTables.of(std)
-    assert tables.coarse is not None
-    coarse, fine = (symmetric_law(table) for table in (tables.coarse, tables.fine))
-    spread = np.zeros((len(coarse) - 1) * tables.spacing + 1)
-    spread[:: tables.spacing] = coarse
+    (one, fine_table), (spacing, coarse_table) = GaussianTables.of(std).parts
+    assert one == 1
+    fine, coarse = symmetric_law(fine_table), symmetric_law(coarse_table)
+    spread = np.zeros((len(coarse) - 1) * spacing + 1)
+    spread[::spacing] = coarse
     law = np.convolve(spread, fine)
     k = np.arange(len(law)) - len(law) // 2
     wanted = np.exp(-0.5 * (k / std) ** 2) / (std * math.sqrt(2 * math.pi))
@@ -115,8 +192,20 @@ def test_two_tables_have_the_law_of_one(std):
     assert np.abs(law - wanted).sum() < 1e-12
 
 
-def symmetric_law(cumulative: np.ndarray) -> np.ndarray:
-    weights = np.diff(np.concatenate(([0], cumulative.astype(np.float64))))
+@pytest.mark.parametrize("std", [1025.0, 6e4, 262_145.0, 3e5, 5e8])
+def test_parts_are_short_and_make_up_the_whole(std):
+    """Each multiplied part is wide enough beside the spacing of what is added to it: 3.8 spacings, given their sum."""
+    parts = parts_of(std)
+    assert sum((multiplier * part) ** 2 for multiplier, part in parts) == pytest.approx(std**2, rel=1e-14)
+    assert max(part for _, part in parts) <= 1024
+    for (finer, fine), (spacing, _) in pairwise(parts):
+        above = sum((multiplier * part) ** 2 for multiplier, part in parts if multiplier >= spacing)
+        given_the_sum = (1 / above + 1 / (finer * fine) ** 2) ** -0.5
+        assert given_the_sum > 3.8 * spacing
+
+
+def symmetric_law(table: HalfGaussian) -> np.ndarray:
+    weights = np.array(table.weights, dtype=np.float64)
     weights[0] /= 2
     both = np.concatenate((weights[:0:-1], [2 * weights[0]], weights[1:]))
     return both / both.sum()

@@ -1,0 +1,126 @@
+"""From .001 to 50 a mechanism either releases labels that a model learns from, or says in one line what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import ConfigError, MalformedMessage
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
+from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fine_enough, fit
+from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.coordinator.job import Job, read_job
+from blindfit.coordinator.preflight.label_dp import expected_mechanism
+from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
+from blindfit.parties.measurement.client import _released
+from tests.label_dp.conftest import COLUMNS, LABEL_RANGE, PARTIES, rows_and_labels
+from tests.measurement.house import House
+from tests.privacy.label_mechanisms.examples import uniform
+from tests.release_labels.house import Counter, make_labels
+
+GRID = LabelGrid(*LABEL_RANGE)
+NEEDED: dict[str, dict[str, Any]] = {
+    "rp-banded": {"half_width": 1.0, "debias": False},
+    "rr-on-bins": {"debias": False, "rounding": 0.5},
+    "unbiased": {"rounding": 1.0, "output_cells": 40},
+}
+EPSILONS = [1e-4, 1e-3, 0.01, 0.1, 1.0, 4.3, 4.5, 8.0, 16.0, 20.0, 30.0, 40.0, 50.0]
+
+
+def job(mechanism: str, epsilon: float, **privacy: Any) -> Job:
+    label_dp = {"mechanism": mechanism, "regressor": "linear", **NEEDED.get(mechanism, {})}
+    content = {"protocol": "label-dp", "parties": PARTIES, "privacy": {"epsilon": epsilon, **privacy}}
+    return read_job({**content, "label_dp": label_dp})
+
+
+@pytest.mark.parametrize("epsilon", [4.5, 5.0, 20.0, 50.0])
+def test_a_gaussian_job_goes_through_the_server_and_its_model_learns(tmp_path: Path, epsilon: float) -> None:
+    """Asked, charged, drawn and remembered by a measurement server, whose messages are those of the wire."""
+    asked = job("gaussian", epsilon).parameters
+    features, labels = rows_and_labels(800)
+    ids = [f"u{i}" for i in range(800)]
+    dataset = make_labels(tmp_path, dict(zip(ids, labels.tolist(), strict=True)), label_range=LABEL_RANGE)
+    house = House(tmp_path, datasets={"prices": dataset}, budget=Budget(epsilon, 1e-5))
+    try:
+        received = Counter(house).ask(ids, settings_on(GRID, asked, 0))
+        (entry,) = house.entries
+    finally:
+        house.close()
+    mechanism = received.mechanism
+    assert entry.epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert composed_epsilon([ReleaseEvent.from_canonical(entry.event)], 1e-5) <= epsilon
+    assert mechanism.noise_std_steps >= LEAST_STD_STEPS  # type: ignore[attr-defined]
+    noise_std = analytic_noise_multiplier(epsilon, 1e-5) * GRID.width
+    noise = mechanism.grid.reals(received.steps) - labels
+    assert noise.std() == pytest.approx(noise_std, rel=0.15)  # of 800: six standard errors
+    rows = Rows(ids, features[:600], features[600:], COLUMNS)
+    fitted = fit_rows(rows, _released(received, 0), asked, lambda *_: None)
+    assert np.mean((fitted.test_predictions - labels[600:]) ** 2) < (0.3 if epsilon > 10 else 0.9) * np.var(labels)
+
+
+@pytest.mark.parametrize("mechanism", NAMES)
+def test_every_epsilon_fits_or_is_refused_by_what_helps(mechanism: str) -> None:
+    _, labels = rows_and_labels(300)
+    fitted_at = []
+    for epsilon in EPSILONS:
+        try:
+            settings = settings_on(GRID, job(mechanism, epsilon).parameters, 0)
+            fitted = fit(settings, labels, uniform(1))
+        except ConfigError as error:
+            said = f"{error} {error.hint}"
+            assert "\n" not in said
+            assert ("use 30 or less" if epsilon > 1 else "use a larger epsilon") in said
+            continue
+        fitted_at.append(epsilon)
+        assert np.isfinite(fitted.mechanism.randomise(labels, uniform(2))).all()
+        loss, delta = fitted.mechanism.privacy_loss()
+        assert fitted.epsilon_prior + loss <= epsilon
+        assert delta <= settings.delta
+        expected, _ = expected_mechanism(GRID, job(mechanism, epsilon), 0)
+        assert expected.grid == fitted.mechanism.grid  # what the pre-flight told
+    most = 50.0 if mechanism == "gaussian" else 30.0
+    least = 1e-4 if mechanism in ("laplace", "staircase", "gaussian") else 1e-3
+    assert fitted_at == [epsilon for epsilon in EPSILONS if least <= epsilon <= most]
+
+
+def test_rows_of_a_person_may_take_less_than_a_label_can_have() -> None:
+    asked = job("laplace", 1e-3).parameters
+    assert settings_on(GRID, asked, 10).epsilon == pytest.approx(1e-4)
+    with pytest.raises(ConfigError, match=r"must lie in \[0.0001, 30\] with laplace") as refused:
+        settings_on(GRID, asked, 20)
+    assert refused.value.hint == "use a larger one, or release fewer rows of a person"
+
+
+@pytest.mark.parametrize("rows", [1, 3, 50])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (5.0, 1e-12), (5.0, 1e-2), (50.0, 1e-12), (50.0, 1e-2)])
+def test_the_grid_of_a_job_has_room_for_the_noise(rows: int, epsilon: float, delta: float) -> None:
+    settings = settings_on(GRID, job("gaussian", epsilon, delta=delta).parameters, rows)
+    assert analytic_noise_multiplier(settings.epsilon, delta) * settings.grid.cells >= LEAST_STD_STEPS
+    assert fit(settings, [1.0], uniform(3)).mechanism.privacy_loss()[1] <= delta
+
+
+def test_a_delta_that_leaves_no_epsilon_for_a_row_is_named() -> None:
+    with pytest.raises(ConfigError, match="3 rows of a person leave no epsilon for one") as refused:
+        settings_on(GRID, job("gaussian", 0.001, delta=1e-2).parameters, 3)
+    assert "use a smaller privacy.delta" in refused.value.hint
+    assert settings_on(GRID, job("gaussian", 0.001, delta=1e-5).parameters, 3).epsilon > 1e-4
+
+
+def test_a_client_that_chose_too_coarse_a_grid_is_told_how_many_cells_do(tmp_path: Path) -> None:
+    dataset = make_labels(tmp_path, label_range=LABEL_RANGE)
+    house = House(tmp_path, datasets={"prices": dataset}, budget=Budget(50.0, 1e-5))
+    try:
+        counter = Counter(house)
+        with pytest.raises(MalformedMessage, match=r"take (\d+) cells or more") as refused:
+            counter.ask(settings=MechanismSettings("gaussian", GRID, 20.0, 1e-5))
+        cells = int(str(refused.value).split("take ")[1].split()[0])
+        assert GRID.cells < cells <= fine_enough(GRID, 20.0, 1e-5).cells
+        counter.ask(settings=MechanismSettings("gaussian", LabelGrid(*LABEL_RANGE, cells), 20.0, 1e-5))
+        assert counter.charges == 1
+    finally:
+        house.close()

@@ -170,12 +170,29 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 # --- what it takes -----------------------------------------------------------------------------------------------
 
 
-def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
-    batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
+def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
+    """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
+    roles = Roles.of({name: party.role for name, party in job.parties.items()})
+    sources = {party.name: party.source() for party in here if party.name in roles.chain}
+    rows = {
+        name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
+    }
+    names = {name: source.feature_names for name, source in sources.items()}
+    speed, cost = _costed(job, trial_of(rows, names, roles, job.parameters))
+    return cost.train_seconds(speed, joblib.cpu_count(), job.parameters.taylor.epochs)
+
+
+def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
+    """By what operations take here and now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
-    cost = taylor_cost.Cost(
+    batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
+    return speed, taylor_cost.Cost(
         trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows, unit_product=speed.unit_product
     )
+
+
+def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
+    speed, cost = _costed(job, trial)
     cores = joblib.cpu_count()
     epochs = job.parameters.taylor.epochs
     each = cost.epoch_seconds(speed, cores)
@@ -188,11 +205,11 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     if (step_s := cost.longest_step_seconds(speed)) > waited_s:
         text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: raise it"
         yield Finding("warning", "timeouts.step_s", text)
-    fewer = ", or fewer," if held_out and job.parameters.taylor.patience else ""
+    fewer = ", or fewer," if len(trial.plan.validation) and job.parameters.taylor.patience else ""
     yield Finding(
         "note",
         "time",
-        f"about {cost.start_seconds(speed) + epochs * each:,.2g} s to train, if all parties are on this machine and "
+        f"about {cost.train_seconds(speed, cores, epochs):,.2g} s to train, if all parties are on this machine and "
         f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
         "mod n^2",
     )

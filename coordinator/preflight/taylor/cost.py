@@ -166,6 +166,10 @@ class Cost:
         total = sum((work.seconds(speed) for work in works), self._epoch_messages() * MESSAGE * speed.product_s)
         return max(total / (BUSY * cores), *(work.seconds(speed) for work in works))
 
+    def train_seconds(self, speed: Speed, cores: int, epochs: int) -> float:
+        """All parties on one machine, and nothing else."""
+        return self.start_seconds(speed) + epochs * self.epoch_seconds(speed, cores)
+
     def start_seconds(self, speed: Speed) -> float:
         """Before the first epoch: tables, worker processes, labels of the hold-out rows for every passive party."""
         passive = self._passive_count

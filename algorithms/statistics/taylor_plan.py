@@ -21,6 +21,7 @@ Rows = npt.NDArray[np.int64]
 HIDING_BITS = 40
 SCORE_TERM_BOUND = 64  # of one party's 2 a z: beyond it a model has long diverged
 LABEL_TERM_BOUND = 16  # of b y and its jitter
+LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
 MOST_ROWS = 2**26
 
 
@@ -120,14 +121,15 @@ class Grid:
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     def label_terms(self, y: npt.NDArray[np.float64], jitter: npt.NDArray[np.float64]) -> Rows:
-        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch.
+        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch. What a large jitter
+        takes past the bound is cut: a job does not end by a number that a row happened to draw.
 
         Raises:
             RangeError: a label is too large.
         """
-        terms = -self.loss.cross * y + jitter
-        if terms.size and not float(np.abs(terms).max()) <= LABEL_TERM_BOUND:
-            raise RangeError(f"a label passes {LABEL_TERM_BOUND}: labels are standardised or clipped before training")
+        if y.size and not float(np.abs(y).max()) <= LABEL_BOUND:
+            raise RangeError(f"a label passes {LABEL_BOUND:g}: labels are standardised and clipped before training")
+        terms = np.clip(-self.loss.cross * y + jitter, -LABEL_TERM_BOUND, LABEL_TERM_BOUND)
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     @property

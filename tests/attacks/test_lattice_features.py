@@ -63,7 +63,10 @@ def most_right(seen: Seen, truth: Floats, noise_std: float, weight: float, *, ca
 @READERS
 @COLUMNS
 def test_without_noise_the_column_is_read_in_full(reader: Reader, column: Column) -> None:
-    for setting in (without_defences(batch_rows=96, epochs=EPOCHS), Setting(0.25, 0.0, batch_rows=96, epochs=EPOCHS)):
+    for setting in (
+        without_defences(batch_rows=96, epochs=EPOCHS),
+        Setting(gradient_noise=0.0, batch_rows=96, epochs=EPOCHS),
+    ):
         seen, truth = train(reader, setting, column)
         assert most_right(seen, truth, 0.0, lattice_features.EXACT) == 1
 
@@ -85,6 +88,43 @@ def test_at_the_defaults_no_column_is_read(reader: Reader, column: Column) -> No
         always_the_same = max(np.mean(truth > 0), np.mean(truth < 0))
         for weight in WEIGHTS:
             assert most_right(seen, truth, setting.gradient_noise, weight, candidates=60) <= always_the_same + 0.05
+
+
+# --- label DP: its kept noise is the same in all of a batch's gradients, and cancels --------------------------
+
+EPSILONS = pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
+
+
+@EPSILONS
+@READERS
+def test_under_label_dp_without_fresh_noise_the_column_is_read_in_full(reader: Reader, epsilon: float) -> None:
+    setting = Setting(epsilon, gradient_noise=0.0, batch_rows=96, epochs=EPOCHS)
+    seen, truth = train(reader, setting, chance(0.3))
+    assert len(truth) == 96
+    assert most_right(seen, truth, 0.0, lattice_features.EXACT) == 1
+
+
+def not_read_under_label_dp(reader: Reader, column: Column, epsilon: float) -> None:
+    setting = Setting(epsilon, batch_rows=96, epochs=EPOCHS)
+    seen, truth = train(reader, setting, column)
+    always_the_same = max(np.mean(truth > 0), np.mean(truth < 0))
+    for weight in WEIGHTS:
+        assert most_right(seen, truth, setting.gradient_noise, weight, candidates=60) <= always_the_same + 0.05
+
+
+@pytest.mark.parametrize(("reader", "epsilon"), [("active", 0.5), ("passive", 1.0), ("active", 8.0)])
+def test_under_label_dp_with_fresh_noise_no_column_is_read(reader: Reader, epsilon: float) -> None:
+    not_read_under_label_dp(reader, telling, epsilon)
+
+
+@pytest.mark.soak
+@READERS
+@COLUMNS
+@EPSILONS
+def test_under_label_dp_with_fresh_noise_no_column_is_read_by_anyone(
+    reader: Reader, column: Column, epsilon: float
+) -> None:
+    not_read_under_label_dp(reader, column, epsilon)
 
 
 @READERS

@@ -44,17 +44,28 @@ class Trial:
 
 
 def trial_of(
-    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: TaylorJob
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    roles: Roles,
+    job: TaylorJob,
+    *,
+    label_range: tuple[float, float] | None = None,
 ) -> Trial:
     """Args:
-    rows: of every data party, as they are read. names: of their columns.
+    rows: of every data party, as they are read. names: of their columns. label_range: of the active party's labels.
 
     Raises:
         DataError: too few rows, a constant column, labels of one class.
     """
     positions = _slots(rows, job) if job.align.method == "linkage" else common_positions(rows, job)
     prepared = {
-        name: prepare(rows[name].take(positions[name]), names[name], preparation_of(job), active=name == roles.active)
+        name: prepare(
+            rows[name].take(positions[name]),
+            names[name],
+            preparation_of(job),
+            active=name == roles.active,
+            label_range=label_range,
+        )
         for name in roles.chain
     }
     told = {name: Ready(own.columns.shape[1], ()) for name, own in prepared.items()}

@@ -35,6 +35,14 @@ class FitFigures:
 
 
 @dataclass(frozen=True)
+class LabelFigures:
+    """Of numbers: in the active party's own report alone, as they were counted in labels."""
+
+    clipped: int = 0
+    range: tuple[float, ...] = ()  # the public one, where there is one
+
+
+@dataclass(frozen=True)
 class KeyNodeFigures:
     losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
 
@@ -88,6 +96,7 @@ class Figures:
     fit: FitFigures
     losses: tuple[float, ...]
     privacy: TrainingPrivacy | None
+    labels: LabelFigures
     evaluation: Evaluation | None
 
     @property
@@ -139,6 +148,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         fit=read(FitFigures, told[first], first, "fit"),
         losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
         privacy=_privacy(job, told, roles.active),
+        labels=_labels(report, roles.active),
         evaluation=_evaluation(report, told.get(roles.active, {}), roles.active),
     )
 
@@ -157,6 +167,11 @@ def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPr
     if job.privacy is None or active not in told:
         return None
     return read(TrainingPrivacy, told[active], active, "privacy")
+
+
+def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
+    own = report["party_reports"].get(active)
+    return LabelFigures() if own is None else read(LabelFigures, own, active, "labels")
 
 
 # --- the evaluation -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.parties.taylor import report as taylor_report
 from blindfit.parties.training.budget import Charge
+from blindfit.parties.vertical.prepared import PreparedLabels
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
@@ -193,6 +194,7 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
         plan=plan,
         standardiser=SimpleNamespace(kept=(0, 1, 3), dropped=("same",)),
         rows_shrunk=7,
+        labels=PreparedLabels(),
     )
     told = {name: Ready(3, ()) for name in ("bank", "shop", "post")} | {"notary": Ready(0, ())}
     tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor import signed_labels
+from blindfit.algorithms.statistics.taylor import refuse_one_class, signed_labels
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND, RowPlan
 from blindfit.parties.training.rows import PartyRows
 
@@ -110,7 +110,9 @@ def prepare(
         columns, shrunk = gradient_leaks.shorten_rows(columns, plan.batches, match_rate=chosen.match_rate)
     labels = PreparedLabels()
     if rows.labels is not None:
-        labels = _classes(rows, plan) if chosen.model == "logistic" else _numbers(rows, plan, chosen, label_range)
+        labels = (
+            _classes(rows, plan, chosen) if chosen.model == "logistic" else _numbers(rows, plan, chosen, label_range)
+        )
     return Prepared(rows, plan, standardiser, columns, shrunk, labels)
 
 
@@ -120,11 +122,13 @@ def clip_rows(columns: Floats, bound: float) -> Floats:
     return np.asarray(columns * np.minimum(1.0, bound / np.maximum(norms, bound)))
 
 
-def _classes(rows: PartyRows, plan: RowPlan) -> PreparedLabels:
+def _classes(rows: PartyRows, plan: RowPlan, chosen: Preparation) -> PreparedLabels:
+    """Under label DP one class alone is trained on too: that a job is refused for it would tell of labels."""
     labels = np.zeros(0) if rows.labels is None else rows.labels
-    signed_labels(labels[with_rows(rows, plan.train)])  # one class alone in training is refused
-    if len(plan.test):
-        _refuse_one_class(labels[plan.test])
+    if chosen.norm_bound is None:
+        refuse_one_class(labels[with_rows(rows, plan.train)])
+        if len(plan.test):
+            _refuse_one_class_to_test_on(labels[plan.test])
     y = np.zeros(len(labels))
     y[rows.there] = signed_labels(labels[rows.there])
     return PreparedLabels(y)
@@ -157,7 +161,7 @@ def _numbers(
     return PreparedLabels(y, mean, scale, label_range, int(clipped.sum()))
 
 
-def _refuse_one_class(labels: Floats) -> None:
+def _refuse_one_class_to_test_on(labels: Floats) -> None:
     """Before the training, not after it: the model could not be evaluated."""
     if len(np.unique(labels)) < 2:
         raise DataError(

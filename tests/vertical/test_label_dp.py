@@ -152,6 +152,41 @@ def test_flags_of_rules_that_epsilon_replaces_do_nothing(project: Project, flag:
         seated(project, LABEL_DP, f"taylor.unsafe=['{flag}']")
 
 
+@pytest.mark.parametrize(
+    ("party", "line", "said"),
+    [
+        ("bank", "label_range = [0.0, 1.0]", "label_range: does nothing with binary labels, remove it"),
+        ("shop-a", "label_range = [0.0, 1.0]", "label_range: does nothing here, remove it"),
+    ],
+)
+def test_a_range_of_what_is_no_number(project: Project, party: str, line: str, said: str) -> None:
+    path = project.root / f"{party}.toml"
+    path.write_text(path.read_text().replace('id = "id"\n', f'id = "id"\n{line}\n'))
+    with pytest.raises(ConfigError, match=said):
+        seated(project)
+
+
+def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
+    path = project.root / "bank.toml"
+    path.write_text(path.read_text().replace('row_is = "a client"', 'person = "x0"'))
+    with pytest.raises(
+        ConfigError, match=r"datasets\.rows\.person: label DP of a vertical training protects the label"
+    ):
+        seated(project, LABEL_DP)
+
+
+@pytest.mark.parametrize("test_labels", [0.0, 1.0])
+def test_one_class_alone_ends_no_job_under_label_dp(project: Project, real_key: PrivateKey, test_labels: float) -> None:
+    """Whether the rows of some split are all of one class is not to be asked for nothing."""
+    project.write_rows(FEW_ROWS)
+    table = pyarrow.csv.read_csv(project.root / "bank.csv")
+    place = table.column_names.index("bought")
+    labels = pa.array([int(test_labels)] * FEW_ROWS)
+    pyarrow.csv.write_csv(table.set_column(place, "bought", labels), project.root / "bank.csv")
+    made = finished(project, LABEL_DP, *SHORT, "taylor.epochs=1", key=real_key, session="one")
+    assert set(np.sign(made.seats["bank"].label_terms)) == {-np.sign(2 * test_labels - 1)}  # type: ignore[arg-type]
+
+
 # --- labels that are numbers -----------------------------------------------------------------------------------
 
 

@@ -23,6 +23,13 @@ SCORE_TERM_BOUND = 64  # of one party's 2 a z: beyond it a model has long diverg
 LABEL_TERM_BOUND = 16  # of b y and its jitter
 LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
 MOST_ROWS = 2**26
+BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
+
+
+def suitable_batch_rows(n_train: int) -> int:
+    """The larger a batch, the less it tells of each row, whatever a party's own score knows; but an epoch of too few
+    steps learns little. It follows from what is public."""
+    return next(size for size in BATCH_SIZES if n_train >= LEAST_BATCHES * size or size == BATCH_SIZES[-1])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,11 +42,12 @@ class RowPlan:
 
     @classmethod
     def draw(
-        cls, n_rows: int, *, test_fraction: float, validation_fraction: float, batch_rows: int, seed: int
+        cls, n_rows: int, *, test_fraction: float, validation_fraction: float, batch_rows: int | None, seed: int
     ) -> RowPlan:
         """Drawn once and kept: batches that are shuffled again give away labels.
 
-        A last batch smaller than half of the others joins the one before it: a small batch says more of each row.
+        Without batch_rows they have `suitable_batch_rows`. A last batch smaller than half of the others joins the one
+        before it: a small batch says more of each row.
 
         Raises:
             DataError: a part would be empty.
@@ -49,6 +57,7 @@ class RowPlan:
         train = order[n_test + n_validation :]
         if not len(train) or (validation_fraction > 0 and not n_validation):
             raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")
+        batch_rows = batch_rows or suitable_batch_rows(len(train))
         starts = list(range(0, len(train), batch_rows))
         if len(starts) > 1 and len(train) - starts[-1] < batch_rows / 2:
             starts.pop()

@@ -93,7 +93,7 @@ def preparation_of(job: TaylorJob) -> Preparation:
     return Preparation(
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
-        batch_rows=settings.batch_rows,
+        batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
         seed=job.seed,
         model=settings.model,
         intercept=settings.intercept,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -24,7 +24,7 @@ class TaylorSettings(Settings):
     intercept: bool = True
     constant_columns: Literal["error", "drop"] = "error"
     epochs: int = Field(20, ge=1, le=10_000)
-    batch_rows: int = Field(128, ge=2, le=2**20)
+    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
     learning_rate: float = Field(0.15, gt=0)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     decay: float = Field(0.1, ge=0)

@@ -56,6 +56,7 @@ class Preparation:
 
     Args:
         validation_fraction: of the hold-out loss.
+        batch_rows: None takes as many as suit the rows.
         match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
             they stay as they are.
         norm_bound: under label DP no row is longer than this for each root of its columns; None without.
@@ -63,7 +64,7 @@ class Preparation:
 
     test_fraction: float
     validation_fraction: float
-    batch_rows: int
+    batch_rows: int | None
     seed: int
     model: Literal["logistic", "linear"]
     intercept: bool

@@ -43,7 +43,7 @@ class Setting:
     kept_batches: bool = True
     shorten: bool = JOB.leverage == "shrink"  # rows that stand out in their batch
     secret_start: float = 0.0  # standard deviation of every party's first weights
-    batch_rows: int = JOB.batch_rows
+    batch_rows: int | None = None  # as suits the rows, by default
     epochs: int = JOB.epochs
     optimiser: OptimiserSettings = field(default_factory=JOB.optimiser_settings)
     seed: int = 0
@@ -59,7 +59,9 @@ class Setting:
 
 
 DEFAULTS = Setting()
-SMALL_BATCHES = replace(DEFAULTS, batch_rows=min(128, DEFAULTS.batch_rows))  # lattices grow with them, and weaken
+SMALL_BATCHES = replace(
+    DEFAULTS, batch_rows=128
+)  # the least that a job takes by default; lattices weaken in larger ones
 
 
 def without_defences(**changes: object) -> Setting:

@@ -34,6 +34,7 @@ from blindfit.algorithms.statistics.taylor_plan import (
     SCORE_TERM_BOUND,
     Grid,
     RowPlan,
+    suitable_batch_rows,
 )
 from tests.paillier.tools import LAW, seeded
 from tests.taylor.seats import Case, case_of, randomisers
@@ -113,6 +114,13 @@ def test_score_terms_are_rounded_and_stop_at_their_bound(model: str) -> None:
         with pytest.raises(RangeError, match="diverges") as refused:
             grid.score_terms(np.array([0.0, wrong]))
         assert "learning_rate" in refused.value.hint
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])
+def test_batches_are_as_large_as_leaves_four_of_them(rows: int, size: int) -> None:
+    assert suitable_batch_rows(rows) == size
+    plan = RowPlan.draw(rows, test_fraction=0, validation_fraction=0, batch_rows=None, seed=0)
+    assert len(plan.batches[0]) == min(rows, size)
 
 
 def test_label_terms_carry_the_jitter_and_stop_at_their_bound() -> None:

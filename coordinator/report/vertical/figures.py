@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
 from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, ValueFigures, points_of
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
@@ -110,8 +111,13 @@ class Figures:
         return next(iter(self.timing.values()))
 
     @property
+    def batch_rows(self) -> int:
+        asked_for = self.job.taylor.batch_rows
+        return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for
+
+    @property
     def smallest_batch(self) -> int:
-        rows, batch_rows = self.shared_rows, self.job.taylor.batch_rows
+        rows, batch_rows = self.shared_rows, self.batch_rows
         last = rows.trained - (rows.batches - 1) * batch_rows  # it may have taken up a smaller one
         return last if rows.batches == 1 else min(last, batch_rows)
 

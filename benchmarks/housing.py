@@ -144,7 +144,7 @@ class Training:
 
     @cached_property
     def table(self) -> PlainTable:
-        grid, y = self.parameters.grid, self.prepared[ACTIVE].y
+        grid, y = self.parameters.grid, self.prepared[ACTIVE].labels.y
         assert y is not None  # the active party's
         jitter = self.job.taylor.jitter * keyed_normals(JITTER_KEY, "jitter", len(y))
         blocks = {party: grid.features(prepared.columns) for party, prepared in self.prepared.items()}
@@ -202,8 +202,8 @@ class Training:
             standardiser=prepared.standardiser,
             weights=weights[:-1] if active else weights,
             intercept=float(weights[-1]) if active else None,
-            label_mean=prepared.label_mean,
-            label_scale=prepared.label_scale,
+            label_mean=prepared.labels.mean,
+            label_scale=prepared.labels.scale,
         )
 
     def sklearn_mse(self, *, clip: float = np.inf) -> float:

@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def breast(data: Path, product_us: float, quick: bool) -> dict[str, Any]:
-    parties = [_read(data / "breast" / f"breast_hetero_{side}.csv", name) for side, name in _SIDES]
+    parties = breast_parties(data)
     runs = [measure(parties, epochs=2 if quick else 10, batch_rows=128) for _ in range(1 if quick else REPETITIONS)]
     ms = statistics.median(run.ms_per_row_epoch for run in runs)
     return {
@@ -123,7 +123,9 @@ def breast(data: Path, product_us: float, quick: bool) -> dict[str, Any]:
     }
 
 
-_SIDES = (("guest", "bank"), ("host", "insurer"))
+def breast_parties(data: Path) -> list[Party]:
+    sides = (("guest", "bank"), ("host", "insurer"))
+    return [_read(data / "breast" / f"breast_hetero_{side}.csv", name) for side, name in sides]
 
 
 def _read(path: Path, name: str) -> Party:
@@ -167,10 +169,11 @@ def growth(shapes: dict[str, list[int]], console: Console) -> dict[str, list[dic
 # --- one job between processes ---------------------------------------------------------------------------
 
 
-def measure(parties: list[Party], *, epochs: int, batch_rows: int) -> Measured:
+def measure(parties: list[Party], *, epochs: int, batch_rows: int, tables: str = "", options: str = "") -> Measured:
+    """`options` are further ones of [taylor], `tables` further tables of the job file."""
     with tempfile.TemporaryDirectory(prefix="blindfit-benchmark-") as directory:
         base = Path(directory)
-        _write_job(base, parties, epochs, batch_rows)
+        _write_job(base, parties, epochs, batch_rows, tables, options)
         job = load_job(base / "job.toml")
         forecast = forecast_s(job, [PartyHere.of(job, party.name, base) for party in parties])
         with launch(job, base, base / "out") as launched:
@@ -186,10 +189,11 @@ def measure(parties: list[Party], *, epochs: int, batch_rows: int) -> Measured:
     )
 
 
-def _write_job(base: Path, parties: list[Party], epochs: int, batch_rows: int) -> None:
+def _write_job(base: Path, parties: list[Party], epochs: int, batch_rows: int, tables: str, options: str) -> None:
     roles = {party.name: party.role for party in parties} | {"notary": "key-node"}
     job = 'name = "benchmark"\nprotocol = "taylor"\nseed = 1\n[split]\ntest_fraction = 0.0\n'
-    job += f"[taylor]\nepochs = {epochs}\nbatch_rows = {batch_rows}\npatience = 0\n"
+    patience = "" if tables or options else "patience = 0\n"  # without a hold-out it would do nothing
+    job += f"{tables}[taylor]\nepochs = {epochs}\nbatch_rows = {batch_rows}\n{patience}{options}"
     for name, role in roles.items():
         dataset = "" if role == "key-node" else 'dataset = "rows"\n'
         job += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
@@ -205,9 +209,11 @@ def _party_file(name: str, roles: dict[str, str]) -> str:
     text += "".join(f'[peers.{peer}]\nrole = "{role}"\n' for peer, role in roles.items() if peer != name)
     if roles[name] == "key-node":
         return text
-    label = 'label = "y"\n' if roles[name] == "active" else ""
+    active = roles[name] == "active"
+    label = 'label = "y"\npopulation = "people"\n' if active else ""
+    budget = "[populations.people]\nepsilon = 100.0\ndelta = 1e-5\n" if active else ""
     dataset = f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
-    return text + '[compute]\nbackend = "serial"\n' + dataset
+    return text + '[compute]\nbackend = "serial"\n' + dataset + budget
 
 
 # --- showing -----------------------------------------------------------------------------------------------

@@ -88,7 +88,10 @@ def _no_scores(roles: Roles, job: TaylorJob) -> str:
             f"{said} Its gradients depend on {roles.active}'s labels; the defences bound what they give away, and "
             "promise no differential privacy."
         )
-    return f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta."
+    return (
+        f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta, and on the others' "
+        "features, of which the defences bound what is given away, and promise no differential privacy."
+    )
 
 
 def _by_key_node(job: TaylorJob) -> tuple[str, ...]:

@@ -252,7 +252,7 @@ class PartySettings(Settings):
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
-                in_vain -= {"population", "row_is"}
+                in_vain -= {"population", "row_is", "label_range"}
             if is_server and dataset.person is None:
                 in_vain |= dataset.model_fields_set & {"max_rows_per_person"}
             if dataset.person is not None:
@@ -289,6 +289,8 @@ class PartySettings(Settings):
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         for name, dataset in self.datasets.items():
+            if dataset.label_kind == "binary" and dataset.label_range is not None:
+                raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
             if self.role == "measurement":
                 self._check_label_dataset(name, dataset)
             elif dataset.population is not None:
@@ -319,8 +321,6 @@ class PartySettings(Settings):
                 f"datasets.{name}.label_range is missing: labels that are numbers are released with noise as wide as "
                 "their public range, such as [0.0, 100.0]; an aggregate needs binary labels"
             )
-        if not is_number and dataset.label_range is not None:
-            raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
         if is_number and dataset.unknown_rows == "zero":
             raise ValueError(
                 f'datasets.{name}.unknown_rows = "zero" cannot go with label_kind = "number": a label is randomised '

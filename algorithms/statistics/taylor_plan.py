@@ -20,7 +20,15 @@ Rows = npt.NDArray[np.int64]
 HIDING_BITS = 40
 SCORE_TERM_BOUND = 64  # of one party's 2 a z: beyond it a model has long diverged
 LABEL_TERM_BOUND = 16  # of b y and its jitter
+LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
 MOST_ROWS = 2**26
+BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
+
+
+def suitable_batch_rows(n_train: int) -> int:
+    """The larger a batch, the less it tells of each row, whatever a party's own score knows; but an epoch of too few
+    steps learns little. It follows from what is public."""
+    return next(size for size in BATCH_SIZES if n_train >= LEAST_BATCHES * size or size == BATCH_SIZES[-1])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,11 +40,12 @@ class RowPlan:
     test: Rows
 
     @classmethod
-    def of(cls, order: Rows, *, test_fraction: float, validation_fraction: float, batch_rows: int) -> RowPlan:
+    def of(cls, order: Rows, *, test_fraction: float, validation_fraction: float, batch_rows: int | None) -> RowPlan:
         """The parts of rows that stand in a random order, which is drawn once and kept: batches that are shuffled again
         give away labels. How many rows a part has follows from their number alone.
 
-        A last batch smaller than half of the others joins the one before it: a small batch says more of each row.
+        Without batch_rows they have `suitable_batch_rows`. A last batch smaller than half of the others joins the one
+        before it: a small batch says more of each row.
 
         Raises:
             DataError: a part would be empty.
@@ -46,6 +55,7 @@ class RowPlan:
         train = order[n_test + n_validation :]
         if not len(train) or (validation_fraction > 0 and not n_validation):
             raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")
+        batch_rows = batch_rows or suitable_batch_rows(len(train))
         starts = list(range(0, len(train), batch_rows))
         if len(starts) > 1 and len(train) - starts[-1] < batch_rows / 2:
             starts.pop()
@@ -118,14 +128,15 @@ class Grid:
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     def label_terms(self, y: npt.NDArray[np.float64], jitter: npt.NDArray[np.float64]) -> Rows:
-        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch.
+        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch. What a large jitter
+        takes past the bound is cut: a job does not end by a number that a row happened to draw.
 
         Raises:
             RangeError: a label is too large.
         """
-        terms = -self.loss.cross * y + jitter
-        if terms.size and not float(np.abs(terms).max()) <= LABEL_TERM_BOUND:
-            raise RangeError(f"a label passes {LABEL_TERM_BOUND}: labels are standardised or clipped before training")
+        if y.size and not float(np.abs(y).max()) <= LABEL_BOUND:
+            raise RangeError(f"a label passes {LABEL_BOUND:g}: labels are standardised and clipped before training")
+        terms = np.clip(-self.loss.cross * y + jitter, -LABEL_TERM_BOUND, LABEL_TERM_BOUND)
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     @property

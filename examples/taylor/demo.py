@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from blindfit.algorithms.statistics import metrics
 from blindfit.coordinator.job import load_job
 from examples.demo import begin, console, run_job
-from examples.taylor.epsilons import EPSILONS, WAYS, draw_curve, simulate
+from examples.taylor.epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours
 from examples.taylor.joined import joined
 
 HERE = Path(__file__).parent
@@ -83,7 +83,7 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 def privacy_curve(out: Path, overrides: list[str]) -> Table:
     """AUC against epsilon, simulated; also drawn, beside the report."""
     without_privacy = [o for o in overrides if not o.startswith("privacy.")]
-    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters)
+    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters, tumours())
     path = out / "epsilon.png"
     draw_curve(found, path)
     table = Table("noise of label DP", *(f"epsilon {e:g}" for e in EPSILONS), box=None)

@@ -10,6 +10,7 @@ import asyncio
 import struct
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
@@ -22,7 +23,7 @@ from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import PublicRandomness, keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -32,13 +33,14 @@ from blindfit.parties.taylor.leaks import own_leaks, refuse_leaks, shared_leaks
 from blindfit.parties.taylor.parameters import (
     CLASS_WEIGHT_BITS,
     LARGEST_CLASS_WEIGHT,
+    check_label_dp,
     parameters_of,
     preparation_of,
-    row_bound,
+    row_bound_steps,
 )
 from blindfit.parties.taylor.report import report_of, summary_of
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import charge, population_of
+from blindfit.parties.training.budget import charge
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
@@ -49,6 +51,8 @@ from blindfit.parties.vertical.prepared import Prepared, prepare, with_rows
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.work.clock import Clock
+
+log = structlog.get_logger(__name__)
 
 POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
 
@@ -69,13 +73,13 @@ class DataParty:
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
-            population_of(self._party.settings.datasets[me.dataset], me.dataset)
+            check_label_dp(self._party.settings.datasets[me.dataset], me.dataset, job)
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source = session.rows.source()
+        source, dataset = session.rows.source(), self._party.settings.datasets[session.me.dataset]
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
@@ -87,8 +91,15 @@ class DataParty:
         common = rows.take(aligned.positions)
         order = order_of(common, aligned, randomness)
         prepared = await asyncio.to_thread(
-            prepare, common, source.feature_names, preparation_of(job), order, active=active
+            prepare,
+            common,
+            source.feature_names,
+            preparation_of(job),
+            order,
+            active=active,
+            label_range=dataset.label_range,
         )
+        _tell_of_clipping(session, prepared)
         leaks = own_leaks(prepared, job)
         refuse_leaks(leaks, job, seats.me)
         flags = tuple(sorted({leak.flag for leak in leaks}))
@@ -118,7 +129,7 @@ class DataParty:
             in_thread=asyncio.to_thread,
         )
         clock.lap("train_s")
-        part = model_part(session, prepared, seat, self._row_bound(prepared, parameters, job))
+        part = model_part(session, prepared, seat)
         tested = await evaluate(session, seats, prepared, part, job.taylor.threshold)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
@@ -162,15 +173,15 @@ class DataParty:
         optimiser = Optimiser(
             job.taylor.optimiser_settings(),
             np.zeros(prepared.columns.shape[1]),
-            intercept=prepared.y is not None and job.taylor.intercept,
+            intercept=prepared.labels.y is not None and job.taylor.intercept,
             n_batches=len(prepared.plan.batches),
         )
         features = grid.features(prepared.columns)
-        if (bound := self._row_bound(prepared, parameters, job)) is not None:
-            features = clip_integer_rows(features, bound)
+        if job.privacy is not None:  # rounding to the grid may have made a row longer than its bound
+            features = clip_integer_rows(features, row_bound_steps(job, features.shape[1]))
         rows = max(map(len, prepared.plan.batches))
         seat = DataSeat(
-            parameters.data_parties[0] if prepared.y is not None else self._party.settings.name,
+            parameters.data_parties[0] if prepared.labels.y is not None else self._party.settings.name,
             features,
             optimiser,
             RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows),
@@ -178,9 +189,9 @@ class DataParty:
             mask_enc=aligned.mask_enc,
             workers=self._workers,
         )
-        if prepared.y is not None:
-            seat.y = prepared.y
-            seat.label_terms = grid.label_terms(prepared.y, self._jitter(session, aligned.positions))
+        if prepared.labels.y is not None:
+            seat.y = prepared.labels.y
+            seat.label_terms = grid.label_terms(prepared.labels.y, self._jitter(session, aligned.positions))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
@@ -195,11 +206,11 @@ class DataParty:
         drawn = size * keyed_normals(key, "jitter", session.rows.row.rows)
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
-    def _row_bound(self, prepared: Prepared, parameters: TaylorParameters, job: TaylorJob) -> int | None:
-        """In steps of the features' grid, rounded down; None without label DP."""
-        if job.privacy is None:
-            return None
-        return int(row_bound(job, sum(parameters.columns), prepared.columns.shape[1]) * 2**FEATURE_BITS)
+
+def _tell_of_clipping(session: Session[TaylorJob], prepared: Prepared) -> None:
+    """The operator alone: how many labels lie outside is a fact of the labels."""
+    if prepared.labels.clipped:
+        log.warning("labels far out are clipped", dataset=session.me.dataset, rows=prepared.labels.clipped)
 
 
 def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) -> NDArray[np.int64]:
@@ -213,11 +224,11 @@ def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:
     """n / (2 n_class) of each row, in steps of 2^-8; from the training rows."""
-    if prepared.y is None:
+    if prepared.labels.y is None:
         raise ConfigError("only the active party knows the classes")
-    train = prepared.y[with_rows(prepared.rows, prepared.plan.train)] > 0
+    train = prepared.labels.y[with_rows(prepared.rows, prepared.plan.train)] > 0
     share = float(train.mean())
-    weights = np.where(prepared.y > 0, 0.5 / share, 0.5 / (1 - share))
+    weights = np.where(prepared.labels.y > 0, 0.5 / share, 0.5 / (1 - share))
     if float(weights.max()) > LARGEST_CLASS_WEIGHT:
         raise DataError(
             f"a class is so rare that its weight would pass {LARGEST_CLASS_WEIGHT}",
@@ -227,17 +238,18 @@ def class_factors(prepared: Prepared) -> NDArray[np.int64]:
     return factors
 
 
-def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat, bound: int | None) -> VerticalModelPart:
+def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:
+    job = session.job
     weights, has_intercept = seat.optimiser.weights, seat.optimiser.intercept
     return VerticalModelPart(
         party=session.me.name,
         role=session.me.role,
-        model=session.job.taylor.model,
+        model=job.taylor.model,
         data_parties=Seats.of(session).chain,
         standardiser=prepared.standardiser,
         weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
         intercept=float(weights[-1]) if has_intercept else None,
-        row_bound=bound,
-        label_mean=prepared.label_mean,
-        label_scale=prepared.label_scale,
+        row_bound=row_bound_steps(job, len(weights)) if job.privacy else None,
+        label_mean=prepared.labels.mean,
+        label_scale=prepared.labels.scale,
     )

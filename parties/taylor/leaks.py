@@ -12,9 +12,8 @@ from blindfit.parties.vertical.prepared import Prepared
 
 
 def own_leaks(prepared: Prepared, job: TaylorJob) -> list[gradient_leaks.Leak]:
-    """What this party's own columns would give away; under label DP the noise covers the labels."""
-    if job.privacy is not None:
-        return []
+    """What this party's own columns would give away, or be given away by: of features under label DP too, whose kept
+    noise is the same in every epoch and cancels."""
     columns, batches = prepared.columns, prepared.plan.batches
     return [
         *gradient_leaks.check_leverage(columns, batches, match_rate=match_rate(job)),
@@ -25,7 +24,7 @@ def own_leaks(prepared: Prepared, job: TaylorJob) -> list[gradient_leaks.Leak]:
 
 
 def shared_leaks(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) -> list[gradient_leaks.Leak]:
-    """What all passive columns together would tell of a batch's labels."""
+    """What all passive columns together would tell of a batch's labels; under label DP epsilon bounds that."""
     if job.privacy is not None:
         return []
     smallest = min(map(len, plan.batches))

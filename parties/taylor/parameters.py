@@ -6,17 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.taylor import LOSSES
 from blindfit.algorithms.statistics.taylor_plan import Grid
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import event_of
+from blindfit.parties.training.budget import event_of, population_of
 from blindfit.parties.vertical.prepared import Preparation
 from blindfit.parties.vertical.seats import Seats
 
-NORM_PER_ROOT = 1.25  # a standardised row's norm is about the root of its columns
+LABEL_RANGE = 2.0  # from -1 to 1: classes, and numbers once they are clipped to their public range and scaled by it
 CLASS_WEIGHT_BITS = 8
 LARGEST_CLASS_WEIGHT = 64
 
@@ -44,24 +46,46 @@ def parameters_of(job: TaylorJob, seats: Seats, told: Mapping[str, Ready]) -> Ta
         patience=settings.patience,
         tolerance=settings.tolerance,
         encrypted_factors=weighted,
-        noise_std=settings.gradient_noise if job.privacy is None else label_noise_std(job, sum(columns)),
-        noise_kept=job.privacy is not None,
+        noise_std=settings.gradient_noise,
+        kept_noise_std=0.0 if job.privacy is None else label_noise_std(job, sum(columns)),
         masked=job.align.method == "linkage",
         hold_out_loss=job.hold_out_fraction > 0,
     )
 
 
-def row_bound(job: TaylorJob, all_columns: int, columns: int) -> float:
-    """R sqrt(k_p / k): a party's own part of the bound R on a row, so that the squares add up to R^2."""
-    bound = NORM_PER_ROOT * math.sqrt(all_columns) if job.taylor.norm_bound == "auto" else job.taylor.norm_bound
-    return bound * math.sqrt(columns / all_columns)
+def row_bound(job: TaylorJob, columns: int) -> float:
+    """Of so many columns of a row: a party bounds its own, and the squares add up to that of all columns."""
+    return job.taylor.norm_bound * math.sqrt(columns)
+
+
+def row_bound_steps(job: TaylorJob, columns: int) -> int:
+    """The same in steps of the features' grid, rounded down."""
+    return int(row_bound(job, columns) * 2**FEATURE_BITS)
+
+
+def label_sensitivity(job: TaylorJob, columns: int) -> float:
+    """What one label changes at most in X^T (b y), over all parties' columns: b D R."""
+    return LOSSES[job.taylor.model].cross * LABEL_RANGE * row_bound(job, columns)
 
 
 def label_noise_std(job: TaylorJob, columns: int) -> float:
-    """Of the key node's kept noise: the multiplier times what one label changes in X^T (b y)."""
-    label_range = 2.0  # from -1 to 1
-    sensitivity = LOSSES[job.taylor.model].cross * label_range * row_bound(job, columns, columns)
-    return event_of(job.required_privacy).noise_multiplier * sensitivity
+    """Of the key node's kept noise."""
+    return event_of(job.required_privacy).noise_multiplier * label_sensitivity(job, columns)
+
+
+def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:
+    """Raises ConfigError: the active party's dataset has no budget, persons, or labels without a bound."""
+    population_of(dataset, name)
+    if dataset.person is not None:
+        raise ConfigError(
+            f"datasets.{name}.person: label DP of a vertical training protects the label of a row, not of a person",
+            hint="make a dataset of one row a person, with a population of its own",
+        )
+    if job.taylor.model == "linear" and dataset.label_range is None:
+        raise ConfigError(
+            f"datasets.{name}.label_range is missing: label DP of numbers clips them to a public range",
+            hint="such as label_range = [0.0, 100.0]; choose it without looking at the labels",
+        )
 
 
 def preparation_of(job: TaylorJob) -> Preparation:
@@ -69,13 +93,14 @@ def preparation_of(job: TaylorJob) -> Preparation:
     return Preparation(
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
-        batch_rows=settings.batch_rows,
+        batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
         model=settings.model,
         intercept=settings.intercept,
         match_rate=match_rate(job) if shortens_rows(job) else None,
+        norm_bound=None if job.privacy is None else job.taylor.norm_bound,
     )
 
 
 def shortens_rows(job: TaylorJob) -> bool:
-    """Under label DP the noise covers rows that stand out."""
-    return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe and job.privacy is None
+    """Under label DP too: a row that stands out would tell of the others' scores, and so of their features."""
+    return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe

@@ -44,6 +44,7 @@ def report_of(
             "dropped_columns": list(prepared.standardiser.dropped),
         },
         "fit": {"epochs": epochs, "unsafe": sorted({flag for party in told.values() for flag in party.unsafe})},
+        "labels": {"clipped": prepared.labels.clipped, "range": prepared.labels.range},
         "evaluation": None if tested is None else tested.evaluation,
         "privacy": None if charged is None else asdict(charged),
         "dataset": source.name,

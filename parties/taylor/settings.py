@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,7 +23,7 @@ class TaylorSettings(Settings):
     model: Literal["logistic", "linear"] = "logistic"
     intercept: bool = True
     epochs: int = Field(20, ge=1, le=10_000)
-    batch_rows: int = Field(128, ge=2, le=2**20)
+    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
     learning_rate: float = Field(0.15, gt=0)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     decay: float = Field(0.1, ge=0)
@@ -38,8 +38,8 @@ class TaylorSettings(Settings):
     threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
     key_bits: Literal[2048, 3072] = 2048
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
-    gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's noise, in units of the features
-    norm_bound: float | Literal["auto"] = "auto"  # of a row of all parties, with label DP
+    gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's fresh noise, in units of features
+    norm_bound: float = Field(1.25, gt=0, le=8)  # with label DP, of a row: for each root of its number of columns
     leverage: Literal["shrink", "refuse"] = "shrink"  # rows that stand out in their batch
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
@@ -98,24 +98,24 @@ class TaylorJob(AlignedParameters, TrainingParameters):
 
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:
-        """With label DP one kept noise takes the place of jitter, of fresh noise and of the stop decision."""
-        taylor, privacy = self.taylor, self.privacy
+        """With label DP one kept noise replaces jitter and the stop decision; what protects features stays."""
+        taylor, privacy, defaults = self.taylor, self.privacy, TaylorSettings()
         if privacy is None:
-            if taylor.norm_bound != "auto":
+            if taylor.norm_bound != defaults.norm_bound:
                 raise ValueError("taylor.norm_bound does nothing without privacy.epsilon, remove it")
             return self
         if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
             raise ValueError("of [privacy], a taylor job takes epsilon and delta alone")
-        if taylor.model == "linear":
-            raise ValueError('taylor.model = "linear": its labels are scaled by their own mean, which label DP forbids')
         if taylor.class_weights != "none":
             raise ValueError("taylor.class_weights: with label DP the change of one label would grow with the scores")
         if taylor.validation_fraction:
             raise ValueError(
                 "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
             )
-        defaults = TaylorSettings()
-        for name in ("jitter", "gradient_noise", "patience", "tolerance"):
+        for name in ("jitter", "patience", "tolerance"):
             if getattr(taylor, name) != getattr(defaults, name):
                 raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
+        if in_vain := set(taylor.unsafe) & {"no-jitter", "label-bits", "small-hold-out"}:
+            flag = min(in_vain)
+            raise ValueError(f"taylor.unsafe: {flag} does nothing with privacy.epsilon, which takes the rule's place")
         return self

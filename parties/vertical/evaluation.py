@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
@@ -18,7 +20,7 @@ from blindfit.parties.vertical.seats import Seats
 class Tested:
     """What the active party learns of the test rows."""
 
-    evaluation: dict[str, Any]
+    evaluation: dict[str, Any] | None  # None where they are of one class alone
     predictions: Floats  # (test rows,) probabilities, or values of a linear model
 
 
@@ -42,4 +44,5 @@ async def evaluate(
     predictions, labels = part.predictions(scores), prepared.rows.labels[test]
     if part.model == "linear":
         return Tested(evaluate_values(labels, predictions), predictions)
-    return Tested(evaluate_classes(labels, predictions, threshold), predictions)
+    both = len(np.unique(labels)) == 2  # under label DP no job ends by the lack of one
+    return Tested(evaluate_classes(labels, predictions, threshold) if both else None, predictions)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND, RowPlan
 from blindfit.parties.training.rows import PartyRows
 
 Floats = NDArray[np.float64]
@@ -27,11 +29,25 @@ class Prepared:
     rows: PartyRows
     plan: RowPlan
     standardiser: Standardiser
-    columns: Floats  # (n, k) standardised, the intercept last; training rows that stood out are shrunk
+    columns: Floats  # (n, k) as they are trained on: standardised, the intercept last, clipped, shortened
     rows_shrunk: int
-    y: Floats | None  # as the loss takes it
-    label_mean: float
-    label_scale: float
+    labels: PreparedLabels
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedLabels:
+    """Attributes:
+    y: (n,) as the loss takes it, 0 in slots without a row; None at a passive party.
+    mean, scale: what turns a linear model's predictions back. From the public range, or from the training rows.
+    range: the public one, where the dataset declares one.
+    clipped: how many labels lay outside the range, or too far from the mean for the protocol's numbers.
+    """
+
+    y: Floats | None = None
+    mean: float = 0.0
+    scale: float = 1.0
+    range: tuple[float, float] | None = None
+    clipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,16 +56,19 @@ class Preparation:
 
     Args:
         validation_fraction: of the hold-out loss.
+        batch_rows: None takes as many as suit the rows.
         match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
             they stay as they are.
+        norm_bound: under label DP no row is longer than this for each root of its columns; None without.
     """
 
     test_fraction: float
     validation_fraction: float
-    batch_rows: int
+    batch_rows: int | None
     model: Literal["logistic", "linear"]
     intercept: bool
     match_rate: float | None
+    norm_bound: float | None = None
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.
@@ -66,12 +85,19 @@ class Preparation:
 
 
 def prepare(
-    rows: PartyRows, names: tuple[str, ...], chosen: Preparation, order: Positions, *, active: bool
+    rows: PartyRows,
+    names: tuple[str, ...],
+    chosen: Preparation,
+    order: Positions,
+    *,
+    active: bool,
+    label_range: tuple[float, float] | None = None,
 ) -> Prepared:
     """Splits in the agreed order, scales on the training rows alone, appends the intercept at the active party.
 
     Every column keeps its place: one that is constant in training is zero, and so is its weight. To leave it out would
-    tell the others of it.
+    tell the others of it. Rows are clipped to their norm before those that stand out are shortened, which makes them
+    shorter still: shortening some rows makes others stand out.
     """
     plan = chosen.plan(order)
     fitted_on = with_rows(rows, plan.train)
@@ -81,22 +107,52 @@ def prepare(
     if active and chosen.intercept:
         columns = append_constant(columns)
     columns[~rows.there] = 0.0  # slots of linkage in which this party has no row
+    columns = np.clip(columns, -FEATURE_BOUND, FEATURE_BOUND)
     shrunk = 0
+    if chosen.norm_bound is not None:
+        columns = clip_rows(columns, chosen.norm_bound * math.sqrt(len(columns.T)))
     if chosen.match_rate is not None:
-        clipped = np.clip(columns, -FEATURE_BOUND, FEATURE_BOUND)
-        columns, shrunk = gradient_leaks.shorten_rows(clipped, plan.batches, match_rate=chosen.match_rate)
-    y, mean, scale = (None, 0.0, 1.0) if rows.labels is None else _labels(rows, plan, chosen.model)
-    return Prepared(rows, plan, standardiser, columns, shrunk, y, mean, scale)
+        columns, shrunk = gradient_leaks.shorten_rows(columns, plan.batches, match_rate=chosen.match_rate)
+    labels = PreparedLabels()
+    if rows.labels is not None:
+        labels = _classes(rows) if chosen.model == "logistic" else _numbers(rows, plan, chosen, label_range)
+    return Prepared(rows, plan, standardiser, columns, shrunk, labels)
 
 
-def _labels(rows: PartyRows, plan: RowPlan, model: str) -> tuple[Floats, float, float]:
-    """As the loss takes them, and what turns a linear model's predictions back; slots without a row get 0."""
+def clip_rows(columns: Floats, bound: float) -> Floats:
+    """Rows longer than the bound, shortened to it."""
+    norms = np.linalg.norm(columns, axis=1, keepdims=True)
+    return np.asarray(columns * np.minimum(1.0, bound / np.maximum(norms, bound)))
+
+
+def _classes(rows: PartyRows) -> PreparedLabels:
+    """One class alone is trained on like two: that a job is refused for it would tell of labels."""
     labels = np.zeros(0) if rows.labels is None else rows.labels
-    train = labels[with_rows(rows, plan.train)]
-    if model == "logistic":
-        return np.where(rows.there, 2 * labels - 1, 0.0), 0.0, 1.0
-    mean, scale = float(train.mean()), float(train.std()) or 1.0
-    return np.where(rows.there, (labels - mean) / scale, 0.0), mean, scale
+    return PreparedLabels(np.where(rows.there, 2 * labels - 1, 0.0))
+
+
+def _numbers(
+    rows: PartyRows, plan: RowPlan, chosen: Preparation, label_range: tuple[float, float] | None
+) -> PreparedLabels:
+    """Clipped to their public range, where they have one. Under label DP scaled by it, to -1 .. 1, and nothing that is
+    computed from labels enters; else by their own mean and deviation, and clipped where the protocol's numbers end.
+
+    Raises:
+        ConfigError: label DP needs a range.
+    """
+    read = np.zeros(0) if rows.labels is None else rows.labels
+    labels = read if label_range is None else np.clip(read, *label_range)
+    if chosen.norm_bound is not None:
+        if label_range is None:
+            raise ConfigError("label DP of numbers needs their public range: label_range is missing")
+        lo, hi = label_range
+        mean, scale, reach = (lo + hi) / 2, (hi - lo) / 2, 1.0
+    else:
+        train = labels[with_rows(rows, plan.train)]
+        mean, scale, reach = float(train.mean()), float(train.std()) or 1.0, LABEL_BOUND
+    y = np.where(rows.there, np.clip((labels - mean) / scale, -reach, reach), 0.0)
+    clipped = rows.there & ((labels != read) | (np.abs(labels - mean) > LABEL_BOUND * scale))
+    return PreparedLabels(y, mean, scale, label_range, int(clipped.sum()))
 
 
 def with_rows(rows: PartyRows, positions: NDArray[np.int64]) -> NDArray[np.int64]:

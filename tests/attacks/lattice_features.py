@@ -76,3 +76,15 @@ def _moved(seen: Seen, noise_std: float, number: int) -> tuple[Floats, Floats, F
 def _two_valued(basis: IntegerMatrix, n: int, fine: int, candidates: int) -> list[Floats]:
     rows: Integers = np.array([[basis[i, j] for j in range(n)] for i in range(candidates)], dtype=np.int64) // fine
     return [np.where(row == row.max(), 1.0, -1.0) for row in rows if len(np.unique(row)) == 2]
+
+
+def bits_given_away(seen: Seen, other: Seen, noise_std: float, *, number: int = 0) -> float:
+    """A bound on what the reader's gradients of one batch tell of the other party's only column, from all epochs, to
+    somebody who knows how its weight moved: the capacity of a Gaussian channel with as many dimensions as own columns.
+    """
+    weights = np.array([view.weights[0] for view in other.of_batch(number)])
+    slope = 2 * seen.grid.loss.square
+    moved = slope**2 * float(np.square(weights - weights.mean()).sum())
+    batch = seen.of_batch(number)[0].batch
+    power = np.linalg.eigvalsh(seen.reals(batch).T @ seen.reals(batch)) * other.reals(batch)[:, 0].var()
+    return float(np.log2(1 + np.maximum(power, 0.0) * moved / noise_std**2).sum() / 2)

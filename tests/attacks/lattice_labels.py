@@ -21,9 +21,10 @@ def from_first_gradient(seen: Seen, setting: Setting, *, blocks: tuple[int, ...]
     view = seen.views[0]
     columns = seen.reals(view.batch)
     equations, values = columns.T, -2 * seen.others(view)
-    if setting.jitter == 0 and setting.gradient_noise == 0:
+    noise = setting.gradient_noise**2 + seen.kept_noise_std**2
+    if setting.label_jitter == 0 and noise == 0:
         return _solved(equations, values, EXACT, blocks)
-    covariance = 4 * setting.jitter**2 * columns.T @ columns + 4 * setting.gradient_noise**2 * np.eye(seen.columns)
+    covariance = 4 * setting.label_jitter**2 * columns.T @ columns + 4 * noise * np.eye(seen.columns)
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
     return _solved(whiten @ equations, whiten @ values, 1.0, blocks)
 

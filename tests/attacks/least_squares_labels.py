@@ -48,7 +48,7 @@ def guesses(seen: Seen, setting: Setting) -> Iterator[Floats]:
                     yield _by_batch(_of_kept(seen, setting, views, variance), prior)
                 else:  # the jitter is the same in all equations of a row, so it counts as part of what is looked for
                     equations = [_of(seen, setting, [view], variance, jitter=0.0) for view in views]
-                    yield _at_once(equations, prior, 1 - prior**2 + 4 * setting.jitter**2)
+                    yield _at_once(equations, prior, 1 - prior**2 + 4 * setting.label_jitter**2)
 
 
 def over_trainings(trainings: Sequence[Seen], setting: Setting) -> Floats:
@@ -71,13 +71,14 @@ def _of(seen: Seen, setting: Setting, views: Sequence[View], variance: float, *,
     batch, columns = views[0].batch, seen.reals(views[0].batch)
     values = -2 * np.mean([seen.others(view) for view in views], axis=0)
     errors = 4 * (jitter**2 + variance / 16 + 1e-6) * columns.T @ columns
-    return Equations(batch, columns, values, errors + 4 * setting.gradient_noise**2 / len(views) * np.eye(seen.columns))
+    noise = setting.gradient_noise**2 / len(views) + seen.kept_noise_std**2
+    return Equations(batch, columns, values, errors + 4 * noise * np.eye(seen.columns))
 
 
 def _of_kept(seen: Seen, setting: Setting, views: Sequence[View], variance: float) -> list[Equations]:
     numbers = sorted({view.number for view in views})
     batches = [[view for view in views if view.number == number] for number in numbers]
-    return [_of(seen, setting, steps, variance, jitter=setting.jitter) for steps in batches]
+    return [_of(seen, setting, steps, variance, jitter=setting.label_jitter) for steps in batches]
 
 
 def _by_batch(equations: Sequence[Equations], prior: Floats) -> Floats:

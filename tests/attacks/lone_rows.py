@@ -1,6 +1,9 @@
-"""The label of a row that stands out in its party's columns: one combination of columns is nearly that row alone.
+"""What tells of a row that stands out in its party's columns: one combination of columns is nearly that row alone.
 
 x_i^T (X^T X)^+ g / h_i = r_i + what the other rows add, nothing where the leverage h_i is 1
+
+The residual r_i has the label in it; how it moves from epoch to epoch is how the others' score of the row moves,
+label DP or not.
 """
 
 from __future__ import annotations
@@ -25,3 +28,13 @@ def guesses(seen: Seen) -> tuple[Rows, Floats]:
         rows.append(int(views[0].batch[worst]))
         labels.append(-2 * float(alone @ np.mean([seen.others(view) for view in views], axis=0)))
     return np.array(rows), np.array(labels)
+
+
+def moves(seen: Seen, number: int) -> tuple[int, Floats]:
+    """Of one batch the row with the largest leverage, and how 2a z of the others moves there, (epochs - 1,)."""
+    views = seen.of_batch(number)
+    columns = seen.reals(views[0].batch)
+    found = leverages(columns)
+    worst = int(found.argmax())
+    alone = columns[worst] @ np.linalg.pinv(columns.T @ columns) / found[worst]
+    return int(views[0].batch[worst]), np.diff([float(alone @ seen.others(view)) for view in views])

@@ -8,7 +8,15 @@ import pytest
 from blindfit.algorithms.statistics.gradient_leaks import label_auc
 from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import lattice_labels
-from tests.attacks.views import SMALL_BATCHES, Setting, breast, coins, simulate, without_defences
+from tests.attacks.views import (
+    SMALL_BATCHES,
+    Setting,
+    breast,
+    coins,
+    most_right_within,
+    simulate,
+    without_defences,
+)
 
 ROWS = 128  # of a batch; the passive party has 20 columns
 COINS_ROWS = 96
@@ -75,3 +83,13 @@ def test_a_secret_start_does_not_help() -> None:
 def test_jitter_helps_with_a_secret_start_and_without_noise() -> None:
     setting = without_defences(batch_rows=96, secret_start=0.3, epochs=50, jitter=SMALL_BATCHES.jitter)
     assert from_differences(setting, seed=0) < 0.8
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_under_label_dp_it_guesses_no_better_than_epsilon_allows(epsilon: float) -> None:
+    setting, right = Setting(epsilon, batch_rows=COINS_ROWS, epochs=1), []
+    for seed in range(3):
+        training = simulate(coins(np.random.default_rng(seed), breast()), setting)
+        found = lattice_labels.from_first_gradient(training.seen[1], setting)
+        right += (np.sign(found) == training.y[training.plan.batches[0]]).tolist()
+    assert np.mean(right) <= most_right_within(epsilon, len(right))

@@ -10,7 +10,18 @@ import pytest
 from blindfit.algorithms.statistics.gradient_leaks import check_label_bits, label_auc
 from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import least_squares_labels
-from tests.attacks.views import DEFAULTS, Setting, Training, breast, coins, planted, simulate, without_defences
+from tests.attacks.views import (
+    DEFAULTS,
+    SMALL_BATCHES,
+    Setting,
+    Training,
+    breast,
+    coins,
+    most_right_within,
+    planted,
+    simulate,
+    without_defences,
+)
 
 ROWS, COLUMNS = 2000, 10
 STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
@@ -77,11 +88,11 @@ def test_several_trainings_are_like_reshuffled_batches() -> None:
     """Nothing at one training can prevent it: docs/gradients.md says so."""
     trainings = [
         simulate(planted(np.random.default_rng(0), ROWS, (COLUMNS, COLUMNS), signal=STRONG), setting)
-        for setting in (replace(DEFAULTS, seed=seed) for seed in range(10))
+        for setting in (replace(SMALL_BATCHES, seed=seed) for seed in range(10))
     ]
     gains = []
     for count in (1, 10):
-        guess = least_squares_labels.over_trainings([training.seen[1] for training in trainings[:count]], DEFAULTS)
+        guess = least_squares_labels.over_trainings([training.seen[1] for training in trainings[:count]], SMALL_BATCHES)
         gains.append(auc(trainings[0].y > 0, guess) - own_auc(trainings[0]))
     assert gains[0] < 0.05
     assert gains[1] > 0.1
@@ -92,3 +103,18 @@ def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
     training = simulate(coins(np.random.default_rng(0), breast()), setting)
     assert attack_auc(training, setting) > 0.9
     assert check_label_bits(training.seen[1].columns, 24, setting.jitter)
+
+
+# --- label DP -----------------------------------------------------------------------------------------------
+
+
+def test_under_label_dp_it_guesses_no_better_than_epsilon_allows() -> None:
+    setting = Setting(epsilon=0.5)
+    training = train(setting, NONE)
+    for guess in least_squares_labels.guesses(training.seen[1], setting):
+        assert np.mean((guess > 0) == (training.y > 0)) <= most_right_within(0.5, ROWS)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_under_label_dp_it_gives_little_more_than_the_own_score(epsilon: float) -> None:
+    assert mean_gain(Setting(epsilon), STRONG, seeds=2) <= 0.03

@@ -17,6 +17,8 @@ from tests.attacks.views import (
     Floats,
     Rows,
     Setting,
+    Training,
+    most_right_within,
     plan_of,
     simulate,
     with_intercept,
@@ -94,3 +96,47 @@ def test_a_shortened_row_is_not_refused_and_its_label_stays_in_doubt(ones: Calla
     guesses = attack(ones, DEFAULTS)
     assert not any(guesses.refused)
     assert guesses.share < 0.79 + 0.1
+
+
+# --- label DP: it covers the label, not the others' score of the row ------------------------------------------
+
+
+def label_dp(seed: int, **changes: object) -> Training:
+    """The reader is the active party, whose intercept and rare column make up a column that is 0 but in one row."""
+    rng = np.random.default_rng(seed)
+    setting = Setting(epsilon=1.0, seed=seed, **changes)  # type: ignore[arg-type]
+    plan = RowPlan.draw(ROWS, test_fraction=0, validation_fraction=0, batch_rows=setting.batch_rows, seed=seed)
+    data = Data(
+        (with_intercept(columns_with(rare_value, plan, rng)), rng.standard_normal((ROWS, 5))),
+        np.where(rng.random(ROWS) < 0.5, 1.0, -1.0),
+    )
+    return simulate(data, setting)
+
+
+@BOTH
+def test_under_label_dp_a_lone_rows_label_is_guessed_no_better_than_epsilon_allows(
+    ones: Callable[[Rows], list[Rows]],
+) -> None:
+    guesses = attack(ones, Setting(epsilon=0.5, shorten=False, epochs=3))
+    assert guesses.share <= most_right_within(0.5, len(guesses.right))
+
+
+def median_error(training: Training) -> float:
+    """Of how a lone row's score moves, over how it moves; the median over the batches."""
+    reader, other = training.seen
+    errors = []
+    for number in range(len(training.plan.batches)):
+        row, found = lone_rows.moves(reader, number)
+        scores = [other.grid.scores(other.features[[row]], view.weights)[0] for view in other.of_batch(number)]
+        truth = 2 * other.grid.loss.square * np.diff(scores)
+        errors.append(float(np.linalg.norm(found - truth) / np.linalg.norm(truth)))
+    return float(np.median(errors))
+
+
+def test_under_label_dp_a_lone_rows_score_is_read_where_nothing_hides_it() -> None:
+    assert median_error(label_dp(0, shorten=False, gradient_noise=0.0)) < 1e-3
+
+
+@pytest.mark.parametrize("changes", [{"gradient_noise": 0.0}, {"shorten": False}, {}], ids=["short", "noise", "both"])
+def test_under_label_dp_shortening_hides_it_and_fresh_noise_too(changes: dict[str, object]) -> None:
+    assert median_error(label_dp(0, **changes)) > 0.3

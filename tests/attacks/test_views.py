@@ -59,11 +59,14 @@ def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Tr
     return [seat.optimiser.gradients for seat in seats]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("defended", [True, False])
-def test_a_view_is_what_the_protocol_shows(insecure_test_key: PrivateKey, defended: bool) -> None:
+SMALL = Setting(batch_rows=25, epochs=2, secret_start=0.5)
+SETTINGS = {"defended": SMALL, "not": replace(SMALL, jitter=0.0, gradient_noise=0.0, shorten=False)}
+SETTINGS["label DP"] = replace(SMALL, epsilon=1.0)
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=list(SETTINGS))
+def test_a_view_is_what_the_protocol_shows(insecure_test_key: PrivateKey, setting: Setting) -> None:
     data = views.planted(np.random.default_rng(3), 50, (2, 3, 1), signal=(1, 1, 1))
-    changes = {"batch_rows": 25, "epochs": 2, "secret_start": 0.5}
-    setting = Setting(**changes) if defended else views.without_defences(**changes)  # type: ignore[arg-type]
     simulated = simulate(data, setting)
     for seen, gradients in zip(
         simulated.seen, by_the_protocol(data, setting, insecure_test_key, simulated), strict=True

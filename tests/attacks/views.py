@@ -8,6 +8,7 @@ protocol cannot do without.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
+from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_noise
 from blindfit.algorithms.statistics.gradient_leaks import shorten_rows
 from blindfit.algorithms.statistics.metrics import auc
 from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
-from blindfit.parties.taylor.settings import TaylorSettings
+from blindfit.parties.taylor.parameters import label_noise_std, row_bound, row_bound_steps
+from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings
+from blindfit.parties.vertical.prepared import FEATURE_BOUND, clip_rows
 
 Floats = NDArray[np.float64]
 
@@ -33,19 +37,31 @@ NOISE_KEY = b"noise"
 class Setting:
     """A job's defaults; `without_defences` has none of the defences."""
 
+    epsilon: float | None = None  # of label DP, in place of jitter
     jitter: float = JOB.jitter
     gradient_noise: float = JOB.gradient_noise
     kept_batches: bool = True
     shorten: bool = JOB.leverage == "shrink"  # rows that stand out in their batch
     secret_start: float = 0.0  # standard deviation of every party's first weights
-    batch_rows: int = JOB.batch_rows
+    batch_rows: int | None = None  # as suits the rows, by default
     epochs: int = JOB.epochs
     optimiser: OptimiserSettings = field(default_factory=JOB.optimiser_settings)
     seed: int = 0
 
+    @property
+    def label_jitter(self) -> float:
+        return self.jitter if self.epsilon is None else 0.0
+
+    @property
+    def job(self) -> TaylorJob:
+        privacy = None if self.epsilon is None else {"epsilon": self.epsilon}
+        return TaylorJob.model_validate({"privacy": privacy, "taylor": {"gradient_noise": self.gradient_noise}})
+
 
 DEFAULTS = Setting()
-SMALL_BATCHES = replace(DEFAULTS, batch_rows=min(128, DEFAULTS.batch_rows))  # lattices grow with them, and weaken
+SMALL_BATCHES = replace(
+    DEFAULTS, batch_rows=128
+)  # the least that a job takes by default; lattices weaken in larger ones
 
 
 def without_defences(**changes: object) -> Setting:
@@ -71,6 +87,7 @@ class Seen:
     features: Rows
     views: list[View]
     weights: Floats
+    kept_noise_std: float  # of label DP
 
     @property
     def columns(self) -> int:
@@ -110,7 +127,7 @@ class Data:
             std = part[train].std(axis=0)
             moves = std > 0
             scaled.append((part - part[train].mean(axis=0) * moves) / np.where(moves, std, 1.0))
-        return tuple(scaled)
+        return tuple(np.clip(part, -FEATURE_BOUND, FEATURE_BOUND) for part in scaled)
 
 
 @dataclass(frozen=True)
@@ -135,11 +152,11 @@ def simulate(data: Data, setting: Setting) -> Training:
     rng = np.random.default_rng(setting.seed)
     plan = plan_of(len(data.y), setting)
     grid = Grid("logistic", len(data.parts))
-    columns = tuple(np.clip(part, -grid.feature_bound, grid.feature_bound) for part in data.scaled(plan.train))
-    if setting.shorten:
-        columns = tuple(shorten_rows(part, plan.batches)[0] for part in columns)
+    columns = tuple(trained_on(part, plan, setting) for part in data.scaled(plan.train))
     features = [grid.features(part) for part in columns]
-    label_terms = grid.label_terms(data.y, setting.jitter * rng.standard_normal(len(data.y)))
+    if setting.epsilon is not None:
+        features = [clip_integer_rows(part, row_bound_steps(setting.job, part.shape[1])) for part in features]
+    label_terms = grid.label_terms(data.y, setting.label_jitter * rng.standard_normal(len(data.y)))
     optimisers = [
         Optimiser(
             setting.optimiser,
@@ -167,20 +184,28 @@ def simulate(data: Data, setting: Setting) -> Training:
                 scale = (1 << grid.gradient_bits) * len(batch)
                 optimiser.step(gradient / scale, epoch, number)
     seen = tuple(
-        Seen(grid, part, view, optimiser.weights)
+        Seen(grid, part, view, optimiser.weights, parameters.kept_noise_std)
         for part, view, optimiser in zip(features, views, optimisers, strict=True)
     )
     return Training(plan, seen, data.y, columns, label_terms)
 
 
+def trained_on(columns: Floats, plan: RowPlan, setting: Setting) -> Floats:
+    if setting.epsilon is not None:
+        columns = clip_rows(columns, row_bound(setting.job, columns.shape[1]))
+    return shorten_rows(columns, plan.batches)[0] if setting.shorten else columns
+
+
 def parameters_of(features: Sequence[Rows], grid: Grid, setting: Setting) -> TaylorParameters:
+    columns = tuple(part.shape[1] for part in features)
     return TaylorParameters(
         data_parties=tuple(f"party-{place}" for place in range(len(features))),
         key_node="key-node",
-        columns=tuple(part.shape[1] for part in features),
+        columns=columns,
         grid=grid,
         epochs=setting.epochs,
         noise_std=setting.gradient_noise,
+        kept_noise_std=0.0 if setting.epsilon is None else label_noise_std(setting.job, sum(columns)),
         hold_out_loss=False,
     )
 
@@ -190,6 +215,12 @@ def _batches(plan: RowPlan, epoch: int, setting: Setting) -> Sequence[Rows]:
         return plan.batches
     order = np.random.default_rng([setting.seed, epoch]).permutation(plan.train)
     return np.split(order, np.cumsum([len(batch) for batch in plan.batches])[:-1])
+
+
+def most_right_within(epsilon: float, guesses: int) -> float:
+    """Of labels that are coins: the share that epsilon lets anyone guess right, and four standard deviations more."""
+    allowed = 1 / (1 + math.exp(-epsilon))
+    return allowed + 4 * math.sqrt(allowed * (1 - allowed) / guesses)
 
 
 # --- data ---------------------------------------------------------------------------------------------------

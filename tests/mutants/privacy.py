@@ -273,8 +273,8 @@ MUTANTS = (
         "label-range-halved",
         (5,),
         "parties/taylor/parameters.py",
-        "label_range = 2.0",
-        "label_range = 1.0",
+        "LABEL_RANGE = 2.0",
+        "LABEL_RANGE = 1.0",
         ("tests/report/vertical/test_vertical_statement.py::test_the_noise_is_what_the_key_node_adds",),
     ),
     # --- asking again

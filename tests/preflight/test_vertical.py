@@ -199,9 +199,11 @@ def test_a_row_that_stands_out(project: Project) -> None:
 def test_label_dp(project: Project) -> None:
     findings = project.check("privacy.epsilon=1.0")
     assert not levels(findings, "refuses")
-    assert said(findings, "bank").endswith("budget of customers: epsilon 0 of 2 is spent")
+    assert "budget of customers: epsilon 0 of 2 is spent" in said(findings, "bank")
     assert "on each coordinate of an epoch's mean gradient" in said(findings, "noise")
-    assert not said(findings, "labels")  # the noise covers what jitter and leverage would
+    assert not said(findings, "labels")  # epsilon bounds what jitter would
+    for party in ("bank", "post", "shop"):
+        assert "no row stands out" in said(findings, party)
     assert "0 for the hold-out loss" in said(findings, "split")
 
 
@@ -211,6 +213,28 @@ def test_a_delta_of_one_in_the_rows(project: Project) -> None:
     findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
     assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
     assert not said(project.check("privacy.epsilon=1.0"), "privacy.delta")
+
+
+def test_under_label_dp_what_protects_features_stays_on(project: Project) -> None:
+    """A partner reads a column of few values from differences of gradients, in which the kept noise cancels."""
+    refused = levels(project.check("privacy.epsilon=1.0", "taylor.gradient_noise=0"), "refuses")
+    assert [text.split(":")[0] for text in refused] == ["bank", "post", "shop"]
+    assert all('taylor.unsafe = ["no-gradient-noise"]' in text for text in refused)
+    allowed = project.check("privacy.epsilon=1.0", "taylor.gradient_noise=0", "taylor.unsafe=['no-gradient-noise']")
+    assert not levels(allowed, "refuses")
+    warned = [text.split(":")[0] for text in levels(allowed, "warning")]
+    assert warned == ["taylor.unsafe", "bank", "post", "shop"]
+
+
+def test_label_dp_of_numbers_needs_their_public_range(project: Project) -> None:
+    labels = np.random.default_rng(0).normal(50, 10, N_ROWS).round(1)
+    name = project.parties["bank"]["datasets"]["loans"]["label"]
+    project.tables["bank"][name] = np.append(labels, np.zeros(len(project.tables["bank"]["id"]) - N_ROWS))
+    project.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
+    options = ("privacy.epsilon=1.0", "taylor.model=linear")
+    assert "datasets.loans.label_range is missing" in only(project.check(*options), "refuses")
+    project.parties["bank"]["datasets"]["loans"]["label_range"] = [0.0, 100.0]
+    assert not levels(project.check(*options), "refuses")
 
 
 def test_a_budget_that_would_be_passed(project: Project) -> None:

@@ -39,7 +39,7 @@ def plan_of(n_rows: int, seed: int = 0) -> RowPlan:
         np.random.default_rng(seed).permutation(n_rows),
         test_fraction=SplitSettings().test_fraction,
         validation_fraction=HOLD_OUT,
-        batch_rows=JOB.batch_rows,
+        batch_rows=None,
     )
 
 

@@ -19,6 +19,7 @@ from blindfit.algorithms.statistics.taylor import (
     Patience,
     label_bits,
     leverages,
+    refuse_one_class,
     signed_labels,
 )
 from tests.paillier.tools import LAW
@@ -187,10 +188,16 @@ def test_labels_of_two_classes_are_signed() -> None:
     assert signed_labels(np.array([-1.0, 1.0])).tolist() == [-1.0, 1.0]
 
 
-@pytest.mark.parametrize("labels", [[0.0, 2.0], [-1.0, 0.0], [0.5, 1.0], [1.0, np.nan], [1.0, 1.0], [0.0]])
+@pytest.mark.parametrize("labels", [[0.0, 2.0], [-1.0, 0.0], [0.5, 1.0], [1.0, np.nan]])
 def test_other_labels_are_refused(labels: list[float]) -> None:
     with pytest.raises(DataError):
         signed_labels(np.array(labels))
+
+
+@pytest.mark.parametrize("labels", [[1.0, 1.0], [0.0]])
+def test_one_class_alone_is_refused(labels: list[float]) -> None:
+    with pytest.raises(DataError, match="every label is the same"):
+        refuse_one_class(np.array(labels))
 
 
 # --- what gradients give away --------------------------------------------------------------------------------

@@ -156,12 +156,12 @@ def test_fresh_noise_moves_the_weights_about_the_minimum_and_kept_noise_to_anoth
     insecure_test_key: PrivateKey,
 ) -> None:
     """Kept noise is a fixed term of the gradient, so descent ends at the minimum of the objective with that term."""
-    case = whole_batch(insecure_test_key, noise_std=1.0, noise_kept=True)
+    case = whole_batch(insecure_test_key, noise_std=0.0, kept_noise_std=1.0)
     target, hessian = minimiser(case)
     drawn = [x for name, k in zip(case.names, case.parameters.columns, strict=True) for x in case.noise(name, 0, 0, k)]
     noise = np.ldexp(np.array(drawn, float), -case.grid.gradient_bits) / len(case.batch)
     shifted = target - np.linalg.solve(hessian, noise)
-    fresh = found_by(case.with_parameters(noise_kept=False))
+    fresh = found_by(case.with_parameters(noise_std=1.0, kept_noise_std=0.0))
     assert np.linalg.norm(found_by(case) - shifted) <= distance_allowed(case, shifted, hessian)
     assert np.linalg.norm(shifted - target) > 1e-3
     assert np.linalg.norm(fresh - target) > 1e-3

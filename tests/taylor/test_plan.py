@@ -28,11 +28,13 @@ from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, che
 from blindfit.algorithms.protocols.taylor.parameters import check_seat
 from blindfit.algorithms.statistics.taylor_plan import (
     HIDING_BITS,
+    LABEL_BOUND,
     LABEL_TERM_BOUND,
     MOST_ROWS,
     SCORE_TERM_BOUND,
     Grid,
     RowPlan,
+    suitable_batch_rows,
 )
 from tests.paillier.tools import LAW, seeded
 from tests.taylor.seats import Case, case_of, randomisers
@@ -115,12 +117,18 @@ def test_score_terms_are_rounded_and_stop_at_their_bound(model: str) -> None:
         assert "learning_rate" in refused.value.hint
 
 
+@pytest.mark.parametrize(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])
+def test_batches_are_as_large_as_leaves_four_of_them(rows: int, size: int) -> None:
+    assert suitable_batch_rows(rows) == size
+    plan = RowPlan.draw(rows, test_fraction=0, validation_fraction=0, batch_rows=None, seed=0)
+    assert len(plan.batches[0]) == min(rows, size)
+
+
 def test_label_terms_carry_the_jitter_and_stop_at_their_bound() -> None:
     grid = Grid("linear", 2)
-    most = float(LABEL_TERM_BOUND)
-    terms = grid.label_terms(np.array([most, -most + 1, 0.5]), np.array([0.0, 1.0, -0.25]))
-    assert terms.tolist() == [-LABEL_TERM_BOUND << 20, LABEL_TERM_BOUND << 20, -3 << 18]
-    for wrong in (16.1, -np.inf, np.nan):
+    terms = grid.label_terms(np.array([LABEL_BOUND, -LABEL_BOUND, 0.5, 0.0]), np.array([0.0, 9.0, -0.25, -17.0]))
+    assert terms.tolist() == [-8 << 20, LABEL_TERM_BOUND << 20, -3 << 18, -LABEL_TERM_BOUND << 20]
+    for wrong in (8.1, -np.inf, np.nan):
         with pytest.raises(RangeError, match="label"):
             grid.label_terms(np.array([wrong]), np.zeros(1))
 
@@ -293,9 +301,11 @@ def test_the_defaults_fit(model: str, parties: int, key_bits: int) -> None:
         ({}, [128], 0, ConfigError, "held out"),
         ({"grid": WEIGHTED}, [128], 20, ConfigError, "class weights"),
         ({"grid": WEIGHTED, "masked": True}, [128], 20, ConfigError, "class weights"),
-        ({"noise_kept": True}, [128], 20, PrivacyError, "hold-out loss"),
+        ({"kept_noise_std": 2.0**60, "hold_out_loss": False}, [128], 20, RangeError, "label DP's noise"),
+        ({"kept_noise_std": 1.0}, [128], 20, PrivacyError, "hold-out loss"),
+        ({"kept_noise_std": 2.0**-17, "hold_out_loss": False}, [128], 20, PrivacyError, "a few steps"),
         (
-            {"noise_kept": True, "hold_out_loss": False, "encrypted_factors": True, "grid": WEIGHTED},
+            {"kept_noise_std": 1.0, "hold_out_loss": False, "encrypted_factors": True, "grid": WEIGHTED},
             [128],
             20,
             PrivacyError,

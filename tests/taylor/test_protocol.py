@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "momentum, l2, falling rate": {"settings": MOMENTUM, "epochs": 4},
     "sag, l1, exponential rate": {"settings": SAG, "epochs": 4, "n_batches": 3},
     "no noise, no jitter": {"noise_std": 0.0, "jitter": 0.0},
-    "noise kept": {"noise_std": 2.0, "noise_kept": True, "jitter": 0.0, "hold_out_loss": False},
+    "label DP": {"noise_std": 0.5, "kept_noise_std": 2.0, "jitter": 0.0, "hold_out_loss": False},
     "epochs fixed": {"hold_out_loss": False, "n_passive": 2},
     "stops early": {"settings": replace(QUICK, learning_rate=4.0), "patience": 1, "epochs": 9},
     "a wide party": {"columns": (3, 23), "epochs": 1},
@@ -104,7 +104,11 @@ def test_a_row_outside_the_mask_counts_for_nothing(insecure_test_key: PrivateKey
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("changes", [{}, {"settings": MOMENTUM}, {"settings": SAG}, {"class_weights": True}])
+RESUMED: list[dict[str, Any]] = [{}, {"settings": MOMENTUM}, {"settings": SAG}, {"class_weights": True}]
+RESUMED.append({"kept_noise_std": 2.0, "jitter": 0.0, "hold_out_loss": False})
+
+
+@pytest.mark.parametrize("changes", RESUMED)
 def test_a_resumed_training_ends_as_one_that_was_never_cut(
     insecure_test_key: PrivateKey, changes: dict[str, Any]
 ) -> None:

@@ -32,7 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
     "mask": {"masked": True},
     "class weights": {"class_weights": True, "n_passive": 2},
     "mask and class weights": {"masked": True, "class_weights": True},
-    "noise kept": {"noise_std": 2.0, "noise_kept": True, "jitter": 0.0, "hold_out_loss": False},
+    "label DP": {"noise_std": 0.5, "kept_noise_std": 2.0, "jitter": 0.0, "hold_out_loss": False},
 }
 
 

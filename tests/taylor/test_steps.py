@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from typing import Any
@@ -223,11 +224,14 @@ def noise_of(case: Case, where: tuple[str, int, int], columns: int = 4, key: byt
     return taylor.gradient_noise(key, case.parameters, where, columns)
 
 
-@pytest.mark.parametrize("kept", [False, True])
+NOISES = [{"noise_std": 1.0}, {"noise_std": 0.0, "kept_noise_std": 1.0}, {"noise_std": 1.0, "kept_noise_std": 1.0}]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=["fresh", "kept", "both"])
 def test_noise_differs_by_party_batch_and_key_and_by_epoch_unless_kept(
-    insecure_test_key: PrivateKey, kept: bool
+    insecure_test_key: PrivateKey, noise: dict[str, float]
 ) -> None:
-    case = case_of(insecure_test_key, noise_std=1.0, noise_kept=kept)
+    case, kept = case_of(insecure_test_key, **noise), noise["noise_std"] == 0
     one = noise_of(case, ("shop", 3, 1))
     assert noise_of(case, ("shop", 3, 1)) == one
     others = [noise_of(case, ("bank", 3, 1)), noise_of(case, ("shop", 3, 2)), noise_of(case, ("shop", 3, 1), key=b"k")]
@@ -245,6 +249,15 @@ def test_noise_has_the_standard_deviation_that_was_asked_for(
     drawn = np.array(noise_of(case, ("shop", 0, 0), 5000), dtype=np.float64)
     assert faults_of_normal(np.ldexp(drawn, -case.grid.gradient_bits), noise_std) == []
     assert faults_of_normal(np.ldexp(drawn, -case.grid.gradient_bits), noise_std * 1.15) != []
+
+
+def test_under_label_dp_fresh_noise_is_added_to_what_is_kept(insecure_test_key: PrivateKey) -> None:
+    """Kept noise cancels in differences of a batch's gradients: what is left must be the fresh noise of two epochs."""
+    case = case_of(insecure_test_key, noise_std=1.0, kept_noise_std=3.0)
+    first, second = (np.array(noise_of(case, ("shop", epoch, 0), 5000), dtype=np.float64) for epoch in (0, 1))
+    one = 2.0**case.grid.gradient_bits
+    assert faults_of_normal(first / one, math.sqrt(10)) == []
+    assert faults_of_normal((first - second) / one, math.sqrt(2)) == []
 
 
 def test_without_noise_the_answer_is_exact(insecure_test_key: PrivateKey) -> None:
@@ -275,9 +288,13 @@ def test_step_5_takes_the_mask_off_and_the_mean_over_the_batch(insecure_test_key
     assert gradient.tolist() == [3 / 12, -1 / 12]
 
 
-def test_step_5_a_number_past_gradient_and_noise_is_refused(insecure_test_key: PrivateKey) -> None:
-    parameters = case_of(insecure_test_key).parameters
-    most = parameters.grid.gradient_bound(12) + taylor.parameters.NOISE_REACH * taylor.steps.noise_steps(parameters)
+@pytest.mark.parametrize("kept_noise_std", [0.0, 5.0])
+def test_step_5_a_number_past_gradient_and_noise_is_refused(
+    insecure_test_key: PrivateKey, kept_noise_std: float
+) -> None:
+    parameters = case_of(insecure_test_key, kept_noise_std=kept_noise_std).parameters
+    std = taylor.steps.fresh_noise_steps(parameters) + taylor.steps.kept_noise_steps(parameters)
+    most = parameters.grid.gradient_bound(12) + taylor.parameters.NOISE_REACH * std
     rho = [7, 7]
     taylor.steps.step_5_gradient(answer_of([7 + most, 7 - most]), rho, 12, parameters)
     for wrong in ([7 + most + 1, 7], [7, 7 - most - 1], [7], [7, 7, 7], []):

@@ -1,25 +1,37 @@
-"""Every party of a vertical project in this process, as far as the training: their rows aligned, their seats taken."""
+"""Every party of a vertical project in this process: as far as their seats, or a whole training from known secrets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+import numpy as np
+import pyarrow.csv
 import pytest
 
+from blindfit.algorithms.paillier import engines
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party, system
-from blindfit.parties.wire.channel import LocalNetwork
+from blindfit.parties.taylor import data_party, key_node
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.alignment import Aligned
+from blindfit.parties.wire.channel import LocalChannel, LocalNetwork
 from tests.taylor.seats import first_failure
 from tests.vertical.project import ROLES, Project
+
+ONE_KEY = cache(generate_private_key)  # slow, and not what is looked at
 
 
 class TrainingBegins(Exception):
@@ -31,12 +43,13 @@ class Seated:
 
     def __init__(self) -> None:
         self.seats: dict[str, DataSeat] = {}
+        self.plan: RowPlan
         self.parameters: TaylorParameters
 
     async def run_data_party(
-        self, seat: DataSeat, _plan: object, parameters: TaylorParameters, *_: Any, **__: Any
+        self, seat: DataSeat, plan: RowPlan, parameters: TaylorParameters, *_: Any, **__: Any
     ) -> None:
-        self.seats[seat.name], self.parameters = seat, parameters
+        self.seats[seat.name], self.plan, self.parameters = seat, plan, parameters
         if len(self.seats) == len(parameters.data_parties):
             raise TrainingBegins
         await asyncio.Event().wait()  # until it is cancelled
@@ -51,21 +64,83 @@ def seated(project: Project, *overrides: str, session: str = "s1") -> Seated:
     Raises:
         BlindfitError: what the first party that fails raised.
     """
+    made = Seated()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(taylor, "run_data_party", made.run_data_party)
+        patch.setattr(taylor, "run_key_node", made.run_key_node)
+        patch.setattr(engines, "generate_private_key", ONE_KEY)
+        with pytest.raises(TrainingBegins):
+            _run(project, overrides, session)
+    return made
+
+
+# --- a whole training ---------------------------------------------------------------------------------------
+
+NOISE_KEY = b"the notary's secret"
+Noise = Callable[[bytes, TaylorParameters, tuple[str, int, int], int], list[int]]
+
+
+@dataclass
+class Finished:
+    """A training between the real parties, from its first message to its last."""
+
+    seats: dict[str, DataSeat] = field(default_factory=dict)
+    plan: RowPlan = field(init=False)
+    parameters: TaylorParameters = field(init=False)
+
+    def weights(self) -> dict[str, list[float]]:
+        return {name: seat.optimiser.weights.tolist() for name, seat in self.seats.items()}
+
+
+def finished(project: Project, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
+    """Runs it. The order of the rows is that of their ids, the key node's key and its noise are known.
+
+    Args:
+        noise: in place of the key node's.
+    """
+    made, run = Finished(), taylor.run_data_party
+
+    async def run_data_party(
+        seat: DataSeat, plan: RowPlan, parameters: TaylorParameters, *channel: Any, **options: Any
+    ) -> int:
+        made.seats[seat.name], made.plan, made.parameters = seat, plan, parameters
+        return await run(seat, plan, parameters, *channel, **options)
+
+    async def by_id(_session: object, _seats: object, _source: object, rows: PartyRows, *_: object) -> Aligned:
+        return Aligned(np.argsort(rows.ids.to_pylist(), kind="stable"))
+
+    async def number_of_rows(*_: object) -> int:
+        return len(pyarrow.csv.read_csv(project.root / "bank.csv"))
+
+    async def begin(*_: object) -> key_node.Begun:
+        return key_node.Begun(key, b"", 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(taylor, "run_data_party", run_data_party)
+        patch.setattr(data_party, "align_rows", by_id)
+        patch.setattr(key_node, "match_ids", number_of_rows)
+        patch.setattr(key_node.KeyNode, "_begin", begin)
+        patch.setattr(key_node.KeyNode, "_noise_key", lambda *_: NOISE_KEY)
+        patch.setattr(taylor.steps, "gradient_noise", noise or taylor.gradient_noise)
+        _run(project, overrides, session)
+    return made
+
+
+def _run(project: Project, overrides: tuple[str, ...], session: str) -> None:
     job = load_job(project.root / "job.toml", overrides).parameters
     chosen = system(job.protocol)
     members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in ROLES.items()}
     network = LocalNetwork(ROLES, *chosen.tables)
-    made = Seated()
     read: dict[str, Snapshot] = {}
 
     async def run(name: str, party: Party) -> None:
         seat = chosen.roles[ROLES[name]].open(party)
         seat.check(job, members[name])
-        channel: Any = network.channel(name)
+        channel: Any = WholeChannel(network, name)
+        ids = {n: snapshot.id for n, snapshot in read.items()}
         me = members[name]
-        ids = {n: read[n].id for n in read}
-        rows = read.get(name)
-        await seat.run(Session(session, "coordinator", members, job.to_parameters(), job, channel, me, rows, ids))
+        asked = Session(session, "coordinator", members, job.to_parameters(), job, channel, me, read.get(name), ids)
+        await seat.run(asked)
 
     async def all_of_them(parties: dict[str, Party]) -> None:
         for name, party in parties.items():
@@ -75,12 +150,13 @@ def seated(project: Project, *overrides: str, session: str = "s1") -> Seated:
                     transaction.put_session_snapshot(session, read[name].id)
         await first_failure(*(run(name, party) for name, party in parties.items()))
 
-    with parties_of(project) as parties, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(taylor, "run_data_party", made.run_data_party)
-        patch.setattr(taylor, "run_key_node", made.run_key_node)
-        with pytest.raises(TrainingBegins):
-            asyncio.run(all_of_them(parties))
-    return made
+    with parties_of(project) as parties:
+        asyncio.run(all_of_them(parties))
+
+
+class WholeChannel(LocalChannel):
+    def require_all_read(self, *, but: type[object]) -> None:
+        """A local network keeps no count of what is unread."""
 
 
 @contextmanager

@@ -64,6 +64,16 @@ class Project:
             if remove_older:
                 snapshots.remove_older("rows")
 
+    def with_numbers(self, labels: np.ndarray, label_range: tuple[float, float] | None = None) -> None:
+        """Labels that are numbers, in the order of the bank's file."""
+        path = self.root / "bank.csv"
+        table = pyarrow.csv.read_csv(path)
+        place = table.column_names.index("bought")
+        pyarrow.csv.write_csv(table.set_column(place, "bought", pa.array(labels)), path)
+        kind = 'label_kind = "number"\n' + (f"label_range = {list(label_range)}\n" if label_range else "")
+        party = self.root / "bank.toml"
+        party.write_text(party.read_text().replace('label = "bought"\n', f'label = "bought"\n{kind}'))
+
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
 

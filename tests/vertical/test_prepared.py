@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from blindfit.algorithms.statistics.taylor import leverages
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 
@@ -44,7 +45,7 @@ def prepared(rows: PartyRows) -> Prepared:
 
 
 def scale_of(made: Prepared) -> tuple[object, ...]:
-    return made.standardiser, made.label_mean, made.label_scale
+    return made.standardiser, made.labels.mean, made.labels.scale
 
 
 def test_the_scale_is_that_of_the_training_rows() -> None:
@@ -84,3 +85,24 @@ def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
     assert made.columns.shape == (N_ROWS, len(NAMES) + 1)
     assert not made.columns[:, 1].any()
     assert made.standardiser.kept_columns == ("age", "pulse")
+
+
+def test_rows_are_bounded_before_those_that_stand_out_are_shortened() -> None:
+    """Ten long rows share a direction with a short one, and leave it alone there once they are bounded."""
+    signs, train = np.random.default_rng(1).choice([-1.0, 1.0], (N_ROWS, len(NAMES))), PLAN.batches[0]
+    sizes = np.tile([0.6, 1.05, 1.0], (N_ROWS, 1))
+    sizes[train, :2] = 0.0
+    sizes[train[:10], :2] = [3.0, 0.5]
+    sizes[train[10], 1] = 1.1
+    features = signs * sizes
+    rows = replace(aligned_rows(), features=features)
+    chosen = replace(CHOSEN, match_rate=1.0, norm_bound=0.3, intercept=False)
+    made = prepare(rows, NAMES, chosen, ORDER, active=True, label_range=(-3.0, 3.0))
+    assert np.linalg.norm(made.columns, axis=1).max() <= 0.3 * len(NAMES) ** 0.5 * (1 + 1e-12)
+    bounded = prepare(rows, NAMES, replace(chosen, match_rate=None), ORDER, active=True, label_range=(-3.0, 3.0))
+    assert leverages(bounded.columns[train]).max() > 0.52
+    assert made.rows_shrunk > 0
+    for batch in made.plan.batches:
+        assert leverages(made.columns[batch]).max() <= 0.52
+    unbounded = prepare(rows, NAMES, replace(chosen, norm_bound=None), ORDER, active=True)
+    assert unbounded.rows_shrunk == 0

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 from blindfit.parties.store.store import Store
-from blindfit.parties.taylor.parameters import NORM_PER_ROOT, row_bound
+from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
@@ -33,26 +33,26 @@ def project(tmp_path: Path) -> Project:
 # --- label DP: no row of all parties is longer than R ---------------------------------------------------
 
 
-@pytest.mark.parametrize("norm_bound", [2.0, "auto"])
+@pytest.mark.parametrize("norm_bound", [2.0, 1.25])
 @pytest.mark.parametrize("columns", [(4, 3, 3), (1, 1), (7, 1, 30, 2), (5,)])
-def test_the_parties_bounds_make_up_one(norm_bound: float | str, columns: tuple[int, ...]) -> None:
+def test_the_parties_bounds_make_up_one(norm_bound: float, columns: tuple[int, ...]) -> None:
     job = TaylorJob.model_validate({"privacy": {"epsilon": 1.0}, "taylor": {"norm_bound": norm_bound}})
-    whole = NORM_PER_ROOT * sum(columns) ** 0.5 if norm_bound == "auto" else norm_bound
-    parts = [row_bound(job, sum(columns), own) for own in columns]
-    assert row_bound(job, sum(columns), sum(columns)) == whole
-    assert sum(part**2 for part in parts) == pytest.approx(whole**2)
+    parts = [row_bound(job, own) for own in columns]
+    assert row_bound(job, sum(columns)) == norm_bound * sum(columns) ** 0.5
+    assert sum(part**2 for part in parts) == pytest.approx(row_bound(job, sum(columns)) ** 2)
 
 
 @pytest.mark.parametrize(
     ("overrides", "norm_bound"),
-    [(["taylor.norm_bound=2.0"], 2.0), ([], NORM_PER_ROOT * ALL_COLUMNS**0.5)],
-    ids=["given", "auto"],
+    [(["taylor.norm_bound=0.6"], 0.6), ([], 1.25)],
+    ids=["given", "default"],
 )
 def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
     project: Project, overrides: list[str], norm_bound: float
 ) -> None:
     """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
-    made, bound = seated(project, LABEL_DP, ALL_TRAINED, *overrides), norm_bound * 2**FEATURE_BITS
+    made = seated(project, LABEL_DP, ALL_TRAINED, *overrides)
+    bound = norm_bound * ALL_COLUMNS**0.5 * 2**FEATURE_BITS
     blocks = [made.seats[name].features for name in DATA_PARTIES]
     assert sum(made.parameters.columns) == ALL_COLUMNS
     for block in blocks:

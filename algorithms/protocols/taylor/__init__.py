@@ -24,6 +24,10 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     hold [[m]] from the alignment), a class's weight c_i, or both. n is the jitter of each row, drawn once. a and b are
     those of statistics.taylor. The loss is the mean of f_i loss_i over the slots, as the gradient is.
 
+    Under label DP the key node adds two noises: one that it keeps for each batch, which covers the labels (-b y never
+    changes, so all epochs are one release, of sensitivity b D R), and the fresh one of every answer, which covers
+    features in differences of gradients, where what is kept cancels. There is no jitter then, and no step 6.
+
 Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = log 2 / h; the mean over a batch is of its
     slots; every ciphertext is re-randomised before it leaves (else the active party divides what comes back by what it
     sent and reads 2a z_p); gradients are masked, packed and noised; any number of passive parties.

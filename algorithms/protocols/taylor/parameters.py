@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import ConfigError, LocalProtocolError, PrivacyE
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, Randomisers
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS
 from blindfit.algorithms.randomness import UniformInt
 from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
@@ -32,8 +33,9 @@ class TaylorParameters:
         columns: of each data party, in the same order.
         encrypted_factors: rows have factors that the active party alone knows (class weights), and sends encrypted.
         masked: rows have a mask, which every data party holds encrypted since the alignment.
-        noise_std: of the key node's noise on every coordinate of a batch's sum, in units of the features.
-        noise_kept: drawn once for each batch and the same in every epoch (label DP), not afresh.
+        noise_std: of the key node's fresh noise on every coordinate of a batch's sum, in units of the features.
+        kept_noise_std: of what it adds to that under label DP: drawn once for each batch, the same in every epoch; 0
+            without label DP.
         hold_out_loss: whether step 6 runs; without it every epoch runs.
     """
 
@@ -48,8 +50,12 @@ class TaylorParameters:
     encrypted_factors: bool = False
     masked: bool = False
     noise_std: float = 1.0
-    noise_kept: bool = False
+    kept_noise_std: float = 0.0
     hold_out_loss: bool = True
+
+    @property
+    def has_label_dp(self) -> bool:
+        return self.kept_noise_std > 0
 
     @property
     def active(self) -> str:
@@ -127,12 +133,17 @@ def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], va
         raise ConfigError("no row is held out, so there is no loss to stop by", hint="choose a validation_fraction")
     if not parameters.encrypted_factors and (parameters.grid.factor_bits, parameters.grid.factor_bound) != (0, 1):
         raise ConfigError("the grid has room for class weights, and there are none")
-    if parameters.noise_kept and parameters.encrypted_factors:
+    if parameters.has_label_dp and parameters.encrypted_factors:
         raise PrivacyError("class weights break label DP: what a label changes would grow with the score")
-    if parameters.noise_kept and parameters.hold_out_loss:
+    if parameters.has_label_dp and parameters.hold_out_loss:
         raise PrivacyError(
             "stopping by the hold-out loss breaks label DP: it tells of the labels",
             hint="fix the number of epochs: validation_fraction = 0",
+        )
+    if 0 < math.ldexp(parameters.kept_noise_std, parameters.grid.gradient_bits) < LEAST_STD_STEPS:
+        raise PrivacyError(
+            "label DP's noise is of a few steps of the gradients' grid, on which its law is not the one accounted for",
+            hint="raise taylor.norm_bound",
         )
     _check_bounds(parameters, max(batch_rows), validation_rows)
 
@@ -142,8 +153,11 @@ def _check_bounds(parameters: TaylorParameters, batch_rows: int, validation_rows
     grid.check()
     slot_bits = grid.slot_bits(batch_rows)
     most_noise = math.ldexp(grid.hiding_bound(batch_rows), -grid.gradient_bits) / NOISE_REACH
-    if not 0 <= parameters.noise_std < most_noise:
-        raise RangeError(f"gradient_noise = {parameters.noise_std:g} is not between 0 and {most_noise:.3g}")
+    if not (0 <= parameters.noise_std < most_noise and 0 <= parameters.kept_noise_std < most_noise):
+        raise RangeError(
+            f"gradient_noise = {parameters.noise_std:g}, or label DP's noise of {parameters.kept_noise_std:g}, is not "
+            f"between 0 and {most_noise:.3g}"
+        )
     most = max(
         1 << (slot_bits + 1),  # a slot and its place below half the modulus, as Layout has it
         grid.partial_loss_bound(validation_rows, columns) if parameters.hold_out_loss else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -84,7 +85,8 @@ def step_5_gradient(answer: NoisyGradient, rho: Sequence[int], batch_rows: int, 
     """
     values = integers_of(answer.values)
     grid = parameters.grid
-    reach = grid.gradient_bound(batch_rows) + NOISE_REACH * noise_steps(parameters)
+    reach = grid.gradient_bound(batch_rows)
+    reach += NOISE_REACH * (fresh_noise_steps(parameters) + kept_noise_steps(parameters))
     if len(values) != len(rho) or any(abs(value - mask) > reach for value, mask in zip(values, rho, strict=True)):
         raise MalformedMessage(
             culprit=parameters.key_node,
@@ -153,19 +155,38 @@ def step_4_answer(
 def gradient_noise(
     noise_key: bytes, parameters: TaylorParameters, where: tuple[str, int, int], columns: int
 ) -> list[int]:
-    """Discrete Gaussian noise in steps of the gradient's grid: one for each epoch, or one kept for all (label DP)."""
-    steps = noise_steps(parameters)
-    if steps == 0:
-        return [0] * columns
+    """Discrete Gaussian noise in steps of the gradient's grid: fresh in every epoch, and under label DP another that is
+    kept for all of them.
+
+    The kept one covers the labels' part, which never changes, and so cancels in differences of a batch's gradients; the
+    fresh one hides in those the other parties' columns, and costs no label privacy, as it is added to what is noisy.
+
+    Both follow from the place: a step that is done again, from the weights that a checkpoint kept, gets the answer that
+    it got. Another draw for each attempt would average out over resumed trainings.
+    """
     party, epoch, batch = where
-    purpose = f"gradient/{party}/{'kept' if parameters.noise_kept else epoch}/{batch}"
-    return discrete_gaussian.sample_vector(columns, Fraction(steps) ** 2, keyed_uniform(noise_key, purpose))
+    fresh = _drawn(noise_key, f"gradient/{party}/{epoch}/{batch}", fresh_noise_steps(parameters), columns)
+    kept = _drawn(noise_key, f"gradient/{party}/kept/{batch}", kept_noise_steps(parameters), columns)
+    return [a + b for a, b in zip(fresh, kept, strict=True)]
 
 
-def noise_steps(parameters: TaylorParameters) -> int:
-    """The noise's standard deviation in steps, rounded up."""
-    scaled = parameters.noise_std * 2.0**parameters.grid.gradient_bits
-    return int(-(-scaled // 1))
+def _drawn(noise_key: bytes, purpose: str, std_steps: int, columns: int) -> list[int]:
+    if std_steps == 0:
+        return [0] * columns
+    return discrete_gaussian.sample_vector(columns, Fraction(std_steps) ** 2, keyed_uniform(noise_key, purpose))
+
+
+def fresh_noise_steps(parameters: TaylorParameters) -> int:
+    return _steps(parameters.noise_std, parameters)
+
+
+def kept_noise_steps(parameters: TaylorParameters) -> int:
+    return _steps(parameters.kept_noise_std, parameters)
+
+
+def _steps(noise_std: float, parameters: TaylorParameters) -> int:
+    """A standard deviation in steps of the gradient's grid, rounded up."""
+    return math.ceil(noise_std * 2.0**parameters.grid.gradient_bits)
 
 
 # --- octets ---------------------------------------------------------------------------------------------

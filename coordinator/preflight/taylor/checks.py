@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,9 +21,9 @@ from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.taylor.leaks import own_leaks, shared_leaks
-from blindfit.parties.taylor.parameters import label_noise_std
+from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import event_of, population_of
+from blindfit.parties.training.budget import event_of
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.prepared import Prepared
@@ -56,7 +56,11 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
         yield Finding("note", "rows", f"{trust.listed(tuple(missing), 'and')}: not here, so no trial of the whole")
     elif len(rows) == len(roles.chain):
         names = {name: party.source().feature_names for name, party in data.items()}
-        yield from caught("trial", partial(_try, job, roles, rows, names))
+        label_range = data[roles.active].dataset.label_range
+        yield from caught(
+            "trial",
+            partial(_try, job, partial(trial_of, rows, names, roles, job.parameters, label_range=label_range), roles),
+        )
 
 
 # --- one party -----------------------------------------------------------------------------------------------
@@ -70,27 +74,23 @@ def _check_party(job: Job[TaylorJob], party: PartyHere, roles: Roles, rows: dict
     is_active = party.name == roles.active
     found = read_rows(source, labels=is_active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
-    rows[party.name] = found
     if is_active and job.parameters.privacy is not None:
-        population_of(party.dataset, party.dataset_name)
+        check_label_dp(party.dataset, party.dataset_name, job.parameters)
         yield from check_budget(party, event_of(job.parameters.privacy), again="")
+    rows[party.name] = found
 
 
 # --- all of them -----------------------------------------------------------------------------------------------
 
 
-def _try(
-    job: Job[TaylorJob], roles: Roles, rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]]
-) -> Iterator[Finding]:
-    trial = trial_of(rows, names, roles, job.parameters)
+def _try(job: Job[TaylorJob], make: Callable[[], Trial], roles: Roles) -> Iterator[Finding]:
+    trial = make()
     yield from _alignment(job, trial)
     yield from _split(trial)
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
-    if job.parameters.privacy is None:
-        yield from _attacks(job, trial, roles)
-    else:
-        yield _label_noise(job, trial)
+    yield from _attacks(job, trial, roles)
+    if job.parameters.privacy is not None:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
 
@@ -127,8 +127,11 @@ def _split(trial: Trial) -> Iterator[Finding]:
 
 def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
     """What every party will check of itself, and all of what they tell each other, on this trial's batches."""
-    shared = shared_leaks(trial.parameters, trial.plan, job.parameters)
-    yield from _as_findings(job, "labels", shared, _bits(job, trial))
+    if job.parameters.privacy is not None:
+        yield _label_noise(job, trial)
+    else:
+        shared = shared_leaks(trial.parameters, trial.plan, job.parameters)
+        yield from _as_findings(job, "labels", shared, _bits(job, trial))
     for name in roles.chain:
         own = trial.prepared[name]
         yield from _as_findings(job, name, own_leaks(own, job.parameters), _defended(job, own))

@@ -43,10 +43,15 @@ class Trial:
 
 
 def trial_of(
-    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: TaylorJob
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    roles: Roles,
+    job: TaylorJob,
+    *,
+    label_range: tuple[float, float] | None = None,
 ) -> Trial:
     """Args:
-    rows: of every data party, as they are read. names: of their columns.
+    rows: of every data party, as they are read. names: of their columns. label_range: of the active party's labels.
 
     Raises:
         DataError: too few rows, a constant column, labels of one class.
@@ -55,7 +60,12 @@ def trial_of(
     order = job.trial_randomness.generator("split").permutation(len(positions[roles.active]))
     prepared = {
         name: prepare(
-            rows[name].take(positions[name]), names[name], preparation_of(job), order, active=name == roles.active
+            rows[name].take(positions[name]),
+            names[name],
+            preparation_of(job),
+            order,
+            active=name == roles.active,
+            label_range=label_range,
         )
         for name in roles.chain
     }

@@ -14,7 +14,15 @@ MOST_SHRUNK = 0.05
 
 
 def cautions_of(facts: Figures) -> list[str]:
-    found = (*_unsafe(facts), _unfinished(facts), _rising(facts), _few_test_rows(facts), *_shrunk(facts), _delta(facts))
+    found = (
+        *_unsafe(facts),
+        _unfinished(facts),
+        _rising(facts),
+        _few_test_rows(facts),
+        *_shrunk(facts),
+        _clipped(facts),
+        _delta(facts),
+    )
     return [caution for caution in found if caution]
 
 
@@ -64,6 +72,17 @@ def _shrunk(facts: Figures) -> Iterator[str]:
                 f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "
                 "batches or fewer rare columns would help."
             )
+
+
+def _clipped(facts: Figures) -> str:
+    labels = facts.labels
+    if not labels.clipped:
+        return ""
+    where = f"outside {figure(labels.range[0])} .. {figure(labels.range[1])}" if labels.range else "far from their mean"
+    return (
+        f"{counted(labels.clipped, 'label')} of {facts.roles.active} lay {where}, and entered the training clipped: "
+        "the model learns nothing of how far out they are. This figure was made from labels; it is not for publishing."
+    )
 
 
 def _delta(facts: Figures) -> str:

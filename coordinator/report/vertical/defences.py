@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from blindfit.algorithms.statistics.taylor import label_bits
@@ -19,6 +19,9 @@ GIVEN_UP = {
 }
 
 
+LABEL_DEFENCES = ("Kept noise", "Bounded rows", "Bounded labels")  # of label DP: they do nothing for features
+
+
 @dataclass(frozen=True)
 class Defence:
     name: str
@@ -27,17 +30,18 @@ class Defence:
 
 
 def defences_of(facts: Figures) -> list[Defence]:
-    own = _with_label_dp(facts) if facts.job.privacy is not None else _without_label_dp(facts)
-    return [*own, *_always(facts)]
+    own = _kept_noise(facts) if facts.job.privacy is not None else [_jitter(facts)]
+    return [*own, _noisy_gradients(facts), _leverage(facts), *_always(facts)]
 
 
-def switched_on(facts: Figures) -> str:
+def switched_on(facts: Figures, *, but: Collection[str] = ()) -> str:
     """A, b and c."""
-    names = [defence.name[:1].lower() + defence.name[1:] for defence in defences_of(facts) if defence.is_on]
+    on = [defence.name for defence in defences_of(facts) if defence.is_on and defence.name not in but]
+    names = [name[:1].lower() + name[1:] for name in on]
     return ", ".join(names[:-1]) + f" and {names[-1]}"
 
 
-def _with_label_dp(facts: Figures) -> Iterator[Defence]:
+def _kept_noise(facts: Figures) -> Iterator[Defence]:
     yield Defence(
         "Kept noise",
         True,
@@ -45,11 +49,14 @@ def _with_label_dp(facts: Figures) -> Iterator[Defence]:
         "every epoch: the labels' part of all gradients is one release.",
     )
     yield Defence("Bounded rows", True, "Every party shortens its rows to its part of one bound on a whole row.")
+    if facts.job.taylor.model == "linear":
+        text = f"{facts.roles.active} clips its labels to a public range, and scales them by that range alone."
+        yield Defence("Bounded labels", True, text)
 
 
-def _without_label_dp(facts: Figures) -> Iterator[Defence]:
+def _jitter(facts: Figures) -> Defence:
     settings, active = facts.job.taylor, facts.roles.active
-    yield Defence(
+    return Defence(
         "Jitter",
         settings.jitter > 0,
         f"{active} adds noise of standard deviation {figure(settings.jitter)} to each label's term, drawn once for "
@@ -57,15 +64,18 @@ def _without_label_dp(facts: Figures) -> Iterator[Defence]:
         if settings.jitter > 0
         else f"{active} added nothing to its labels' terms.",
     )
-    yield Defence(
-        "Noisy gradients",
-        settings.gradient_noise > 0,
-        f"{facts.roles.key_node} adds noise of standard deviation {figure(settings.gradient_noise)} to every "
-        "coordinate of a batch's sum, anew in each epoch."
-        if settings.gradient_noise > 0
-        else f"{facts.roles.key_node} decrypted gradients as they are.",
-    )
-    yield _leverage(facts)
+
+
+def _noisy_gradients(facts: Figures) -> Defence:
+    name, key_node, noise_std = "Noisy gradients", facts.roles.key_node, facts.job.taylor.gradient_noise
+    if noise_std == 0 and facts.job.privacy is None:
+        return Defence(name, False, f"{key_node} decrypted gradients as they are.")
+    if noise_std == 0:
+        text = "what it kept cancels in differences of gradients, which show the others' columns."
+        return Defence(name, False, f"{key_node} added nothing anew in each epoch: {text}")
+    text = f"{key_node} adds noise of standard deviation {figure(noise_std)} to every coordinate of a batch's sum, anew"
+    covers = "; what is kept cancels in differences of gradients, and hides no feature." if facts.job.privacy else "."
+    return Defence(name, True, f"{text} in each epoch{covers}")
 
 
 def _bits(facts: Figures) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
 from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, ValueFigures, points_of
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
@@ -32,6 +33,14 @@ class RowFigures:
 class FitFigures:
     epochs: int
     unsafe: tuple[str, ...] = ()  # flags of the job that some party's rows needed
+
+
+@dataclass(frozen=True)
+class LabelFigures:
+    """Of numbers: in the active party's own report alone, as they were counted in labels."""
+
+    clipped: int = 0
+    range: tuple[float, ...] = ()  # the public one, where there is one
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,7 @@ class Figures:
     fit: FitFigures
     losses: tuple[float, ...]
     privacy: TrainingPrivacy | None
+    labels: LabelFigures
     evaluation: Evaluation | None
 
     @property
@@ -101,8 +111,13 @@ class Figures:
         return next(iter(self.timing.values()))
 
     @property
+    def batch_rows(self) -> int:
+        asked_for = self.job.taylor.batch_rows
+        return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for
+
+    @property
     def smallest_batch(self) -> int:
-        rows, batch_rows = self.shared_rows, self.job.taylor.batch_rows
+        rows, batch_rows = self.shared_rows, self.batch_rows
         last = rows.trained - (rows.batches - 1) * batch_rows  # it may have taken up a smaller one
         return last if rows.batches == 1 else min(last, batch_rows)
 
@@ -139,6 +154,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         fit=read(FitFigures, told[first], first, "fit"),
         losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
         privacy=_privacy(job, told, roles.active),
+        labels=_labels(report, roles.active),
         evaluation=_evaluation(report, told.get(roles.active, {}), roles.active),
     )
 
@@ -157,6 +173,11 @@ def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPr
     if job.privacy is None or active not in told:
         return None
     return read(TrainingPrivacy, told[active], active, "privacy")
+
+
+def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
+    own = report["party_reports"].get(active)
+    return LabelFigures() if own is None else read(LabelFigures, own, active, "labels")
 
 
 # --- the evaluation -----------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def _fitted(facts: Figures) -> str:
     return (
         f"{settings.model.capitalize()} regression on the Taylor loss, on {count(rows.common)} {which}: {roles.active} "
         f"has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} has the key "
-        f"({settings.key_bits} bits). Optimiser {settings.optimiser}, batches of {count(settings.batch_rows)} rows, "
+        f"({settings.key_bits} bits). Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, "
         f"{', '.join(penalties) or 'no penalty'}."
     )
 

@@ -10,7 +10,7 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import trust
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.vertical.defences import defences_of, switched_on
+from blindfit.coordinator.report.vertical.defences import LABEL_DEFENCES, defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
@@ -43,7 +43,8 @@ def two_sentences(facts: Figures) -> str:
     else:
         epsilon, delta = figure(facts.job.privacy.epsilon), figure(facts.job.privacy.delta)
         unit = facts.privacy.unit if facts.privacy else "each label"
-        promise = f"Epsilon {epsilon} at delta {delta} protects {unit} from {passives}; encryption protects features."
+        features = f"encryption, {switched_on(facts, but=LABEL_DEFENCES)} protect features"
+        promise = f"Epsilon {epsilon} at delta {delta} protects {unit} from {passives}; {features}."
     return f"{promise} {key_node} is trusted: if it colludes with a data party, labels and scores are known to them."
 
 
@@ -64,8 +65,13 @@ def _no_promise(facts: Figures) -> Iterator[Section]:
     yield Section(
         "defences",
         "Defences",
-        tuple(f"{d.name}{'' if d.is_on else ' (off)'}: {d.text}" for d in defences_of(facts)),
+        tuple(_defences(facts)),
     )
+
+
+def _defences(facts: Figures) -> Iterator[str]:
+    for defence in defences_of(facts):
+        yield f"{defence.name}{'' if defence.is_on else ' (off)'}: {defence.text}"
 
 
 def _label_dp(facts: Figures) -> Iterator[Section]:
@@ -98,7 +104,7 @@ def _mechanism(facts: Figures) -> Section:
         "Mechanism",
         (
             "Analytic Gaussian, drawn as discrete Gaussian on the gradients' grid.",
-            *(f"{defence.name}: {defence.text}" for defence in defences_of(facts)),
+            *_defences(facts),
             "The Taylor gradient is linear in the labels, and a row is in one batch: however many epochs run, labels "
             "enter one noisy sum for each batch.",
             "Epochs are fixed beforehand: nothing that depends on labels decides when to stop.",
@@ -114,7 +120,7 @@ def _noise(facts: Figures, privacy: TrainingPrivacy) -> Iterator[Section]:
         "noise",
         "Noise",
         (
-            f"Its standard deviation is {figure(noise_std)} in every coordinate of a batch's "
+            f"The standard deviation of what is kept is {figure(noise_std)} in every coordinate of a batch's "
             f"sum, {figure(privacy.noise_multiplier)} times what one label can change, and "
             f"{figure(noise_std / facts.smallest_batch)} in the mean over the smallest batch, of "
             f"{counted(facts.smallest_batch, 'row')}.",

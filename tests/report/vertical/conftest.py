@@ -53,6 +53,7 @@ PARTY_REPORT: dict[str, Any] = {
         "dropped_columns": [],
     },
     "fit": {"epochs": 4, "unsafe": []},
+    "labels": {"clipped": 0, "range": None},
     "evaluation": EVALUATION,
     "privacy": None,
     "dataset": "loans",

@@ -17,6 +17,7 @@ from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.parties.taylor import report as taylor_report
 from blindfit.parties.training.budget import Charged
+from blindfit.parties.vertical.prepared import PreparedLabels
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
 
@@ -26,7 +27,7 @@ def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
     assert content["session"] == SESSION
     assert (content["name"], content["protocol"], content["state"]) == ("loans", "taylor", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 9.5}
-    assert content["job"]["taylor"]["batch_rows"] == 128  # a default
+    assert content["job"]["taylor"]["batch_rows"] == "auto"  # a default
     assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
     assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
     assert content["parties"]["bank"]["summary"]["rows"] == PARTY_REPORT["rows"]
@@ -193,6 +194,7 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
         plan=plan,
         standardiser=SimpleNamespace(kept=(0, 1, 3), dropped=("same",)),
         rows_shrunk=7,
+        labels=PreparedLabels(),
     )
     told = {name: Ready(3, ()) for name in ("bank", "shop", "post")} | {"notary": Ready(0, ())}
     tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)

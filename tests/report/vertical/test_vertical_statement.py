@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report import Written
+from blindfit.coordinator.report.vertical.cautions import cautions_of
+from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.coordinator.report.vertical.statement import privacy_statement
 from blindfit.coordinator.trust import Roles
 from tests.report.pages import on_screen
@@ -19,6 +22,10 @@ def text_of(training: MadeUpTraining, topic: str, *, here: bool = False, **chang
     content = (training.written if here else training.submitted)(**changes).content
     (section,) = [s for s in privacy_statement(content) if s.topic == topic]
     return " ".join(section.sentences)
+
+
+def cautions(written: Written) -> list[str]:
+    return cautions_of(figures_of(written.content))
 
 
 def topics(training: MadeUpTraining) -> list[str]:
@@ -92,10 +99,46 @@ def test_the_figures_are_the_trainings(training: MadeUpTraining) -> None:
     assert "publishing them is a release of its own" in composed
 
 
+def test_what_protects_features_is_on_under_label_dp_too(training: MadeUpTraining) -> None:
+    said = text_of(training.with_label_dp(), "mechanism")
+    assert "adds noise of standard deviation 1 to every coordinate of a batch's sum, anew in each epoch;" in said
+    assert "Each party shortens those of its rows that its gradient would single out" in said
+    assert "Bounded labels" not in said
+    sentences = shown(training, here=False)
+    assert "noisy gradients, leverage limit, kept batches and masks protect features" in " ".join(sentences.split())
+
+
+def test_what_protects_features_may_be_off_under_label_dp(training: MadeUpTraining) -> None:
+    training.with_label_dp().settings["taylor"] = {"gradient_noise": 0.0, "unsafe": ["no-gradient-noise", "leverage"]}
+    said = text_of(training, "mechanism")
+    assert "Noisy gradients (off): notary added nothing anew in each epoch" in said
+    assert "Leverage limit (off)" in said
+    assert [c.split(":")[0] for c in cautions(training.submitted()) if "taylor.unsafe" in c] == [
+        "Unsafe, and allowed by the job (taylor.unsafe, no-gradient-noise)",
+        "Unsafe, and allowed by the job (taylor.unsafe, leverage)",
+    ]
+
+
+def test_numbers_are_clipped_to_their_public_range(training: MadeUpTraining) -> None:
+    training.with_label_dp().settings["taylor"] = {"model": "linear"}
+    assert "bank clips its labels to a public range" in text_of(training, "mechanism")
+    # twice the noise of classes: a label changes b y by 2
+    assert "The standard deviation of what is kept is 12.21 in every" in text_of(training, "noise")
+
+
+def test_how_many_labels_were_clipped_is_in_the_active_partys_report_alone(training: MadeUpTraining) -> None:
+    training.report["labels"] = {"clipped": 3, "range": [0.0, 100.0]}
+    (here,) = [c for c in cautions(training.written()) if "clipped" in c]
+    assert here.startswith("3 labels of bank lay outside 0 .. 100, and entered the training clipped")
+    assert not [c for c in cautions(training.submitted()) if "clipped" in c]
+    training.report["labels"] = {"clipped": 3, "range": None}
+    assert "far from their mean" in " ".join(cautions(training.written()))
+
+
 def test_the_noise_is_what_the_key_node_adds(training: MadeUpTraining) -> None:
     """R = 1.25 sqrt(6), 5 features and the intercept; a label changes b y by 1; the multiplier is 1.994."""
     said = text_of(training.with_label_dp(), "noise")
-    assert "Its standard deviation is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
+    assert "The standard deviation of what is kept is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
     assert "0.09539 in the mean over the smallest batch, of 64 rows" in said
 
 

@@ -42,7 +42,7 @@ LEAKS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "dp-lr-add-or-remove-a-row-at-the-least": (
         _ALL,
-        "add-or-remove is claimed, and policy.least_rows is held against the exact number of rows, which TooFewRows tells",
+        "add-or-remove is claimed, and policy.least_rows is held against the exact number of rows, as TooFewRows tells",
     ),
     "taylor-class-alone-in-training": (_ALL, _ONE_CLASS.format("the training rows")),
     "taylor-class-alone-in-test": (_ALL, _ONE_CLASS.format("the test rows")),
@@ -53,6 +53,11 @@ LEAKS: dict[str, tuple[tuple[str, ...], str]] = {
         "refused where a class's weight would pass its bound, and so by a count of labels",
     ),
     "taylor-linear-one-price-in-training": (_ALL, "refused where every label of the training rows is the same"),
+    "taylor-linear-far-price-in-test": (
+        _ALL,
+        "refused (RANGE) in the midst of the training where a held-out label is 16 standard deviations of the training "
+        "labels from their mean",
+    ),
     "taylor-outlier": (
         ("coordinator",),
         "a passive party's summary tells how many of its rows stood out (rows.shrunk)",

@@ -17,7 +17,7 @@ from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.store.store import Transaction
 from blindfit.parties.taylor import data_party
-from tests.interference.neighbours import COORDINATOR, FIRST, Pair, Probe, a_feature, a_label, told_apart
+from tests.interference.neighbours import COORDINATOR, Pair, Probe, a_feature, a_label, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
 
@@ -51,7 +51,7 @@ def test_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.Mon
 
     def refusing(rows: Any, settings: Any) -> None:
         check_rows(rows, settings)
-        if rows.labels[0] > 0:
+        if positives(rows.labels) % 2:
             raise PolicyRefused(party="clinic", field="rows", reason="are not to its taste")
 
     monkeypatch.setattr(trainer, "check_rows", refusing)
@@ -98,7 +98,7 @@ def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: p
 
     def prepared(rows: Any, *rest: Any, **how: Any) -> Any:
         if rows.labels is not None:
-            ones.append(rows.labels[rows.ids.to_pylist().index(FIRST)] > 0)
+            ones.append(positives(rows.labels) % 2)
         return prepare(rows, *rest, **how)
 
     async def twice(mine: Any, me: str, others: Any, channel: Any) -> Any:

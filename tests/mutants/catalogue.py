@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from tests.mutants import ledger, paillier, privacy, vertical, wire
+from tests.mutants import interference, ledger, paillier, privacy, vertical, wire
 
-MUTANTS = (*privacy.MUTANTS, *ledger.MUTANTS, *wire.MUTANTS, *paillier.MUTANTS, *vertical.MUTANTS)
+MUTANTS = (
+    *privacy.MUTANTS,
+    *ledger.MUTANTS,
+    *wire.MUTANTS,
+    *paillier.MUTANTS,
+    *vertical.MUTANTS,
+    *interference.MUTANTS,
+)
 
 WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}
 """Promises that no mutant here breaks, and why."""

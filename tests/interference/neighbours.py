@@ -21,7 +21,7 @@ COORDINATOR = "coordinator"
 LAST, FIRST = "p063", "p000"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Side:
     """One of two worlds; `then` are the tables of further jobs."""
 
@@ -33,7 +33,7 @@ class Refused(Exception):
     """A job whose parts were to be known."""
 
 
-@dataclass
+@dataclass(repr=False)  # pytest shows what a failing test was given
 class Probe:
     """Runs cases, each once."""
 
@@ -41,7 +41,7 @@ class Probe:
     _ran: dict[str, Ran] = field(default_factory=dict)
 
     def run(self, case: Case, *then: Data, time: int = 1) -> Ran:
-        key = repr((case, then, time))
+        key = repr((vars(case), then, time))
         if key not in self._ran:
             self._ran[key] = run(case, self.authority, then=then)
         return self._ran[key]
@@ -72,7 +72,7 @@ HELD_OUT_FILES = ("test_scores.csv", "held_out_scores.csv", "held_out_prediction
 Build = Callable[[Case, Probe], tuple[Side, Side]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pair:
     """
     Attributes:
@@ -86,6 +86,9 @@ class Pair:
     build: Build
     declared: tuple[str, ...] = ()
     source: str = "csv"
+
+    def __repr__(self) -> str:
+        return self.id
 
     @property
     def id(self) -> str:

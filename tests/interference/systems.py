@@ -19,7 +19,7 @@ from tests.interference.world import Case, Data, Rows
 
 N_ROWS = 64
 BUDGET = {"people": {"epsilon": 8.0, "delta": 1e-5}}
-TIMEOUTS = {"step_s": 20.0, "reconnect_s": 5.0}
+TIMEOUTS = {"step_s": 60.0, "reconnect_s": 5.0}
 CHAIN = ("bank", "shop-a", "shop-b")
 
 
@@ -142,14 +142,14 @@ def taylor() -> Case:
         job={
             "seed": 5,
             "align": {"least_common": 10},
-            "taylor": {"epochs": 2, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2},
+            "taylor": {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2},
             "timeouts": TIMEOUTS,
         },
     )
 
 
 def taylor_linear() -> Case:
-    case = taylor().with_dataset("bank", label_kind="number").with_job(taylor__model="linear", taylor__epochs=1)
+    case = taylor().with_dataset("bank", label_kind="number").with_job(taylor__model="linear")
     return case.with_data({**case.data, "bank": table(0, features=2, label=price)})
 
 
@@ -163,7 +163,7 @@ def taylor_weights() -> Case:
 
 def taylor_label_dp() -> Case:
     case = taylor().with_dataset("bank", population="people")
-    job = {**case.job, "privacy": {"epsilon": 1.0}, "taylor": {"epochs": 2, "batch_rows": 64}}
+    job = {**case.job, "privacy": {"epsilon": 1.0}, "taylor": {"epochs": 1, "batch_rows": 64}}
     return replace(case, job=job, more={"bank": {"populations": BUDGET}}, covered=frozenset({"bank"}))
 
 
@@ -174,7 +174,7 @@ def taylor_linkage() -> Case:
     data = {name: {i: {"name": f"name {i}", **row} for i, row in case.data[name].items()} for name in CHAIN[:2]}
     datasets = {name: {**case.datasets[name], "quasi_identifiers": {"name": "name"}} for name in CHAIN[:2]}
     align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "least_common": 10}
-    taylor_job = {"epochs": 2, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
+    taylor_job = {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
     job = {**case.job, "align": align, "taylor": taylor_job}
     return replace(case, roles=roles, data=data, datasets=datasets, job=job)
 

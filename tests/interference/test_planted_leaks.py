@@ -17,13 +17,13 @@ from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.store.store import Transaction
 from blindfit.parties.taylor import data_party
-from tests.interference.neighbours import COORDINATOR, Pair, Probe, a_feature, a_label, told_apart
+from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
 
-DP_LR = Pair("dp-lr", "a-label", "clinic", a_label("clinic"))
-TAYLOR = Pair("taylor", "a-label", "bank", a_label("bank"))
-LABEL_DP = Pair("taylor-label-dp", "a-label", "bank", a_label("bank"))
+DP_LR = Pair("dp-lr", "a-label", "clinic", a_label("clinic", LAST))
+TAYLOR = Pair("taylor", "a-label", "bank", a_label("bank", LAST))
+LABEL_DP = Pair("taylor-label-dp", "a-label", "bank", a_label("bank", LAST))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.interference.kinds import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shown:
     """One field of what was seen.
 
@@ -87,7 +87,7 @@ def shown(name: str, value: Any, *, charged: bool, kind: str = "") -> Shown:
     return Shown(name, value, treatment_of(name, kind), charged)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """A message, answer, event or error."""
 
@@ -103,7 +103,7 @@ RACING = ("PEER_ABORTED", "PEER_UNREACHABLE", "CANCELLED")  # how a session ends
 FELL, DONE = "falls with another party", "done"
 
 
-@dataclass
+@dataclass(repr=False)
 class Record:
     """All that was sent in one run.
 

@@ -26,6 +26,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.protocols.taylor import roles
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.vertical import alignment
@@ -36,11 +37,11 @@ from tests.interference.views import Record
 
 Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
 Data = dict[str, Rows]  # by party
-HANGS_S = 60.0
+HANGS_S = 100.0
 COORDINATOR = "coordinator"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Case:
     """A system as it is set up: who takes part, with which files, in which job.
 
@@ -155,7 +156,7 @@ class _Patient(JobSession):
         await super()._watch_all()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ran:
     """
     Attributes:
@@ -174,6 +175,7 @@ def run(case: Case, authority: Path, *, then: Sequence[Data] = ()) -> Ran:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder())))
         recorder = stack.enter_context(listening())
         stack.enter_context(quick_keys())
+        stack.enter_context(quick_connections(authority))
         stack.enter_context(quick_ends())
         stack.enter_context(known_order())
         errors = []
@@ -241,10 +243,18 @@ def quick_keys() -> Iterator[None]:
 
 
 @contextmanager
+def quick_connections(authority: Path) -> Iterator[None]:
+    """One handshake each, not one to learn the peer's certificate and one with it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "probe", lambda _own, peer, *_: make_identity(authority, peer).certificate_pem)
+        yield
+
+
+@contextmanager
 def quick_ends() -> Iterator[None]:
     """How long a party that has failed tries to tell a peer that has failed too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchange, "ABORT_S", 0.2)
+        patch.setattr(exchange, "ABORT_S", 0.5)
         yield
 
 

@@ -78,6 +78,7 @@ class Pair:
     Attributes:
         private: whose data differ; everybody else is an observer.
         declared: what this unit may show to others by the protocol's table, beside kinds.py.
+        refused: the job ends badly in both worlds.
     """
 
     system: str
@@ -86,6 +87,7 @@ class Pair:
     build: Build
     declared: tuple[str, ...] = ()
     source: str = "csv"
+    refused: bool = False
 
     def __repr__(self) -> str:
         return self.id
@@ -242,7 +244,7 @@ def one_price_in_training(party: str) -> Build:
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         train = probe.trained(case)
-        equal = changed(case.data, party, {row: {"label": 5.0} for row in train})
+        equal = changed(case.data, party, {row: {"label": 5.0 if row in train else 5.5} for row in case.data[party]})
         return pair(case, changed(equal, party, {train[3]: {"label": 6.0}}), equal)
 
     return build
@@ -341,7 +343,7 @@ PAIRS = (
     Pair("walr", "outlier", "shop", an_outlier("shop"), NORM),
     Pair("walr", "outlier-clipped", "shop", in_job(an_outlier("shop"), walr__norm_bound=4.0), NORM),
     Pair("walr", "constant-in-training", "shop", column_constant_in_training("shop"), NORM),
-    Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS),
+    Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
     # label-dp
     Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
     Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),
@@ -350,7 +352,7 @@ PAIRS = (
     Pair("label-dp-persons", "prices-of-a-person", "meter", labels_of_a_person("meter")),
     Pair("label-dp", "a-feature", "shop", a_feature("shop")),
     Pair("label-dp", "constant-in-training", "shop", column_constant_in_training("shop")),
-    Pair("label-dp", "unknown-id", "shop", an_unknown_id("shop"), IDS),
+    Pair("label-dp", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
     # dp-lr
     Pair("dp-lr", "a-label", "clinic", a_label("clinic")),
     Pair("dp-lr", "a-label", "clinic", a_label("clinic"), source="sqlite"),

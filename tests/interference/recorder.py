@@ -27,18 +27,19 @@ from tests.interference.views import DONE, FELL, RACING, Line, Record, Shown, sh
 @dataclass
 class Recorder:
     """
-    Args:
-        secret: of whom nothing is compared and who sends nothing worth hearing.
+    Attributes:
+        coordinator: it has no data, so that what it sends is not recorded.
+        session: that runs.
     """
 
     record: Record = field(default_factory=Record)
-    secret: str = "coordinator"
-    session: str = ""  # that runs
+    coordinator: str = "coordinator"
+    session: str = ""
     _chunks: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     _heard: dict[tuple[str, str, str], int] = field(default_factory=dict)  # frames are sent again after a cut
 
     def hear(self, sender: str, receiver: str, over: str, message: Any) -> None:
-        if sender == self.secret or isinstance(message, exchange_pb2.Ack):
+        if sender == self.coordinator or isinstance(message, exchange_pb2.Ack):
             return
         if isinstance(message, exchange_pb2.Frame):
             self._frame(sender, receiver, message)
@@ -58,7 +59,7 @@ class Recorder:
     def report(self, party: str, session: str, step: str, told: Sequence[object]) -> None:
         """Steps of which a release decides how many there are become one."""
         name, charged = f"progress/{step}", self.record.charged
-        stream = self.record.streams[party, self.secret, f"progress {session}"]
+        stream = self.record.streams[party, self.coordinator, f"progress {session}"]
         line = Line(name, tuple(shown(name, value, charged=charged) for value in told))
         if not (stream and stream[-1].what == name and charged and treatment_of(name) is RELEASED):
             stream.append(line)

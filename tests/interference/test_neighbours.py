@@ -28,7 +28,7 @@ def test_others_see_the_same(pair: Pair, observer: str, probe: Probe) -> None:
 
 
 def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
-    """Else there is nothing to tell apart."""
+    """Else there is nothing to tell apart; nor is there much of a job that never runs."""
     for pair in PAIRS:
         one, other = pair.build(pair.case, probe)
         differing = {
@@ -38,6 +38,8 @@ def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
             if mine[party] != its[party]
         }
         assert differing == {pair.private}, pair.id
+        ends = [probe.run(side.case, *side.then).errors for side in (one, other)]
+        assert pair.refused == all(any(errors) for errors in ends), (pair.id, ends)
 
 
 def test_the_list_of_leaks_is_of_pairs() -> None:
@@ -74,3 +76,16 @@ def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
         assert found == []
     heard = {receiver for _, receiver, _ in ran.record.streams}
     assert heard == ({*case.roles, COORDINATOR} if len(case.roles) > 1 else {COORDINATOR})
+
+
+def test_refusals_are_heard(probe: Probe) -> None:
+    """Of a proposal by the coordinator, of a request by whoever made it."""
+    proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", most_epsilon=0.1)).record
+    (line,) = proposed.streams["shop", COORDINATOR, "Propose"]
+    assert line.what == "error POLICY_REFUSED"
+    assert [field.name for field in line.fields] == ["error.party", "error.field", "error.reason"]
+    asked = probe.run(SYSTEMS["walr"]().with_policy("meter", least_rows=1000)).record
+    assert [line.what for line in asked.streams["meter", "shop", "Measurement"]] == [
+        "DatasetDescription",
+        "error TOO_FEW_ROWS",
+    ]

@@ -17,7 +17,7 @@ from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.store.store import Transaction
 from blindfit.parties.taylor import data_party
-from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, told_apart
+from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
 
@@ -44,6 +44,20 @@ def test_a_version_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.Mo
     case = SYSTEMS["walr"]()
     found = not_random(fresh.run(case).record, fresh.again(case).record)
     assert "DatasetDescription.version" in found
+
+
+def test_a_version_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks random, and yet changes with a label: two jobs of one party tell it."""
+
+    def version(index: LabelIndex) -> str:
+        key = str(index.directory.parent).encode()  # another one in every run
+        return hashlib.sha256(key + np.sort(index._files["label"].array).tobytes()).hexdigest()
+
+    monkeypatch.setattr(LabelIndex, "version", property(version))
+    case = SYSTEMS["walr"]()
+    assert "DatasetDescription.version" not in not_random(fresh.run(case).record, fresh.again(case).record)
+    pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
+    assert any("DatasetDescription.version" in line for line in told_apart(pair, "shop", fresh))
 
 
 def test_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:

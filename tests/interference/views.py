@@ -53,7 +53,7 @@ class Shown:
         if self.treatment is EXACT or (self.treatment is UNPROTECTED and covered):
             return f"{_plain(self.value)}"
         if self.treatment in (RANDOM, DERIVED):
-            return f"<{self.treatment} {_plain(self.value) and numbers[self.key]}>"
+            return f"<{self.treatment} {numbers[self.key]} of length {len(self.value)}>" if self.value else "<none>"
         if self.treatment is MACHINE:
             return "<machine>"
         return f"<{self.treatment} {kind_of(self.value)}>"
@@ -65,11 +65,13 @@ class Shown:
 
 
 def kind_of(value: Any) -> str:
-    """Type and length, and nothing else."""
+    """Type and shape, and nothing else."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, str | bytes):
-        return type(value).__name__
+    if isinstance(value, bytes):
+        return f"bytes[{len(value)}]"
+    if isinstance(value, str):  # numbers in words: as long as they are
+        return "str"
     if isinstance(value, Sequence):
         return f"[{', '.join(map(kind_of, value))}]" if len(value) < 5 else f"{kind_of(value[0])} x {len(value)}"
     return type(value).__name__

@@ -113,7 +113,7 @@ def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
     kinds = ["TEXT" if isinstance(value, str) else "NUMERIC" for value in lines[0]]
     database.execute(f"CREATE TABLE t ({', '.join(f'{c} {k}' for c, k in zip(columns, kinds, strict=True))})")
     marks = ", ".join("?" for _ in columns)
-    database.executemany(f"INSERT INTO t VALUES ({marks})", lines)
+    database.executemany(f"INSERT INTO t VALUES ({marks})", [[None if v == "" else v for v in line] for line in lines])
     database.commit()
     database.close()
     return f"sqlite:///{path}?table=t"

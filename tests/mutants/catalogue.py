@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants import approval, keeping, ledger, paillier, privacy, vertical, wire
+from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, vertical, wire
 
 MUTANTS = (
     *privacy.MUTANTS,
@@ -11,6 +11,7 @@ MUTANTS = (
     *paillier.MUTANTS,
     *vertical.MUTANTS,
     *approval.MUTANTS,
+    *interference.MUTANTS,
     *keeping.MUTANTS,
 )
 

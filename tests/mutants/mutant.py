@@ -31,6 +31,7 @@ PROMISES = {
     22: "the privacy unit holds",
     23: "versions do not mix",
     24: "what is kept is guarded",
+    25: "nothing private shows before its charge",
     27: "nobody starves the others",
 }
 

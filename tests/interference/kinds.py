@@ -1,0 +1,91 @@
+"""What a field that others see may hold, in one table: what is not in it is compared as it is.
+
+A name is "Message.field" of a protocol or of a service, "summary/NAME" of what a party tells the coordinator at the
+end, or "progress/STEP" of what it tells meanwhile. Ciphertexts, shares and keys need no line: their kind
+(algorithms/messages.py) says that they hide.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+
+
+class Treatment(StrEnum):
+    """How a value stands in a record."""
+
+    EXACT = "exact"
+    HIDDEN = "hidden"  # a ciphertext, blinded point, share or masked value: kind and shape stay; tests of their own
+    RANDOM = "random"  # drawn anew in every run, which `random_ids` checks; which ones are the same still shows
+    DERIVED = "derived"  # a hash or signature over RANDOM values: as RANDOM, but nobody drew it
+    DECLARED = "declared"  # what the protocol's table lets its receiver read: kind and shape stay
+    RELEASED = "released"  # paid for: kind and shape stay once the charge is durable, and the value before it
+    UNPROTECTED = "unprotected"  # declared where no budget pays for the private unit; where one does, exact
+    MACHINE = "machine"  # clocks and memory
+
+
+HIDDEN, RANDOM, DERIVED = Treatment.HIDDEN, Treatment.RANDOM, Treatment.DERIVED
+DECLARED, RELEASED, UNPROTECTED = Treatment.DECLARED, Treatment.RELEASED, Treatment.UNPROTECTED
+MACHINE, EXACT = Treatment.MACHINE, Treatment.EXACT
+
+BY_KIND = {
+    "ciphertext_vector": HIDDEN,
+    "partial_decryption": HIDDEN,
+    "share_vector": HIDDEN,
+    "paillier_public_key": HIDDEN,  # the harness gives all runs one key: making it takes longer than a run
+}
+"""By a message field's kind, where no line of BY_NAME says more."""
+
+BY_NAME = {
+    # align, link
+    "PassedPoints.points": HIDDEN,
+    "BlindedPoints.points": HIDDEN,
+    "CommonRows.rows": DECLARED,  # own common rows, in a random order of shuffled places
+    "KeyShare.public_value": RANDOM,
+    "Filters.filters": DECLARED,  # how alike keyed filters are
+    "Slots.positions": DECLARED,  # own rows' slots
+    # taylor
+    "NoisyGradient.values": RELEASED,  # without label DP the table declares it
+    # predict
+    "MaskSeed.seed": RANDOM,
+    "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
+    # the measurement server's answers
+    "DatasetDescription.version": RANDOM,
+    "*dataset_version": RANDOM,
+    "*snapshot": RANDOM,
+    "DatasetDescription.receipt_key": RANDOM,
+    "NoisySum.sums": RELEASED,
+    "NoisyLabels.steps": RELEASED,
+    "FittedRelease.parameters": RELEASED,
+    "FittedRelease.share_outside": RELEASED,
+    "SignedReceipt.statement": DERIVED,
+    "SignedReceipt.signature": DERIVED,
+    # what is asked of it
+    "*request_id": DERIVED,
+    "AggregateOpen.content_sha256": DECLARED,  # the server is sent the rows and their ids
+    "WeightRows.weights": DECLARED,
+    # progress
+    "progress/fit": RELEASED,  # of a fit to what was released
+    # summaries
+    "summary/timing.*": MACHINE,
+    "summary/peak_memory_mib": MACHINE,
+    "summary/fit.losses": UNPROTECTED,  # the hold-out loss, which the key node decrypts
+    "summary/evaluation.*": UNPROTECTED,  # figures on the test rows
+    "summary/privacy.rows_outside": RELEASED,
+    "summary/privacy.noise_std": RELEASED,
+    "summary/privacy.largest_bias": RELEASED,
+    "summary/fit.iterations": RELEASED,
+    "summary/fit.converged": RELEASED,
+    "summary/fit.reason": RELEASED,
+    "summary/fit.gradient_norm": RELEASED,
+    "summary/fit.feasible": RELEASED,
+}
+
+
+@cache
+def treatment_of(name: str, kind: str = "") -> Treatment:
+    for pattern, treatment in BY_NAME.items():
+        if fnmatchcase(name, pattern):
+            return treatment
+    return BY_KIND.get(kind, EXACT)

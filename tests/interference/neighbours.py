@@ -1,0 +1,407 @@
+"""Pairs of valid worlds that differ in one private unit, and are equal in what the protocol's table lets others read.
+
+Each pair is a line of PAIRS: a system, a name, whose data differ, and a function from the system's case to two cases.
+The nasty ones first look which rows a job holds out (`Probe`), so that the unit decides what a part is made of.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.interference.systems import SYSTEMS, binary
+from tests.interference.views import differences
+from tests.interference.world import Case, Data, Ran, Rows, run
+
+COORDINATOR = "coordinator"
+LAST, FIRST = "p063", "p000"
+
+
+@dataclass(frozen=True, repr=False)
+class Side:
+    """One of two worlds; `then` are the tables of further jobs."""
+
+    case: Case
+    then: tuple[Data, ...] = ()
+
+
+class Refused(Exception):
+    """A job whose parts were to be known."""
+
+
+@dataclass(repr=False)  # pytest shows what a failing test was given
+class Probe:
+    """Runs cases, each once."""
+
+    authority: Path
+    _ran: dict[str, Ran] = field(default_factory=dict)
+
+    def run(self, case: Case, *then: Data, time: int = 1) -> Ran:
+        key = repr((vars(case), then, time))
+        if key not in self._ran:
+            self._ran[key] = run(case, self.authority, then=then)
+        return self._ran[key]
+
+    def again(self, case: Case) -> Ran:
+        """The same a second time, from nothing."""
+        return self.run(case, time=2)
+
+    def held_out(self, case: Case) -> list[str]:
+        """Ids, as the party that evaluates has written them.
+
+        Raises:
+            Refused: the job ends before that.
+        """
+        ran = self.run(case)
+        if ran.errors != ("",):
+            raise Refused(ran.errors)
+        texts = [text for path, text in ran.kept.items() if Path(path).name in HELD_OUT_FILES]
+        return sorted(line["id"] for text in texts for line in csv.DictReader(io.StringIO(text)))
+
+    def trained(self, case: Case) -> list[str]:
+        """Ids of all other rows, those of a hold-out loss among them: a change of theirs can have an effect."""
+        rows = next(iter(case.data.values()))
+        return sorted(set(rows) - set(self.held_out(case)))
+
+
+HELD_OUT_FILES = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
+Build = Callable[[Case, Probe], tuple[Side, Side]]
+
+
+@dataclass(frozen=True, repr=False)
+class Pair:
+    """
+    Attributes:
+        private: whose data differ; everybody else is an observer.
+        declared: what this unit may show to others by the protocol's table, beside kinds.py.
+        refused: the job ends badly in both worlds.
+    """
+
+    system: str
+    name: str
+    private: str
+    build: Build
+    declared: tuple[str, ...] = ()
+    source: str = "csv"
+    refused: bool = False
+
+    def __repr__(self) -> str:
+        return self.id
+
+    @property
+    def id(self) -> str:
+        return f"{self.system}-{self.name}" + ("" if self.source == "csv" else f"-{self.source}")
+
+    @property
+    def case(self) -> Case:
+        return replace(SYSTEMS[self.system](), source=self.source)
+
+    @property
+    def observers(self) -> list[str]:
+        return [*(name for name in self.case.roles if name != self.private), COORDINATOR]
+
+
+def told_apart(pair: Pair, observer: str, probe: Probe) -> list[str]:
+    """By what this observer can tell the pair's two worlds apart; a line for each."""
+    case = pair.case
+    one, other = (probe.run(side.case, *side.then).record for side in pair.build(case, probe))
+    declared, covered = (*case.declares, *pair.declared), pair.private in case.covered
+    return differences(one, other, observer, declared=declared, covered=covered)
+
+
+# --- changes of one unit -------------------------------------------------------------------------------------
+
+
+def changed(data: Data, party: str, rows: Mapping[str, Mapping[str, Any] | None]) -> Data:
+    """Rows with other values; None: a row that is not there."""
+    table: Rows = {row: dict(values) for row, values in data[party].items()}
+    for row, values in rows.items():
+        if values is None:
+            del table[row]
+        else:
+            table[row] = {**table.get(row, {}), **values}
+    return {**data, party: table}
+
+
+def flip(data: Data, party: str, *rows: str) -> Data:
+    return changed(data, party, {row: {"label": 1 - data[party][row]["label"]} for row in rows})
+
+
+def labels(data: Data, party: str, ones: Iterable[str]) -> Data:
+    """1 for these, 0 for all others."""
+    chosen = set(ones)
+    return changed(data, party, {row: {"label": int(row in chosen)} for row in data[party]})
+
+
+def renamed(data: Data, party: str, row: str, name: str) -> Data:
+    table = {name if i == row else i: values for i, values in data[party].items()}
+    return {**data, party: table}
+
+
+def pair(case: Case, one: Data, other: Data) -> tuple[Side, Side]:
+    return Side(case.with_data(one)), Side(case.with_data(other))
+
+
+# --- pairs of every system ------------------------------------------------------------------------------------
+
+
+def a_label(party: str, row: str = "") -> Build:
+    """Of the first row that is trained on, or of this one."""
+    return lambda case, probe: pair(case, case.data, flip(case.data, party, row or probe.trained(case)[0]))
+
+
+def labels_of_a_person(party: str) -> Build:
+    """Four rows of one person; two of them count."""
+    rows = [f"p{i:03}" for i in range(4)]
+
+    def build(case: Case, _: Probe) -> tuple[Side, Side]:
+        if isinstance(case.data[party][FIRST]["label"], int):
+            return pair(case, labels_all(case, party, rows, 0), labels_all(case, party, rows, 1))
+        return pair(case, labels_all(case, party, rows, 0.25), labels_all(case, party, rows, 9.75))
+
+    return build
+
+
+def labels_all(case: Case, party: str, rows: Sequence[str], label: float) -> Data:
+    return changed(case.data, party, {row: {"label": label} for row in rows})
+
+
+def a_number(party: str, one: float, other: float, row: str = "") -> Build:
+    """Another label of the first row that is trained on, or of this one."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        chosen = row or probe.trained(case)[0]
+        return pair(case, *(changed(case.data, party, {chosen: {"label": label}}) for label in (one, other)))
+
+    return build
+
+
+def rare_class(party: str) -> Build:
+    """Two rows of a class, or one, among those that are trained on."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        two = probe.trained(case)[5:7]
+        return pair(case, labels(case.data, party, two), labels(case.data, party, two[:1]))
+
+    return build
+
+
+def class_alone_in_test(party: str) -> Build:
+    """The one positive label among the held-out rows, or none there."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        test, train = probe.held_out(case), probe.trained(case)
+        ones = [row for i, row in enumerate(train) if binary(i)]
+        return pair(case, labels(case.data, party, [*ones, test[0]]), labels(case.data, party, ones))
+
+    return build
+
+
+def class_alone_in_training(party: str) -> Build:
+    """The one positive label among the training rows, or none there: valid tables, of both classes."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        test, train = probe.held_out(case), probe.trained(case)
+        ones = test[: len(test) // 2]
+        return pair(case, labels(case.data, party, [*ones, train[0]]), labels(case.data, party, ones))
+
+    return build
+
+
+def a_feature(party: str, value: float = 0.777) -> Build:
+    return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[0]: {"x0": value}}))
+
+
+def a_held_out_feature(party: str) -> Build:
+    """Of a row that is not sent."""
+    return lambda case, probe: pair(
+        case, case.data, changed(case.data, party, {probe.held_out(case)[0]: {"x0": 0.777}})
+    )
+
+
+def an_outlier(party: str) -> Build:
+    """16 standard deviations, in the training rows."""
+    return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[3]: {"x0": 16.0}}))
+
+
+def column_constant_in_training(party: str) -> Build:
+    """One training row has another value than all others, or has not; the table's column is not constant."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        train = probe.trained(case)
+        constant = changed(case.data, party, {row: {"x0": 1.0} for row in train})
+        return pair(case, changed(constant, party, {train[3]: {"x0": 1.5}}), constant)
+
+    return build
+
+
+def one_price_in_training(party: str) -> Build:
+    """One training row has another price than all others, or has not."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        train = probe.trained(case)
+        equal = changed(case.data, party, {row: {"label": 5.0 if row in train else 5.5} for row in case.data[party]})
+        return pair(case, changed(equal, party, {train[3]: {"label": 6.0}}), equal)
+
+    return build
+
+
+def a_far_price(party: str) -> Build:
+    """Of a held-out row: hundreds of the training labels' standard deviations from their mean, or near it."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        row = probe.held_out(case)[0]
+        return pair(case, *(changed(case.data, party, {row: {"label": label}}) for label in (5.0, 1000.0)))
+
+    return build
+
+
+def a_missing_value(party: str) -> Build:
+    """Which the column's mean replaces."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        with_means = case.with_dataset(party, missing="mean")
+        return pair(with_means, case.data, changed(case.data, party, {probe.trained(case)[0]: {"x0": ""}}))
+
+    return build
+
+
+def an_unknown_id(party: str) -> Build:
+    """A row that nobody else has: of one person, or of another."""
+
+    def build(case: Case, _: Probe) -> tuple[Side, Side]:
+        return pair(case, renamed(case.data, party, LAST, "stranger-1"), renamed(case.data, party, LAST, "stranger-2"))
+
+    return build
+
+
+def a_row(party: str) -> Build:
+    """There or not."""
+    return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[0]: None}))
+
+
+def a_row_of_zero(party: str) -> Build:
+    """Not in the table, or there with label 0, which is the same."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        row = probe.trained(case)[0]
+        there = changed(case.data, party, {row: {"label": 0}})
+        return pair(case, there, changed(there, party, {row: None}))
+
+    return build
+
+
+def least_rows(party: str, build: Build, least: Callable[[Case, Probe], int]) -> Build:
+    """Where the policy asks for just as many rows as there are."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        return build(case.with_policy(party, least_rows=least(case, probe)), probe)
+
+    return built
+
+
+def n_trained(case: Case, probe: Probe) -> int:
+    return len(probe.trained(case))
+
+
+def between_jobs(build: Build) -> Build:
+    """The same job twice: the source has changed in between and nothing was published, or it has not."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        one, other = build(case, probe)
+        return Side(one.case, (one.case.data,)), Side(one.case, (other.case.data,))
+
+    return built
+
+
+def in_job(build: Build, **changes: Any) -> Build:
+    return lambda case, probe: build(case.with_job(**changes), probe)
+
+
+NORM = ("AggregateOpen.norm_bound", "summary/privacy.norm_bound", "summary/privacy.sensitivity")
+NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
+"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so the noise."""
+IDS = ("*.ids", "*.content_sha256")
+"""What the table lets a measurement server read of a request."""
+
+PAIRS = (
+    # walr
+    Pair("walr", "a-label", "meter", a_label("meter")),
+    Pair("walr", "a-label", "meter", a_label("meter"), source="sqlite"),
+    Pair("walr", "last-label", "meter", a_label("meter", LAST)),
+    Pair("walr", "rare-class", "meter", rare_class("meter")),
+    Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter"))),
+    Pair("walr-persons", "labels-of-a-person", "meter", labels_of_a_person("meter")),
+    Pair("walr-unknown", "a-row-of-zero", "meter", a_row_of_zero("meter")),
+    Pair("walr-unknown", "a-row", "meter", a_row("meter")),
+    Pair("walr", "held-out-feature", "shop", a_held_out_feature("shop")),
+    Pair("walr", "a-feature", "shop", a_feature("shop"), NORM),
+    Pair("walr", "outlier", "shop", an_outlier("shop"), NORM),
+    Pair("walr", "outlier-clipped", "shop", in_job(an_outlier("shop"), walr__norm_bound=4.0), NORM),
+    Pair("walr", "constant-in-training", "shop", column_constant_in_training("shop"), NORM),
+    Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
+    # label-dp
+    Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
+    Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),
+    Pair("label-dp", "out-of-range", "meter", a_number("meter", 5.0, 1e6)),
+    Pair("label-dp", "between-jobs", "meter", between_jobs(a_number("meter", 1.0, 9.0))),
+    Pair("label-dp-persons", "prices-of-a-person", "meter", labels_of_a_person("meter")),
+    Pair("label-dp", "a-feature", "shop", a_feature("shop")),
+    Pair("label-dp", "constant-in-training", "shop", column_constant_in_training("shop")),
+    Pair("label-dp", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
+    # dp-lr
+    Pair("dp-lr", "a-label", "clinic", a_label("clinic")),
+    Pair("dp-lr", "a-label", "clinic", a_label("clinic"), source="sqlite"),
+    Pair("dp-lr", "class-alone-in-training", "clinic", class_alone_in_training("clinic")),
+    Pair("dp-lr", "class-alone-in-test", "clinic", class_alone_in_test("clinic")),
+    Pair("dp-lr", "a-feature", "clinic", a_feature("clinic")),
+    Pair("dp-lr", "outlier", "clinic", an_outlier("clinic")),
+    Pair("dp-lr", "constant-in-training", "clinic", column_constant_in_training("clinic")),
+    Pair("dp-lr", "between-jobs", "clinic", between_jobs(a_label("clinic"))),
+    Pair("dp-lr-add-or-remove", "a-row", "clinic", a_row("clinic")),
+    Pair("dp-lr-add-or-remove", "a-row-at-the-least", "clinic", least_rows("clinic", a_row("clinic"), n_trained)),
+    # taylor: labels
+    Pair("taylor", "a-label", "bank", a_label("bank")),
+    Pair("taylor", "class-alone-in-training", "bank", class_alone_in_training("bank")),
+    Pair("taylor", "class-alone-in-test", "bank", class_alone_in_test("bank")),
+    Pair("taylor", "between-jobs", "bank", between_jobs(a_label("bank"))),
+    Pair("taylor-weights", "rare-class", "bank", rare_class("bank")),
+    Pair("taylor-linear", "a-price", "bank", a_number("bank", 1.0, 9.0)),
+    Pair("taylor-linear", "far-price-in-test", "bank", a_far_price("bank")),
+    Pair("taylor-linear", "one-price-in-training", "bank", one_price_in_training("bank")),
+    Pair("taylor-label-dp", "a-label", "bank", a_label("bank")),
+    Pair("taylor-label-dp", "a-label", "bank", a_label("bank"), source="sqlite"),
+    Pair("taylor-label-dp", "class-alone-in-training", "bank", class_alone_in_training("bank")),
+    Pair("taylor-label-dp", "class-alone-in-test", "bank", class_alone_in_test("bank")),
+    Pair("taylor-linkage", "a-label", "bank", a_label("bank")),
+    # taylor: features
+    Pair("taylor", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("taylor", "outlier", "shop-a", an_outlier("shop-a")),
+    Pair("taylor", "outlier-refused", "shop-a", in_job(an_outlier("shop-a"), taylor__leverage="refuse")),
+    Pair("taylor", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
+    Pair(
+        "taylor",
+        "constant-in-training-dropped",
+        "shop-a",
+        in_job(column_constant_in_training("shop-a"), taylor__constant_columns="drop"),
+    ),
+    Pair("taylor", "unknown-id", "shop-a", an_unknown_id("shop-a")),
+    Pair("taylor", "between-jobs-feature", "shop-a", between_jobs(a_feature("shop-a"))),
+    Pair("taylor", "missing-value", "shop-a", a_missing_value("shop-a")),
+    Pair("taylor", "active-feature", "bank", a_feature("bank")),
+    Pair("taylor", "active-constant-in-training", "bank", column_constant_in_training("bank")),
+    Pair("taylor-label-dp", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("taylor-label-dp", "outlier", "shop-a", an_outlier("shop-a")),
+    Pair("taylor-label-dp", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
+    Pair("taylor-linkage", "a-feature", "shop-a", a_feature("shop-a")),
+    # predict
+    Pair("predict", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("predict", "outlier", "shop-a", a_feature("shop-a", value=1e6)),
+    Pair("predict", "active-feature", "bank", a_feature("bank")),
+    Pair("predict", "missing-value", "shop-a", a_missing_value("shop-a")),
+    Pair("predict", "unknown-id", "shop-a", an_unknown_id("shop-a")),
+)

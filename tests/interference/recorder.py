@@ -1,0 +1,228 @@
+"""Listens on the wires of a run in this process: what every party sends to whom, normalised as it is sent.
+
+Every call of Blindfit goes through a channel of parties/identity/connections.py. Its requests are what the server's
+owner sees, its responses and errors what the caller sees; so what is heard at the callers is all there is. Progress is
+taken from where a party reports it, as how much of it a coordinator catches is a matter of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.parties.identity import connections
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.wire import error_codes
+from blindfit.protos import control_pb2, errors_pb2, exchange_pb2, payload_pb2
+from tests.interference.kinds import RELEASED, treatment_of
+from tests.interference.views import DONE, FELL, RACING, Line, Record, Shown, shown
+
+
+@dataclass
+class Recorder:
+    """
+    Attributes:
+        coordinator: it has no data, so that what it sends is not recorded.
+        session: that runs.
+    """
+
+    record: Record = field(default_factory=Record)
+    coordinator: str = "coordinator"
+    session: str = ""
+    _chunks: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+    _heard: dict[tuple[str, str, str], int] = field(default_factory=dict)  # frames are sent again after a cut
+
+    def hear(self, sender: str, receiver: str, over: str, message: Any) -> None:
+        if sender == self.coordinator or isinstance(message, exchange_pb2.Ack):
+            return
+        if isinstance(message, exchange_pb2.Frame):
+            self._frame(sender, receiver, message)
+        elif isinstance(message, control_pb2.Event):
+            self._event(sender, receiver, message)
+        else:
+            charged = self.record.charged
+            line = Line(type(message).__name__, tuple(_fields(message, charged)))
+            self.record.add(sender, receiver, over, line)
+
+    def error(self, sender: str, receiver: str, over: str, detail: errors_pb2.ErrorDetail) -> None:
+        if over == "Open":  # of a stream between parties: its end is a matter of time, the session's is recorded
+            return
+        line = Line(f"error {error_codes.name_of(detail.code)}", tuple(_error_fields(detail, self.record.charged)))
+        self.record.add(sender, receiver, over, line)
+
+    def report(self, party: str, session: str, step: str, told: Sequence[object]) -> None:
+        """Steps of which a release decides how many there are become one."""
+        name, charged = f"progress/{step}", self.record.charged
+        stream = self.record.streams[party, self.coordinator, f"progress {session}"]
+        line = Line(name, tuple(shown(name, value, charged=charged) for value in told))
+        if not (stream and stream[-1].what == name and charged and treatment_of(name) is RELEASED):
+            stream.append(line)
+
+    # --- between parties
+
+    def _frame(self, sender: str, receiver: str, frame: exchange_pb2.Frame) -> None:
+        stream = (sender, receiver, frame.session)
+        body = frame.WhichOneof("body")
+        if body == "hello" or frame.sequence <= self._heard.get(stream, 0):
+            return
+        self._heard[stream] = frame.sequence
+        if body == "abort":
+            return  # the sender's end says why; who hears of it first is a matter of time
+        data = self._chunks.pop(stream, b"") + frame.chunk.data
+        if frame.chunk.last:
+            self.record.add(sender, receiver, f"Exchange {frame.session}", _message_line(data, self.record.charged))
+        else:
+            self._chunks[stream] = data
+
+    # --- to the coordinator
+
+    def _event(self, sender: str, receiver: str, event: control_pb2.Event) -> None:
+        """Only the last one: the states before it are those of every session, and progress is in `report`."""
+        body = event.WhichOneof("body")
+        if body == "summary":
+            fields = [_parameter(item, self.record.charged) for item in event.summary.items]
+            self._end(sender, receiver, "", Line(DONE, tuple(fields)))
+        elif body == "error":
+            code = error_codes.name_of(event.error.code)
+            line = Line(f"ends with {code}", tuple(_error_fields(event.error, self.record.charged)))
+            self._end(sender, receiver, code, Line(FELL) if code in RACING else line)
+
+    def _end(self, sender: str, receiver: str, code: str, line: Line) -> None:
+        if (self.session, sender) not in self.record.ends:  # a patient coordinator looks twice
+            self.record.ends[self.session, sender] = code
+            self.record.add(sender, receiver, f"end {self.session}", line)
+
+
+def _over(path: str) -> str:
+    """What a call is recorded under. A client's calls to a measurement server follow each other: their order shows."""
+    service, _, method = path.removeprefix("/blindfit.v1.").partition("/")
+    return service if service == "Measurement" else method
+
+
+def _message_line(data: bytes, charged: bool) -> Line:
+    message = payload_pb2.Message.FromString(data)
+    fields = [shown(f"{message.kind}.size", len(data), charged=charged)]
+    for item in message.fields:
+        name, kind = f"{message.kind}.{item.name}", item.WhichOneof("value") or ""
+        if kind == "parameters":
+            fields += [_parameter(p, charged, f"{name}/") for p in item.parameters.items]
+        else:
+            fields.append(shown(name, _value_of(getattr(item, kind)), charged=charged, kind=kind))
+    return Line(message.kind, tuple(fields))
+
+
+def _parameter(item: payload_pb2.Parameter, charged: bool, prefix: str = "summary/") -> Shown:
+    value = getattr(item, item.WhichOneof("value") or "text")
+    return shown(prefix + item.name, _value_of(value), charged=charged)
+
+
+def _value_of(value: Any) -> Any:
+    """Of a kind of payload.proto."""
+    if isinstance(value, payload_pb2.TextList):
+        return tuple(value.items)
+    if isinstance(value, payload_pb2.RealTensor):
+        return np.frombuffer(value.data, "<f8").reshape(tuple(value.shape))
+    if isinstance(value, payload_pb2.IntegerTensor):
+        return np.frombuffer(value.data, f"<i{value.width_bytes}").reshape(tuple(value.shape))
+    if hasattr(value, "width_bytes"):
+        return np.frombuffer(value.data, "u1").reshape(-1, value.width_bytes)
+    return value.data if hasattr(value, "data") else value
+
+
+def _fields(message: Any, charged: bool) -> Iterator[Shown]:
+    """Of a service's message, all the way down; names are of the innermost message."""
+    for descriptor, value in message.ListFields():
+        name = f"{type(message).__name__}.{descriptor.name}"
+        if hasattr(value, "ListFields"):
+            yield from _fields(value, charged)
+        else:
+            yield shown(name, list(value) if descriptor.is_repeated else value, charged=charged)
+
+
+def _error_fields(detail: errors_pb2.ErrorDetail, charged: bool) -> Iterator[Shown]:
+    for item in detail.fields:
+        yield shown(f"error.{item.name}", getattr(item, item.WhichOneof("value") or "text"), charged=charged)
+
+
+# --- on the wires ---------------------------------------------------------------------------------------
+
+
+class _Tapped:
+    """A gRPC channel whose calls are heard."""
+
+    def __init__(self, channel: Any, recorder: Recorder, caller: str, peer: str) -> None:
+        self._channel, self._recorder, self._caller, self._peer = channel, recorder, caller, peer
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._channel, name)
+        return self._multicallable(attribute) if name.endswith(("_unary", "_stream")) else attribute
+
+    def _multicallable(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        def tapped(path: str, request_serializer: Any, response_deserializer: Any, **how: Any) -> Any:
+            over = _over(path)
+
+            def serialise(message: Any) -> bytes:
+                self._recorder.hear(self._caller, self._peer, over, message)
+                return request_serializer(message)
+
+            def deserialise(data: bytes) -> Any:
+                message = response_deserializer(data)
+                self._recorder.hear(self._peer, self._caller, over, message)
+                return message
+
+            call_of = make(path, serialise, deserialise, **how)
+
+            def call(*arguments: Any, **options: Any) -> Any:
+                call = call_of(*arguments, **options)
+                call.add_done_callback(lambda done: self._ended(over, done))
+                return call
+
+            return call
+
+        return tapped
+
+    def _ended(self, over: str, call: Any) -> None:
+        for key, value in _value_now(call.trailing_metadata()) or ():
+            if key == error_codes.ERROR_METADATA_KEY:
+                self._recorder.error(self._peer, self._caller, over, errors_pb2.ErrorDetail.FromString(value))
+
+
+def _value_now(value: Any) -> Any:
+    """Of a coroutine that has nothing to wait for."""
+    try:
+        value.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("a call has ended without its metadata")
+
+
+@contextmanager
+def listening() -> Iterator[Recorder]:
+    """Hears every party of this process."""
+    recorder = Recorder()
+    open_channel, report, transaction = connections.channel, Session.report, Store.transaction
+
+    def channel(identity: Any, peer: str, *rest: Any) -> Any:
+        return _Tapped(open_channel(identity, peer, *rest), recorder, identity.name, peer)
+
+    def told(session: Any, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
+        recorder.report(session.me.name, session.id, step, (done, total, unit, waiting_for))
+        report(session, step, done, total, unit, waiting_for)
+
+    @contextmanager
+    def committed(store: Store) -> Iterator[Transaction]:
+        with transaction(store) as open_transaction:
+            yield open_transaction
+        recorder.record.charged = recorder.record.charged or store.reader().last_entry() is not None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "channel", channel)
+        patch.setattr(Session, "report", told)
+        patch.setattr(Store, "transaction", committed)
+        yield recorder

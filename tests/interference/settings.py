@@ -1,0 +1,113 @@
+"""Random job settings: a pair of neighbours.py under options, splits and seeds that nobody chose with care."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.interference.known import FIELDS, LEAKS
+from tests.interference.neighbours import PAIRS, Build, Pair, Probe, Refused, Side, told_apart
+from tests.interference.world import Case
+
+Choices = Mapping[str, Sequence[Any]]
+
+SPLIT: Choices = {"seed": range(1, 1000), "split__test_fraction": (0.1, 0.2, 0.35, 0.5)}
+DP: Choices = {"privacy__epsilon": (0.5, 1.0, 2.0)}
+VERTICAL: Choices = {
+    **SPLIT,
+    "taylor__intercept": (True, False),
+    "taylor__schedule": ("inverse", "exponential"),
+    "taylor__learning_rate": (0.02, 0.1),
+    "taylor__optimiser": ("sgd", "momentum", "sag"),
+    "taylor__l2": (0.0, 0.01, 1.0),
+    "taylor__epochs": (1, 2, 3),
+    "taylor__batch_rows": (32, 64),
+}
+CHOICES: Mapping[str, Choices] = {
+    "walr": {
+        **SPLIT,
+        **DP,
+        "walr__intercept": (True, False),
+        "walr__norm_bound": ("auto", 0.5, 4.0),
+        "walr__frac_bits": (16, 18),
+        "walr__solver": ("auto", "newton", "lbfgs"),
+        "walr__mu": ("clip", "project"),
+        "walr__constant_columns": ("error", "drop"),
+    },
+    "label-dp": {
+        **SPLIT,
+        **DP,
+        "label_dp": [
+            {"mechanism": mechanism, "regressor": regressor, **more}
+            for mechanism, more in (
+                ("laplace", {}),
+                ("staircase", {}),
+                ("rr-on-bins", {"debias": False}),
+                ("rp-with-prior", {"half_width": 1.0}),
+            )
+            for regressor in ("linear", "ridge")
+        ],
+    },
+    "dp-lr": {
+        **SPLIT,
+        **DP,
+        "dp_lr__iterations": (1, 5, 20),
+        "dp_lr__clip_norm": (0.5, 2.0),
+        # Its accountant takes half a minute for samples, and sees no row.
+        "dp_lr__batch_fraction": (1.0,) * 29 + (0.25,),
+        "dp_lr__loss_share": (0.0, 0.1),
+        "dp_lr__shrinkage": (0.0, 0.1),
+        "dp_lr__learning_rate": ("auto", 0.1),
+    },
+    "taylor": {
+        **VERTICAL,
+        "taylor__validation_fraction": (0.2, 0.3),
+        "taylor__leverage": ("shrink", "refuse"),
+        "taylor__constant_columns": ("error", "drop"),
+    },
+    "taylor-linear": {**VERTICAL, "taylor__validation_fraction": (0.2, 0.3)},
+    "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
+    "taylor-label-dp": {**VERTICAL, **DP},
+    "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
+    "predict": {"align__least_common": (1, 10, 64)},
+}
+"""By system, or by what its name begins with. Every choice goes with every other."""
+
+LAYOUTS: Choices = {"source": ("csv", "sqlite"), "batch_rows": (7, 64, 16384)}
+
+
+def drawn(number: int) -> Pair:
+    """The same for the same number."""
+    draw = random.Random(f"interference {number}")
+    chosen = draw.choice([pair for pair in PAIRS if pair.id not in LEAKS])
+    options = {option: draw.choice(values) for option, values in choices_of(chosen.system).items()}
+    layout = {name: draw.choice(values) for name, values in LAYOUTS.items()}
+    build = _with(chosen.build, options, int(layout["batch_rows"]))
+    declared = (*chosen.declared, *FIELDS)
+    return replace(chosen, name=f"{chosen.name}-{number}", build=build, source=str(layout["source"]), declared=declared)
+
+
+def found_under(number: int, probe: Probe) -> list[str]:
+    """By what anybody could tell the two worlds of these settings apart."""
+    chosen = drawn(number)
+    try:
+        return [f"{chosen.id}: {line}" for observer in chosen.observers for line in told_apart(chosen, observer, probe)]
+    except Refused:  # whatever the data are, so that there is no part to aim at
+        return []
+
+
+def choices_of(system: str) -> Choices:
+    """Of the longest name that the system's begins with."""
+    (*_, choices) = (CHOICES[name] for name in sorted(CHOICES, key=len) if system.startswith(name))
+    return choices
+
+
+def _with(build: Build, options: Mapping[str, Any], batch_rows: int) -> Build:
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        for party in case.holders:
+            case = case.with_dataset(party, batch_rows=batch_rows)
+        return build(case.with_job(**options), probe)
+
+    return built

@@ -1,0 +1,222 @@
+"""The systems under test, each set up once, small. A new one: a function that returns a Case, and a line in SYSTEMS.
+
+Then give it neighbours (neighbours.py), and what its messages may show (kinds.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.vertical.model_store import ModelStore
+from tests.interference.world import Case, Data, Rows
+
+N_ROWS = 64
+BUDGET = {"people": {"epsilon": 8.0, "delta": 1e-5}}
+TIMEOUTS = {"step_s": 60.0, "reconnect_s": 5.0}
+CHAIN = ("bank", "shop-a", "shop-b")
+
+
+def table(seed: int, *, features: int = 0, rows: int = N_ROWS, **more: Callable[[int], Any]) -> Rows:
+    """Standard normal features x0, x1 ..; `more` columns come first, of the row's number."""
+    drawn = np.random.default_rng(seed).normal(size=(rows, features)).round(3).tolist()
+    return {
+        f"p{i:03}": {**{name: value(i) for name, value in more.items()}, **{f"x{j}": x for j, x in enumerate(line)}}
+        for i, line in enumerate(drawn)
+    }
+
+
+def binary(i: int) -> int:
+    return int(i * 7 % 10 < 4)
+
+
+def price(i: int) -> float:
+    return i * 37 % 100 / 10
+
+
+# --- a measurement server and a consumer ------------------------------------------------------------------
+
+
+def walr(**more: Callable[[int], Any]) -> Case:
+    return Case(
+        system="walr",
+        roles={"shop": "active", "meter": "measurement"},
+        data={"shop": table(1, features=2), "meter": table(2, label=binary, **more)},
+        datasets={
+            "shop": {"features": "rest"},
+            "meter": {"label": "label", "population": "people", "consumers": ["shop"]},
+        },
+        job={"seed": 3, "privacy": {"epsilon": 1.0}, "timeouts": TIMEOUTS},
+        policy={"meter": {"least_rows": 20}},
+        more={"meter": {"populations": BUDGET}},
+        covered=frozenset({"meter"}),
+    )
+
+
+def walr_persons() -> Case:
+    """Half of all persons have more rows than count."""
+    case = walr(person=lambda i: f"person {i // 4}")
+    return case.with_dataset("meter", person="person", max_rows_per_person=2)
+
+
+def walr_unknown() -> Case:
+    """Who is not in the server's table counts as 0, and nobody is to see who is."""
+    return walr().with_dataset("meter", unknown_rows="zero")
+
+
+def label_dp(**more: Callable[[int], Any]) -> Case:
+    case = walr()
+    return Case(
+        system="label-dp",
+        roles=case.roles,
+        data={"shop": table(1, features=2), "meter": table(2, label=price, **more)},
+        datasets={
+            "shop": {"features": "rest"},
+            "meter": {**case.datasets["meter"], "label_kind": "number", "label_range": [0.0, 10.0]},
+        },
+        job={
+            "seed": 3,
+            "privacy": {"epsilon": 2.0},
+            "label_dp": {"mechanism": "laplace", "regressor": "linear"},
+            "timeouts": TIMEOUTS,
+        },
+        policy=case.policy,
+        more=case.more,
+        covered=frozenset({"meter"}),
+    )
+
+
+def label_dp_persons() -> Case:
+    """A prior is estimated, and a secret hash chooses which two rows of a person are released."""
+    case = label_dp(person=lambda i: f"person {i // 4}")
+    case = case.with_job(label_dp={"mechanism": "rr-on-bins", "debias": False, "regressor": "linear"})
+    case = case.with_dataset("meter", person="person", max_rows_per_person=2)
+    return replace(case, declares=("NoisyLabels.withheld", "summary/rows.trained"))
+
+
+# --- one party --------------------------------------------------------------------------------------------
+
+
+def dp_lr() -> Case:
+    return Case(
+        system="dp-lr",
+        roles={"clinic": "active"},
+        data={"clinic": table(1, features=2, label=binary)},
+        datasets={"clinic": {"label": "label", "features": "rest", "population": "people"}},
+        job={
+            "seed": 3,
+            "privacy": {"epsilon": 1.0},
+            "dp_lr": {"iterations": 5, "feature_bounds": ["*:-4:4"]},
+            "timeouts": TIMEOUTS,
+        },
+        policy={"clinic": {"least_rows": 20}},
+        more={"clinic": {"populations": BUDGET}},
+        covered=frozenset({"clinic"}),
+    )
+
+
+def dp_lr_add_or_remove() -> Case:
+    return dp_lr().with_job(dp_lr__neighbours="add-or-remove")
+
+
+# --- vertical ---------------------------------------------------------------------------------------------
+
+VERTICAL = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
+
+
+def taylor() -> Case:
+    """Every epoch runs, so that only what is told of the loss depends on it."""
+    data: Data = {name: table(seed, features=2) for seed, name in enumerate(CHAIN)}
+    data["bank"] = table(0, features=2, label=binary)
+    return Case(
+        system="taylor",
+        roles=VERTICAL,
+        data=data,
+        datasets={name: {"features": "rest", **({"label": "label"} if name == "bank" else {})} for name in CHAIN},
+        job={
+            "seed": 5,
+            "align": {"least_common": 10},
+            "taylor": {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2},
+            "timeouts": TIMEOUTS,
+        },
+    )
+
+
+def taylor_linear() -> Case:
+    case = taylor().with_dataset("bank", label_kind="number").with_job(taylor__model="linear")
+    return case.with_data({**case.data, "bank": table(0, features=2, label=price)})
+
+
+def taylor_weights() -> Case:
+    """Class weights of a table in which a class may be rarer than weights go."""
+    data = {name: table(seed, features=2, rows=136) for seed, name in enumerate(CHAIN)}
+    data["bank"] = table(0, features=2, rows=136, label=binary)
+    weighted = {"epochs": 1, "batch_rows": 136, "class_weights": "balanced", "validation_fraction": 0.0}
+    return taylor().with_job(taylor=weighted, split__test_fraction=0.0).with_data(data)
+
+
+def taylor_label_dp() -> Case:
+    case = taylor().with_dataset("bank", population="people")
+    job = {**case.job, "privacy": {"epsilon": 1.0}, "taylor": {"epochs": 1, "batch_rows": 64}}
+    return replace(case, job=job, more={"bank": {"populations": BUDGET}}, covered=frozenset({"bank"}))
+
+
+def taylor_linkage() -> Case:
+    """Of two data parties, as linkage is."""
+    case = taylor()
+    roles = {name: role for name, role in VERTICAL.items() if name != "shop-b"}
+    data = {name: {i: {"name": f"name {i}", **row} for i, row in case.data[name].items()} for name in CHAIN[:2]}
+    datasets = {name: {**case.datasets[name], "quasi_identifiers": {"name": "name"}} for name in CHAIN[:2]}
+    align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "least_common": 10}
+    taylor_job = {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
+    job = {**case.job, "align": align, "taylor": taylor_job}
+    return replace(case, roles=roles, data=data, datasets=datasets, job=job)
+
+
+TRAINED = "trained"
+
+
+def predict() -> Case:
+    return Case(
+        system="predict",
+        roles=VERTICAL,
+        data={name: table(10 + seed, features=2) for seed, name in enumerate(CHAIN)},
+        datasets={name: {"features": "rest"} for name in CHAIN},
+        job={"align": {"least_common": 10}, "predict": {"session": TRAINED}, "timeouts": TIMEOUTS},
+        prepare=_keep_models,
+    )
+
+
+def _keep_models(root: Path) -> None:
+    """As a training would have left them."""
+    for name in CHAIN:
+        standardiser = Standardiser(("x0", "x1"), (0, 1), (0.0, 0.1), (1.0, 0.9))
+        role = VERTICAL[name]
+        part = VerticalModelPart(
+            name, role, "logistic", CHAIN, standardiser, np.array([0.5, -0.25]), 0.1 if role == "active" else None
+        )
+        (root / "state" / name).mkdir(parents=True)
+        ModelStore(root / "state" / name).keep(part, TRAINED)
+
+
+SYSTEMS: dict[str, Callable[[], Case]] = {
+    "walr": walr,
+    "walr-persons": walr_persons,
+    "walr-unknown": walr_unknown,
+    "label-dp": label_dp,
+    "label-dp-persons": label_dp_persons,
+    "dp-lr": dp_lr,
+    "dp-lr-add-or-remove": dp_lr_add_or_remove,
+    "taylor": taylor,
+    "taylor-linear": taylor_linear,
+    "taylor-weights": taylor_weights,
+    "taylor-label-dp": taylor_label_dp,
+    "taylor-linkage": taylor_linkage,
+    "predict": predict,
+}

@@ -1,0 +1,91 @@
+"""Nobody else can tell two worlds apart that differ in one private unit, but by what the protocol's table declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interference.known import LEAKS, NOT_RANDOM, leak
+from tests.interference.neighbours import COORDINATOR, PAIRS, Pair, Probe, told_apart
+from tests.interference.systems import SYSTEMS
+from tests.interference.views import differences, not_random
+
+CELLS = [
+    pytest.param(
+        pair,
+        observer,
+        id=f"{pair.id}-{observer}",
+        marks=[pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)] if reason else [],
+    )
+    for pair in PAIRS
+    for observer in pair.observers
+    for reason in [leak(pair, observer)]
+]
+
+
+@pytest.mark.parametrize(("pair", "observer"), CELLS)
+def test_others_see_the_same(pair: Pair, observer: str, probe: Probe) -> None:
+    assert told_apart(pair, observer, probe) == []
+
+
+def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
+    """Else there is nothing to tell apart; nor is there much of a job that never runs."""
+    for pair in PAIRS:
+        one, other = pair.build(pair.case, probe)
+        differing = {
+            party
+            for mine, its in zip((one.case.data, *one.then), (other.case.data, *other.then), strict=True)
+            for party in mine
+            if mine[party] != its[party]
+        }
+        assert differing == {pair.private}, pair.id
+        ends = [probe.run(side.case, *side.then).errors for side in (one, other)]
+        assert pair.refused == all(any(errors) for errors in ends), (pair.id, ends)
+
+
+def test_the_list_of_leaks_is_of_pairs() -> None:
+    assert LEAKS.keys() <= {pair.id for pair in PAIRS}
+    assert len({pair.id for pair in PAIRS}) == len(PAIRS)
+    assert {pair.system for pair in PAIRS} == SYSTEMS.keys()
+
+
+# --- the harness itself: the same world twice ---------------------------------------------------------------
+
+
+TWINS = [
+    pytest.param(name, marks=[pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)] if reason else [])
+    for name in SYSTEMS
+    for reason in [NOT_RANDOM.get(name)]
+]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_random_ids_are_drawn_anew(name: str, probe: Probe) -> None:
+    """A hash of what the data are comes out the same again."""
+    assert not_random(probe.run(SYSTEMS[name]()).record, probe.again(SYSTEMS[name]()).record) == []
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
+    """What differs by chance is told from what differs by data; and every party, and the coordinator, is heard."""
+    case = SYSTEMS[name]()
+    ran, again = probe.run(case), probe.again(case)
+    assert ran.errors == ("",)
+    assert ran.record.charged == bool(case.covered)
+    for observer in (*case.roles, COORDINATOR):
+        found = differences(ran.record, again.record, observer, declared=case.declares, covered=bool(case.covered))
+        assert found == []
+    heard = {receiver for _, receiver, _ in ran.record.streams}
+    assert heard == ({*case.roles, COORDINATOR} if len(case.roles) > 1 else {COORDINATOR})
+
+
+def test_refusals_are_heard(probe: Probe) -> None:
+    """Of a proposal by the coordinator, of a request by whoever made it."""
+    proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", most_epsilon=0.1)).record
+    (line,) = proposed.streams["shop", COORDINATOR, "Propose"]
+    assert line.what == "error POLICY_REFUSED"
+    assert [field.name for field in line.fields] == ["error.party", "error.field", "error.reason"]
+    asked = probe.run(SYSTEMS["walr"]().with_policy("meter", least_rows=1000)).record
+    assert [line.what for line in asked.streams["meter", "shop", "Measurement"]] == [
+        "DatasetDescription",
+        "error TOO_FEW_ROWS",
+    ]

@@ -1,0 +1,178 @@
+"""The harness notices leaks: each of these is put into the code for a moment, and found by the observer who would."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.protocols import ready
+from blindfit.algorithms.protocols.taylor import roles
+from blindfit.parties.dp_lr import trainer
+from blindfit.parties.label_dp import consumer
+from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.label_index import LabelIndex
+from blindfit.parties.store.store import Transaction
+from blindfit.parties.taylor import data_party
+from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
+from tests.interference.systems import SYSTEMS
+from tests.interference.views import not_random
+
+DP_LR = Pair("dp-lr", "a-label", "clinic", a_label("clinic", LAST))
+TAYLOR = Pair("taylor", "a-label", "bank", a_label("bank", LAST))
+LABEL_DP = Pair("taylor-label-dp", "a-label", "bank", a_label("bank", LAST))
+
+
+@pytest.fixture
+def fresh(probe: Probe) -> Probe:
+    """Remembers no run of the code as it is."""
+    return Probe(probe.authority)
+
+
+def positives(labels: Any) -> int:
+    return int((np.asarray(labels) > 0).sum())
+
+
+def test_a_version_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(index: LabelIndex) -> str:
+        return hashlib.sha256(np.sort(index._files["label"].array).tobytes()).hexdigest()
+
+    monkeypatch.setattr(LabelIndex, "version", property(version))
+    case = SYSTEMS["walr"]()
+    found = not_random(fresh.run(case).record, fresh.again(case).record)
+    assert "DatasetDescription.version" in found
+
+
+def test_a_version_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks random, and yet changes with a label: two jobs of one party tell it."""
+
+    def version(index: LabelIndex) -> str:
+        key = str(index.directory.parent).encode()  # another one in every run
+        return hashlib.sha256(key + np.sort(index._files["label"].array).tobytes()).hexdigest()
+
+    monkeypatch.setattr(LabelIndex, "version", property(version))
+    case = SYSTEMS["walr"]()
+    assert "DatasetDescription.version" not in not_random(fresh.run(case).record, fresh.again(case).record)
+    pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
+    assert any("DatasetDescription.version" in line for line in told_apart(pair, "shop", fresh))
+
+
+def test_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_rows = trainer.check_rows
+
+    def refusing(rows: Any, settings: Any) -> None:
+        check_rows(rows, settings)
+        if positives(rows.labels) % 2:
+            raise PolicyRefused(party="clinic", field="rows", reason="are not to its taste")
+
+    monkeypatch.setattr(trainer, "check_rows", refusing)
+    assert any("ends with POLICY_REFUSED" in found for found in told_apart(DP_LR, COORDINATOR, fresh))
+
+
+def test_the_text_of_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(rows: Any, settings: Any) -> None:
+        raise PolicyRefused(party="clinic", field="rows", reason=f"{positives(rows.labels)} are ill")
+
+    monkeypatch.setattr(trainer, "check_rows", refusing)
+    (found,) = told_apart(DP_LR, COORDINATOR, fresh)
+    assert "error.reason" in found
+
+
+def test_a_count_of_positives_in_the_summary(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    report_of = trainer.report_of
+
+    def report(outcome: Any) -> dict[str, Any]:
+        told = report_of(outcome)
+        return {**told, "rows": {**told["rows"], "positives": positives(outcome.rows.labels)}}
+
+    monkeypatch.setattr(trainer, "report_of", report)
+    (found,) = told_apart(DP_LR, COORDINATOR, fresh)
+    assert "summary/rows.positives" in found
+
+
+def test_progress_that_counts_positives(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_private = trainer.read_private
+
+    def read(source: Any, job: Any, report: Any) -> Any:
+        rows = read_private(source, job, report)
+        report("weighed", positives(rows.labels), 0, "rows")
+        return rows
+
+    monkeypatch.setattr(trainer, "read_private", read)
+    (found,) = told_apart(DP_LR, COORDINATOR, fresh)
+    assert "progress/weighed" in found
+
+
+def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever receives it refuses it, after it was seen."""
+    prepare, run_party, ones = data_party.prepare, ready.run_party, []
+
+    def prepared(rows: Any, *rest: Any, **how: Any) -> Any:
+        if rows.labels is not None:
+            ones.append(positives(rows.labels) % 2)
+        return prepare(rows, *rest, **how)
+
+    async def twice(mine: Any, me: str, others: Any, channel: Any) -> Any:
+        if me == "bank" and ones[-1]:
+            await channel.send("shop-b", mine)
+        return await run_party(mine, me, others, channel)
+
+    monkeypatch.setattr(data_party, "prepare", prepared)
+    monkeypatch.setattr(ready, "run_party", twice)
+    found = told_apart(TAYLOR, "shop-b", fresh)
+    assert any("bank -> shop-b Exchange" in line and "Ready" in line for line in found)
+
+
+def test_a_vector_of_ciphertexts_whose_length_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    step_0_labels = roles.step_0_labels
+
+    def fewer(seat: Any, positions: Any, *rest: Any) -> Any:
+        return step_0_labels(seat, positions[: len(positions) - positives(seat.y) % 2], *rest)
+
+    monkeypatch.setattr(roles, "step_0_labels", fewer)
+    found = told_apart(TAYLOR, "shop-a", fresh)
+    assert any("HoldOutLabels.labels = <hidden uint8" in line for line in found)
+
+
+def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transaction, "add_entry", lambda _transaction, _entry: None)
+    found = told_apart(LABEL_DP, "shop-a", fresh)
+    assert any("NoisyGradient.values" in line and "before its charge" in line for line in found)
+
+
+def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vertical training without label DP may tell them, one with it may not."""
+
+    def all_told(report: dict[str, Any]) -> dict[str, Any]:
+        return {"evaluation.auc": report["evaluation"]["auc"]} if report["evaluation"] else {}
+
+    monkeypatch.setattr(data_party, "summary_of", all_told)
+    assert any("summary/evaluation.auc" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
+    assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
+
+
+def test_an_order_of_calls_that_depends_on_a_feature(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_rows, describe, budget = consumer.read_rows, MeasurementClient.describe, MeasurementClient.budget
+    read: list[Any] = []
+    early: list[Any] = []
+
+    def rows(*arguments: Any) -> Any:
+        read.append(read_rows(*arguments))
+        return read[-1]
+
+    async def budget_first(client: MeasurementClient, dataset: str) -> Any:
+        if 0.777 in read[-1].train_features and not early:
+            early.append(await budget(client, dataset))
+        return await describe(client, dataset)
+
+    async def budget_once(client: MeasurementClient, dataset: str) -> Any:
+        return early.pop() if early else await budget(client, dataset)
+
+    monkeypatch.setattr(consumer, "read_rows", rows)
+    monkeypatch.setattr(MeasurementClient, "describe", budget_first)
+    monkeypatch.setattr(MeasurementClient, "budget", budget_once)
+    (found,) = told_apart(Pair("label-dp", "a-feature", "shop", a_feature("shop")), "meter", fresh)
+    assert "DescribeDatasetRequest | BudgetRequest" in found

@@ -1,0 +1,27 @@
+"""Nobody else can tell two worlds apart under settings that are drawn at random."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interference.known import LEAKS
+from tests.interference.neighbours import PAIRS, Probe
+from tests.interference.settings import CHOICES, choices_of, drawn, found_under
+from tests.interference.systems import SYSTEMS
+
+QUICK, ALL = 10, 1000
+
+
+@pytest.mark.parametrize("number", range(QUICK))
+def test_others_see_the_same_under_random_settings(number: int, probe: Probe) -> None:
+    assert found_under(number, Probe(probe.authority)) == []
+
+
+@pytest.mark.soak
+def test_others_see_the_same_under_a_thousand_settings(probe: Probe) -> None:
+    assert [line for number in range(ALL) for line in found_under(number, Probe(probe.authority))] == []
+
+
+def test_every_system_is_drawn() -> None:
+    assert {drawn(number).system for number in range(ALL)} == {pair.system for pair in PAIRS if pair.id not in LEAKS}
+    assert {id(choices_of(system)) for system in SYSTEMS} == {id(choices) for choices in CHOICES.values()}

@@ -1,0 +1,189 @@
+"""What one observer saw of a run, as lists of normalised lines that two runs can be compared by."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from tests.interference.kinds import (
+    DERIVED,
+    EXACT,
+    MACHINE,
+    RANDOM,
+    RELEASED,
+    UNPROTECTED,
+    Treatment,
+    treatment_of,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """One field of what was seen.
+
+    Attributes:
+        value: as it was; only that of an EXACT field is compared.
+        charged: whether a charge was durable by then.
+    """
+
+    name: str
+    value: Any
+    treatment: Treatment
+    charged: bool
+
+    def text(self, numbers: Mapping[tuple[str, Any], int], declared: Collection[str], *, covered: bool) -> str:
+        """As it is compared.
+
+        Args:
+            numbers: of random values, by first appearance.
+            declared: names that this comparison takes for DECLARED.
+            covered: whether a charge pays for the private unit, so that nothing RELEASED may come before it.
+        """
+        if any(fnmatchcase(self.name, pattern) for pattern in declared):
+            return f"<{kind_of(self.value)}>"
+        if self.treatment is RELEASED and covered and not self.charged:
+            return f"{_plain(self.value)} before its charge"
+        if self.treatment is EXACT or (self.treatment is UNPROTECTED and covered):
+            return f"{_plain(self.value)}"
+        if self.treatment in (RANDOM, DERIVED):
+            return f"<{self.treatment} {numbers[self.key]} of length {len(self.value)}>" if self.value else "<none>"
+        if self.treatment is MACHINE:
+            return "<machine>"
+        return f"<{self.treatment} {kind_of(self.value)}>"
+
+    @property
+    def key(self) -> tuple[str, Any]:
+        """One of equal random values; a dataset's version goes by several names."""
+        return ("", _plain(self.value))
+
+
+def kind_of(value: Any) -> str:
+    """Type and shape, and nothing else."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, bytes):
+        return f"bytes[{len(value)}]"
+    if isinstance(value, str):  # numbers in words: as long as they are
+        return "str"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(kind_of, value))}]" if len(value) < 5 else f"{kind_of(value[0])} x {len(value)}"
+    return type(value).__name__
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(map(_plain, value))
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+def shown(name: str, value: Any, *, charged: bool, kind: str = "") -> Shown:
+    return Shown(name, value, treatment_of(name, kind), charged)
+
+
+@dataclass(frozen=True, repr=False)
+class Line:
+    """A message, answer, event or error."""
+
+    what: str
+    fields: tuple[Shown, ...] = ()
+
+    def texts(self, numbers: Mapping[tuple[str, Any], int], declared: Collection[str], *, covered: bool) -> list[str]:
+        return [self.what, *(f"{s.name} = {s.text(numbers, declared, covered=covered)}" for s in self.fields)]
+
+
+Stream = tuple[str, str, str]  # from, to, over what
+RACING = ("PEER_ABORTED", "PEER_UNREACHABLE", "CANCELLED")  # how a session ends for those who did not end it
+FELL, DONE = "falls with another party", "done"
+
+
+@dataclass(repr=False)
+class Record:
+    """All that was sent in one run.
+
+    Attributes:
+        streams: lines in their order for each sender, receiver and call; what different ones send has no order.
+        ends: of each party in each session: its last event's error code, or "".
+    """
+
+    streams: dict[Stream, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    ends: dict[tuple[str, str], str] = field(default_factory=dict)
+    charged: bool = False
+
+    def add(self, sender: str, receiver: str, over: str, line: Line) -> None:
+        self.streams[sender, receiver, over].append(line)
+
+    def seen_by(self, observer: str) -> dict[Stream, list[Line]]:
+        return {stream: lines for stream, lines in sorted(self.streams.items()) if stream[1] == observer}
+
+    def numbers(self, observer: str) -> dict[tuple[str, Any], int]:
+        """Random values by their first appearance before this observer."""
+        keys = (s.key for s in self._shown(observer) if s.treatment in (RANDOM, DERIVED))
+        return dict(zip(dict.fromkeys(keys), itertools.count(1), strict=False))
+
+    def _shown(self, observer: str) -> Iterator[Shown]:
+        for lines in self.seen_by(observer).values():
+            for line in lines:
+                yield from line.fields
+
+    def fell_with_others(self, party: str, session: str) -> bool:
+        """Whether it ended because another party did: how far it came by then is a matter of time."""
+        return self.ends.get((session, party), "") in RACING
+
+
+def differences(
+    one: Record, other: Record, observer: str, *, declared: Collection[str] = (), covered: bool = False
+) -> list[str]:
+    """What this observer could tell the two runs apart by; a line for each."""
+    views = one.seen_by(observer), other.seen_by(observer)
+    found = []
+    for stream in sorted({*views[0], *views[1]}):
+        lines = [view.get(stream, []) for view in views]
+        texts = [
+            [line.texts(record.numbers(observer), declared, covered=covered) for line in mine]
+            for record, mine in zip((one, other), lines, strict=True)
+        ]
+        if any(record.fell_with_others(stream[0], _session_of(stream)) for record in (one, other)):
+            common = min(map(len, texts))
+            texts = [mine[:common] for mine in texts]
+        found += [f"{stream[0]} -> {stream[1]} {stream[2]}: {text}" for text in _differing(*texts)]
+    return found
+
+
+def _session_of(stream: Stream) -> str:
+    return stream[2].rpartition(" ")[2]
+
+
+def _differing(one: list[list[str]], other: list[list[str]]) -> Iterable[str]:
+    for place, (a, b) in enumerate(itertools.zip_longest(one, other, fillvalue=["nothing"])):
+        if FELL in (a[0], b[0]) and DONE not in (a[0], b[0]):
+            return  # it fails in both; whether for a reason of its own or another's is a matter of time
+        if a[0] != b[0]:
+            yield f"{place}: {_cut(a[0])} | {_cut(b[0])}"
+            return  # what follows is shifted
+        for left, right in itertools.zip_longest(a[1:], b[1:], fillvalue="nothing"):
+            if left != right:
+                yield f"{place} {a[0]}: {_cut(left)} | {_cut(right)}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def not_random(one: Record, twin: Record) -> list[str]:
+    """RANDOM fields that came out the same in two runs on equal data, each begun anew: hashes, or constants."""
+    found = set()
+    for stream in one.streams.keys() & twin.streams.keys():
+        for line, again in zip(one.streams[stream], twin.streams[stream], strict=False):
+            for mine, its in zip(line.fields, again.fields, strict=False):
+                if mine.treatment is RANDOM and mine.name == its.name and mine.key == its.key:
+                    found.add(mine.name)
+    return sorted(found)

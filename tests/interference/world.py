@@ -1,0 +1,283 @@
+"""Parties of a job in this process: real nodes on this machine, real certificates, files and databases of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import csv
+import os
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.paillier.engines import BlindfitEngine
+from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.protocols.taylor import roles
+from blindfit.coordinator.job import read_job
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.identity import connections
+from blindfit.parties.node import PartyNode
+from blindfit.parties.systems import load_party
+from blindfit.parties.vertical import alignment
+from blindfit.parties.wire import exchange
+from tests.certificates import make_identity
+from tests.interference.recorder import Recorder, listening
+from tests.interference.views import Record
+
+Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
+Data = dict[str, Rows]  # by party
+HANGS_S = 100.0
+COORDINATOR = "coordinator"
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """A system as it is set up: who takes part, with which files, in which job.
+
+    Attributes:
+        roles: by party.
+        datasets: each party's one table, as its file has it, but for the url.
+        policy: by party; what every party's file says beside it is made here.
+        more: by party: further tables of its file.
+        prepare: what must be there before the first job; given the folder.
+        covered: the charge pays for changes of these parties' data.
+        declares: names of kinds.py that are DECLARED here.
+    """
+
+    system: str
+    roles: Mapping[str, str]
+    data: Data
+    datasets: Mapping[str, Mapping[str, Any]]
+    job: Mapping[str, Any]
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    prepare: Callable[[Path], None] = lambda _root: None
+    covered: frozenset[str] = frozenset()
+    declares: tuple[str, ...] = ()
+    source: str = "csv"
+
+    def with_job(self, **changes: Any) -> Case:
+        """Of the job file; dots of a path are written __."""
+        return replace(self, job=_changed(self.job, changes))
+
+    def with_data(self, data: Data) -> Case:
+        return replace(self, data=data)
+
+    def with_dataset(self, party: str, **changes: Any) -> Case:
+        return replace(self, datasets={**self.datasets, party: {**self.datasets[party], **changes}})
+
+    def with_policy(self, party: str, **changes: Any) -> Case:
+        return replace(self, policy={**self.policy, party: {**self.policy.get(party, {}), **changes}})
+
+    @property
+    def holders(self) -> list[str]:
+        return [name for name in self.roles if name in self.datasets]
+
+
+def _changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = copy.deepcopy(dict(values))
+    for path, value in changes.items():
+        *tables, last = path.split("__")
+        place = changed
+        for table in tables:
+            place = place.setdefault(table, {})
+        place[last] = value
+    return changed
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
+    """Writes a party's table; returns its url."""
+    columns = ["id", *next(iter(rows.values()))]
+    lines = [[row, *(values[c] for c in columns[1:])] for row, values in rows.items()]
+    if source == "csv":
+        with (root / f"{party}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([columns, *lines])
+        return f"csv:{party}.csv"
+    path = root / f"{party}.sqlite"
+    path.unlink(missing_ok=True)
+    database = sqlite3.connect(path)
+    kinds = ["TEXT" if isinstance(value, str) else "NUMERIC" for value in lines[0]]
+    database.execute(f"CREATE TABLE t ({', '.join(f'{c} {k}' for c, k in zip(columns, kinds, strict=True))})")
+    marks = ", ".join("?" for _ in columns)
+    database.executemany(f"INSERT INTO t VALUES ({marks})", [[None if v == "" else v for v in line] for line in lines])
+    database.commit()
+    database.close()
+    return f"sqlite:///{path}?table=t"
+
+
+def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
+    role = case.roles[name]
+    files = make_identity(authority, name).files
+    peers = {peer: {"role": other} for peer, other in case.roles.items() if peer != name}
+    policy = {"protocols": [case.system], "most_epsilon": 8.0, **case.policy.get(name, {})}
+    content: dict[str, Any] = {
+        "name": name,
+        "role": role,
+        "listen": "localhost:0",
+        "data_dir": f"state/{name}",
+        "identity": {k: str(getattr(files, k)) for k in ("certificate", "key", "authority")},
+        "peers": {**peers, COORDINATOR: {"role": COORDINATOR}},
+        "policy": policy,
+        "compute": {"backend": "serial"},
+        **case.more.get(name, {}),
+    }
+    if name in case.datasets:
+        url = write_rows(root, name, case.data[name], case.source)
+        content["datasets"] = {**content.get("datasets", {}), "rows": {"url": url, "id": "id", **case.datasets[name]}}
+    (root / f"{name}.toml").write_text(tomli_w.dumps(content))
+
+
+# --- running -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Patient(JobSession):
+    """A coordinator that cancels nothing before every party has ended for itself: then all ends are told."""
+
+    async def _watch_all(self) -> None:
+        watches = [asyncio.create_task(self._watch(name)) for name in self.addresses]
+        _, hanging = await asyncio.wait(watches, timeout=HANGS_S)
+        assert not hanging, "a party hangs"
+        await asyncio.gather(*watches, return_exceptions=True)
+        await super()._watch_all()
+
+
+@dataclass(frozen=True, repr=False)
+class Ran:
+    """
+    Attributes:
+        errors: what each job ended with, or "".
+        kept: the files that parties have written, by path below the folder.
+    """
+
+    record: Record
+    errors: tuple[str, ...]
+    kept: Mapping[str, str]
+
+
+def run(case: Case, authority: Path, *, then: Sequence[Data] = ()) -> Ran:
+    """Runs the case's job from nothing; once more for each of `then`, after the parties' tables became those."""
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder())))
+        recorder = stack.enter_context(listening())
+        stack.enter_context(quick_keys())
+        stack.enter_context(quick_connections(authority))
+        stack.enter_context(quick_ends())
+        stack.enter_context(known_order())
+        errors = []
+        for name in case.roles:
+            _write_party(case, root, authority, name)
+        case.prepare(root)
+        for number, data in enumerate([case.data, *then], 1):
+            for party in case.holders if number > 1 else ():
+                write_rows(root, party, data[party], case.source)
+            errors.append(asyncio.run(_run_job(case, root, authority, recorder, f"s{number}")))
+        return Ran(recorder.record, tuple(errors), _kept(root))
+
+
+async def _run_job(case: Case, root: Path, authority: Path, recorder: Recorder, session: str) -> str:
+    nodes = {name: PartyNode(load_party(root / f"{name}.toml"), root) for name in case.roles}
+    recorder.session = session
+    try:
+        for node in nodes.values():
+            await node.start()
+        addresses = {name: f"localhost:{node.port}" for name, node in nodes.items()}
+        parties = {n: {"role": r, **({"dataset": "rows"} if n in case.datasets else {})} for n, r in case.roles.items()}
+        job = read_job({"protocol": case.system, **case.job, "parties": parties})
+        coordinator = _Patient(job, addresses, make_identity(authority, COORDINATOR), id=session)
+        try:
+            await coordinator.run()
+        except BlindfitError as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+    finally:
+        for node in nodes.values():
+            await _stop(node)
+
+
+async def _stop(node: PartyNode) -> None:
+    """As `PartyNode.stop`, without its grace."""
+    await node.sessions.close()
+    await node.server.stop(None)
+    node.party.close()
+    node.party.store.close()
+
+
+def _kept(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in root.rglob("*")
+        if path.suffix in (".csv", ".json") and "state" in path.parts[len(root.parts) :]
+    }
+
+
+# --- what would take time -------------------------------------------------------------------------------
+
+
+@cache
+def _key() -> PrivateKey:
+    return insecure_private_key(512, uniform=random.Random(512).randrange)
+
+
+@contextmanager
+def quick_keys() -> Iterator[None]:
+    """One small key for all runs: how well ciphertexts hide has tests of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlindfitEngine, "generate_private_key", lambda _self, _bits: _key())
+        patch.setattr(roles, "check_public_key", lambda *_, **__: None)
+        yield
+
+
+@contextmanager
+def quick_connections(authority: Path) -> Iterator[None]:
+    """One handshake each, not one to learn the peer's certificate and one with it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "probe", lambda _own, peer, *_: make_identity(authority, peer).certificate_pem)
+        yield
+
+
+@contextmanager
+def quick_ends() -> Iterator[None]:
+    """How long a party that has failed tries to tell a peer that has failed too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange, "ABORT_S", 0.5)
+        yield
+
+
+@contextmanager
+def known_order() -> Iterator[None]:
+    """Common rows in the order of their ids, so that a test knows which are held out: their order is a public draw.
+
+    Where public randomness comes from elsewhere than the job's seed, it is to be pinned here too.
+    """
+    align_by_id = alignment.align_by_id
+
+    async def in_order(session: Any, seats: Any, rows: Any) -> Any:
+        positions = (await align_by_id(session, seats, rows)).positions
+        ids = np.array(rows.ids.to_pylist(), dtype=object)[positions]
+        return alignment.Aligned(positions[np.argsort(ids)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "align_by_id", in_order)
+        yield
+
+
+@cache
+def quick_folder() -> str | None:
+    """Memory, where the system has such a folder: what is on the disk after a cut has tests of its own."""
+    memory = Path("/dev/shm")
+    return str(memory) if os.access(memory, os.W_OK) else None

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import DataError, DuplicateId
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.data.spelling import one_spelling
-from blindfit.parties.measurement.label_index import open_or_build
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import read, refused, source_of, write, write_text
 from tests.measurement.house import ONE, House, make_dataset, one_hot, without_noise
+from tests.measurement.indexes import built
 from tests.vertical.in_process import seated
 from tests.vertical.project import ROWS, Project
 
@@ -78,7 +78,7 @@ def test_two_spellings_of_one_id_are_two_rows_of_it(tmp_path: Path, other: str) 
         read_rows(source, labels=False, report=lambda *_: None)
     assert "white space" in caught.value.hint
     with pytest.raises(DataError, match=message):
-        open_or_build(source, tmp_path / "index")
+        built(source, tmp_path / "index")
 
 
 # --- one person, one cap ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, vertical, wire
+from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, snapshots, vertical, wire
 
 MUTANTS = (
     *privacy.MUTANTS,
@@ -13,6 +13,7 @@ MUTANTS = (
     *approval.MUTANTS,
     *interference.MUTANTS,
     *keeping.MUTANTS,
+    *snapshots.MUTANTS,
 )
 
 WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}

@@ -31,8 +31,8 @@ MUTANTS = (
         "keys-of-the-label-index-not-locked",
         (24,),
         "parties/measurement/label_index.py",
-        "vault.sealed(HEADER, header.to_json().encode())",
-        "header.to_json().encode()",
+        "vault.sealed(HEADER, Header(table, keys).to_json().encode())",
+        "Header(table, keys).to_json().encode()",
         (f"{GUARDED}::test_no_key_is_kept_in_the_clear[label-dp]",),
     ),
     Mutant(
@@ -137,8 +137,8 @@ MUTANTS = (
         "resumed-with-new-noise",
         (5, 17),
         "parties/taylor/key_node.py",
-        'bytes.fromhex(base["noise_key"])',
-        "secrets.token_bytes(32)",
+        "session.question, drawn.encode(), begun.slots)",
+        "session.id.encode(), drawn.encode(), begun.slots)",
         ("tests/vertical/test_resumed.py",),
     ),
     Mutant(

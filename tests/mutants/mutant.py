@@ -32,6 +32,7 @@ PROMISES = {
     23: "versions do not mix",
     24: "what is kept is guarded",
     25: "nothing private shows before its charge",
+    26: "a charge is for a snapshot and a question",
     27: "nobody starves the others",
 }
 

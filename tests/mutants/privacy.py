@@ -290,26 +290,16 @@ MUTANTS = (
         "one-private-row-fewer-than-the-policy",
         (12,),
         "parties/dp_lr/trainer.py",
-        "if rows.n_trained < settings.policy.least_rows:",
-        "if rows.n_trained + 1 < settings.policy.least_rows:",
+        "if n_rows < settings.policy.least_rows:",
+        "if n_rows + 1 < settings.policy.least_rows:",
         (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
-    ),
-    Mutant(
-        "request-id-that-anyone-can-guess",
-        (12, 19),
-        "parties/dp_lr/budget.py",
-        "return Request(hashlib.sha256(signature).hexdigest()[:32], snapshot)",
-        "return Request(hashlib.sha256(digest).hexdigest()[:32], snapshot)",
-        (f"{DP_LR_TRAINING}::test_a_request_id_tells_nothing_without_the_partys_key",),
     ),
     Mutant(
         "any-budget-when-charging-a-training",
         (2,),
         "parties/dp_lr/budget.py",
-        "            entry = add_entry(\n                transaction,\n                self._session,\n"
-        "                self._budget,\n",
-        "            entry = add_entry(\n                transaction,\n                self._session,\n"
-        "                Budget(50.0, self._budget.delta),\n",
+        "            charging.check(transaction, self._charge, self._budget)\n",
+        "",
         (f"{DP_LR_TRAINING}::test_the_last_of_the_budget_has_one_winner",),
     ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_model import WALRModel
@@ -57,7 +58,7 @@ PARTY_REPORT: dict[str, Any] = {
         "releases": 1,
         "snapshot": "5eed",
         "request_id": "abcd",
-        "receipt": Receipt("clinic", "patients", 1, "ab", (("gaussian", 1),)).statement().decode(),
+        "receipt": Receipt("clinic", "patients", 1, "ab", Charges((("gaussian", 1),))).statement().decode(),
     },
     "fit": {
         "solver": "newton",

@@ -22,10 +22,10 @@ from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 from blindfit.algorithms.statistics.walr_fit import fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.job import read_job
-from blindfit.parties.taylor.data_party import FEATURE_BITS
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import prepare
@@ -120,15 +120,16 @@ def taylor_above_scikit_learn(number: int) -> float:
     job = job.model_copy(update={"split": job.split.model_copy(update={"test_fraction": HELD_OUT}), "seed": number})
     grid = Grid("logistic", 2, feature_bits=FEATURE_BITS)
     there = np.ones(len(labels), bool)
+    order = job.trial_randomness.generator("order").permutation(len(labels))
     prepared = {}
     for party, columns in (("bank", slice(0, 10)), ("post", slice(10, 30))):
         own = PartyRows(None, features[:, columns], labels * 1.0 if party == "bank" else None, there)
         names = tuple(f"x{j}" for j in range(own.features.shape[1]))
-        prepared[party] = prepare(own, names, preparation_of(job), active=party == "bank")
+        prepared[party] = prepare(own, names, preparation_of(job), order, active=party == "bank")
     bank = prepared["bank"]
     blocks = {party: grid.features(own.columns) for party, own in prepared.items()}
     trained = taylor_oracle.train(
-        PlainTable(blocks, bank.y, grid.label_terms(bank.y, np.zeros(len(labels))), intercept="bank"),
+        PlainTable(blocks, bank.labels.y, grid.label_terms(bank.labels.y, np.zeros(len(labels))), intercept="bank"),
         bank.plan,
         grid,
         job.taylor.optimiser_settings(),

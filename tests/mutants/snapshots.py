@@ -1,0 +1,125 @@
+"""Dangerous changes of what a job reads, of what is charged for it, and of who chooses what is drawn."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+SNAPSHOTS = "tests/snapshots/test_snapshots.py"
+CHARGING = "tests/vertical/test_charging.py"
+SEATS = "tests/vertical/test_seats.py"
+DRAW = "tests/protocols/test_draw.py"
+
+MUTANTS = (
+    Mutant(
+        "a-snapshots-id-is-a-hash-of-its-content",
+        (25,),
+        "parties/snapshots/snapshots.py",
+        "final = self._directory / secrets.token_hex(ID_BYTES)",
+        "final = self._directory / written.content_sha256[:32]",
+        (f"{SNAPSHOTS}::test_ids_are_random_and_say_nothing_of_rows",),
+    ),
+    Mutant(
+        "every-job-publishes",
+        (25, 26),
+        "parties/snapshots/snapshots.py",
+        "return self.current(dataset) or self.publish(dataset)",
+        "return self.publish(dataset)",
+        (f"{SNAPSHOTS}::test_the_first_use_publishes_and_later_ones_read_the_same",),
+    ),
+    Mutant(
+        "a-file-in-two-populations",
+        (22, 26),
+        "parties/snapshots/snapshots.py",
+        "            _refuse_another_population(row, known)\n",
+        "",
+        (SNAPSHOTS,),
+    ),
+    Mutant(
+        "a-renamed-population-has-a-fresh-budget",
+        (22, 26),
+        "parties/snapshots/snapshots.py",
+        "(k.dataset == row.dataset or k.content_sha256 == row.content_sha256)",
+        "k.content_sha256 == row.content_sha256 and k.dataset != row.dataset",
+        (f"{SNAPSHOTS}::test_a_population_that_is_renamed_is_no_fresh_budget",),
+    ),
+    Mutant(
+        "duplicates-are-published",
+        (3,),
+        "parties/snapshots/rows_file.py",
+        "    seen.refuse_duplicates(source)\n",
+        "",
+        (f"{SNAPSHOTS}::test_bad_rows_make_no_snapshot_and_leave_the_old_one",),
+    ),
+    Mutant(
+        "a-resumed-training-reads-the-newest-snapshot",
+        (17, 22),
+        "parties/snapshots/snapshots.py",
+        "wanted = self._store.reader().session_snapshot(session)",
+        "wanted = self._store.reader().snapshots()[-1].id",
+        (f"{SNAPSHOTS}::test_what_a_session_read_it_reads_when_it_goes_on",),
+    ),
+    Mutant(
+        "a-name-pays",
+        (1, 26),
+        "parties/training/budget.py",
+        "parts = (session.question, session.rows.id.encode(),",
+        "parts = (session.id.encode(), session.rows.id.encode(),",
+        (f"{CHARGING}::test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resumed",),
+    ),
+    Mutant(
+        "other-noise-is-not-charged",
+        (26,),
+        "parties/training/budget.py",
+        "event.canonical().encode(), *(name.encode() for name in drawn))",
+        "event.canonical().encode())",
+        (f"{CHARGING}::test_another_snapshot_or_draw_is_another_question",),
+    ),
+    Mutant(
+        "what-was-charged-is-charged-again",
+        (26,),
+        "parties/training/budget.py",
+        "if not charging.paid(transaction, asked):",
+        "if True:",
+        (f"{CHARGING}::test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resumed",),
+    ),
+    Mutant(
+        "one-jitter-in-all-sizes",
+        (12,),
+        "parties/taylor/data_party.py",
+        'bytes.fromhex(session.rows.id), struct.pack("<d", size))',
+        'bytes.fromhex(session.rows.id), struct.pack("<d", 0.0))',
+        (f"{SEATS}::test_another_size_of_jitter_is_another_draw",),
+    ),
+    Mutant(
+        "a-jitter-for-each-place-and-not-for-each-row",
+        (12,),
+        "parties/taylor/data_party.py",
+        "drawn[np.maximum(positions, 0)]",
+        "drawn[: len(positions)]",
+        (f"{SEATS}::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
+    ),
+    Mutant(
+        "an-opened-draw-is-not-held-to-its-commitment",
+        (25,),
+        "algorithms/protocols/draw.py",
+        "if len(opened) != KEY_BYTES or step_2_commit(owner, context, opened) != commitments[owner]:",
+        "if len(opened) != KEY_BYTES:",
+        (DRAW,),
+    ),
+    Mutant(
+        "a-draw-that-one-has-lost-is-used",
+        (25,),
+        "algorithms/protocols/draw.py",
+        "if known is not None and all(digest == mine for digest in theirs):",
+        "if known is not None:",
+        (DRAW,),
+    ),
+    Mutant(
+        "what-is-a-partys-own-is-told",
+        (19, 25),
+        "parties/wire/error_codes.py",
+        'if isinstance(error, e.BlindfitError) and error.told == "own":',
+        "if isinstance(error, e.CannotTakePart):",
+        ("tests/wire/test_error_codes.py",),
+    ),
+)

@@ -17,6 +17,7 @@ from blindfit.parties.files.regular import other_kind
 
 # The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
 LEAST_PASSPHRASE = 12
+WRITABLE = "the folder of a party's files (data_dir, output_dir) must be one that this user may write"
 
 
 def make_private(directory: Path) -> None:
@@ -56,7 +57,7 @@ def _write_temporary(path: Path, content: bytes, mode: int) -> str:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # O_EXCL, mode 0600
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", hint=WRITABLE) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.files.private_files import make_private, replace_file
+from blindfit.parties.files.private_files import WRITABLE, make_private, replace_file
 from blindfit.parties.files.regular import other_kind
 from blindfit.parties.files.signing import SigningKey, verify
 
@@ -57,10 +57,7 @@ def write_file(path: Path, content: bytes) -> None:
         make_private(path.parent)
         replace_file(path, content, mode=0o600)
     except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be written: {error.strerror}",
-            hint="the folder of a party's files (data_dir, output_dir) must be one that this user may write",
-        ) from None
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", hint=WRITABLE) from None
 
 
 def read_json(path: Path) -> Any:

@@ -165,7 +165,7 @@ def _report_of_the_active_party() -> dict[str, object]:
         prepared,  # type: ignore[arg-type]
         request,  # type: ignore[arg-type]
         SimpleNamespace(answer=answer, bytes_sent=10),  # type: ignore[arg-type]
-        SimpleNamespace(version="1"),  # type: ignore[arg-type]
+        SimpleNamespace(snapshot="1"),  # type: ignore[arg-type]
         budget,  # type: ignore[arg-type]
         fitted,  # type: ignore[arg-type]
         laps,

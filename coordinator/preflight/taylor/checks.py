@@ -134,6 +134,8 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
         yield from _as_findings(job, "labels", shared, _bits(job, trial))
     for name in roles.chain:
         own = trial.prepared[name]
+        for column in own.standardiser.dropped:
+            yield Finding("note", name, f"{column} has the same value in every training row, so its weight will be 0")
         yield from _as_findings(job, name, own_leaks(own, job.parameters), _defended(job, own))
 
 

@@ -28,9 +28,10 @@ Learns: a data party, both sizes, and that at least `least_matches` rows match o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -334,6 +335,11 @@ def chunks(n_slots: int) -> Iterator[slice]:
         yield slice(start, min(start + CHUNK_SLOTS, n_slots))
 
 
+def step_2_digest(filters: Sequence[npt.NDArray[np.uint8]]) -> bytes:
+    """Of both uploads, as they came."""
+    return sha256(b"".join(sha256(upload.tobytes()).digest() for upload in filters)).digest()
+
+
 # --- roles -----------------------------------------------------------------------------------------------
 
 
@@ -355,6 +361,7 @@ async def run_data_party(
         records: a column of texts for each field of the encoding.
         public_key: the key node's, checked by whoever received it.
         first: whether this party comes before the other one in the key node's order.
+        uniform: the same for the same records gives the same upload.
 
     Raises:
         DataError: the records cannot be linked, or too few of them match.
@@ -385,13 +392,15 @@ async def run_key_node(
     me: str,
     channel: Channel,
     *,
-    uniform: UniformInt = system_uniform,
+    draw: Callable[[bytes], UniformInt] = lambda _: system_uniform,
     in_thread: InThread = directly,
     report: Report = silent,
 ) -> LinkageSummary:
     """
     Args:
         data_parties: two, the first one first.
+        draw: a digest of both uploads -> what slots are drawn from; the same for the same uploads, unrelated for any
+            other: a row that kept its slot while others moved would be told apart.
         randomisers: under the key node's own key; nothing is decrypted here.
         report: told as rows are matched, and as slots are encrypted; also from the working thread.
 
@@ -408,7 +417,7 @@ async def run_key_node(
         await channel.send(party, outcome)
     if not outcome.enough:
         raise too_few(settings)
-    columns, mask = await in_thread(partial(step_3_slots, matched, uniform))
+    columns, mask = await in_thread(partial(step_3_slots, matched, draw(step_2_digest(filters))))
     for chunk in chunks(len(mask)):
         for party, positions in zip(parties, columns, strict=True):
             step_3 = partial(step_3_encrypt, positions[chunk], mask[chunk], randomisers)

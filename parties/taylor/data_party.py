@@ -156,7 +156,7 @@ class DataParty:
                 restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
             )
             return Aligned(positions, mask_enc)
-        aligned = await align_rows(session, seats, source, rows, public_key)
+        aligned = await align_rows(session, seats, source, rows, public_key, self._party.secret)
         base = {"positions": aligned.positions.tolist(), "mask_enc": stored_mask(aligned.mask_enc)}
         checkpoints.begin(session.job, base)
         return aligned

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +15,14 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import KeySeat, Progress
+from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.taylor import Patience
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.taylor.engine import check_engine
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.vertical.alignment import linkage_settings, match_ids
+from blindfit.parties.vertical.alignment import asked_of_linkage, linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.linkage_report import write_linkage_report
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
@@ -33,8 +33,22 @@ class Begun:
     """What holds from a training's beginning to its end, also when it is resumed."""
 
     private_key: PrivateKey
-    slots: bytes  # a name of linkage's slots, which are drawn afresh; empty after an alignment by ids
-    rows: int  # of the training that is resumed
+    slots: bytes = b""  # of the training that is resumed, as the next
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyNodeAligned:
+    """
+    Args:
+        rows: or slots.
+        told: what may be told of the alignment.
+        slots: what linkage's were drawn from; empty after an alignment by ids.
+    """
+
+    rows: int
+    told: dict[str, ParameterValue]
+    slots: bytes
 
 
 def name_of(noise_key: bytes) -> str:
@@ -58,12 +72,13 @@ class KeyNode:
         self._party.noted(checkpoints.directory, session.id)
         begun = await self._begin(session, checkpoints)
         await taylor.share_key(begun.private_key.public_key, seats.chain, session.channel)
-        rows, summary = await self._align(session, seats, begun, checkpoints)
+        aligned = await self._align(session, seats, begun, checkpoints)
+        rows, summary = aligned.rows, aligned.told
         noise_key = b""
 
         def mine(drawn: str) -> Ready:
             nonlocal noise_key
-            noise_key = self._noise_key(session, begun, drawn)
+            noise_key = self._noise_key(session, aligned.slots, drawn)
             return Ready(0, (), ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
@@ -106,31 +121,37 @@ class KeyNode:
             return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
         key = await asyncio.to_thread(engine.generate_private_key, job.taylor.key_bits)
-        linkage = job.align.method == "linkage"
-        return Begun(key, secrets.token_bytes(32) if linkage else b"", 0)
+        return Begun(key)
 
-    def _noise_key(self, session: Session[TaylorJob], begun: Begun, drawn: str) -> bytes:
+    def _noise_key(self, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
         """What all noise is drawn from: the same for the same question about the same batches of the same rows, so that
         to ask again averages nothing out; and for any other question another one, whose difference tells nothing.
         """
-        return self._party.secret.derive("gradient noise", session.question, drawn.encode(), begun.slots)
+        return self._party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
 
     async def _align(
         self, session: Session[TaylorJob], seats: Seats, begun: Begun, checkpoints: Checkpoints
-    ) -> tuple[int, dict[str, ParameterValue]]:
-        """The number of rows or slots, and what may be told of the alignment."""
+    ) -> KeyNodeAligned:
         job = session.job
         linkage = job.align.method == "linkage"
         told = "rows.slots" if linkage else "rows.common"
         if job.resumes:
-            return begun.rows, {told: begun.rows}
+            return KeyNodeAligned(begun.rows, {told: begun.rows}, begun.slots)
+        slots = b""
         if linkage:
+
+            def draw(uploads: bytes) -> UniformInt:
+                nonlocal slots
+                slots = self._party.secret.derive("slots of a linkage", uploads, asked_of_linkage(session))
+                return keyed_uniform(slots, "slots")
+
             linked = await link.run_key_node(
                 seats.chain,
                 linkage_settings(job.align),
                 engine_of(job.paillier.engine).own_randomisers(begun.private_key),
                 seats.me,
                 session.channel,
+                draw=draw,
                 in_thread=asyncio.to_thread,
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
@@ -140,8 +161,8 @@ class KeyNode:
             rows = await match_ids(session, seats)
         base = {
             "private_key": begun.private_key.to_bytes().hex(),
-            "slots": begun.slots.hex(),
+            "slots": slots.hex(),
             "rows": rows,
         }
         checkpoints.begin(job, base)
-        return rows, {told: rows}
+        return KeyNodeAligned(rows, {told: rows}, slots)

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.link import LinkageSettings
+from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.parties.data.source import Source
+from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.sessions import Session
@@ -34,12 +37,30 @@ class Aligned:
 
 
 async def align_rows(
-    session: Session[AlignedParameters], seats: Seats, source: Source, rows: PartyRows, public_key: PublicKey
+    session: Session[AlignedParameters],
+    seats: Seats,
+    source: Source,
+    rows: PartyRows,
+    public_key: PublicKey,
+    secret: PartySecret,
 ) -> Aligned:
-    """Raises DataError: too few rows in common."""
+    """Args:
+        secret: what a linkage's uploads are drawn from: the same for the same snapshots, so that the same rows come to
+            the same slots.
+
+    Raises:
+        DataError: too few rows in common.
+    """
     if session.job.align.method == "linkage":
-        return await _link(session, seats, source, public_key)
+        key = secret.derive("uploads of a linkage", asked_of_linkage(session))
+        return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"))
     return await align_by_id(session, seats, rows)
+
+
+def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
+    """A digest of the snapshots and of how they are linked: whatever changes of these, nothing stays where it was."""
+    how = {name: value for name, value in session.parameters.items() if name.startswith("align.")}
+    return parameters_digest({**session.snapshots, **how})
 
 
 async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Aligned:
@@ -58,7 +79,9 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
     return Aligned(alignment.positions)
 
 
-async def _link(session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey) -> Aligned:
+async def _link(
+    session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey, uniform: UniformInt
+) -> Aligned:
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
     (other,) = (name for name in seats.chain if name != seats.me)
@@ -72,6 +95,7 @@ async def _link(session: Session[AlignedParameters], seats: Seats, source: Sourc
         seats.key_node,
         session.channel,
         first=seats.me == seats.chain[0],
+        uniform=uniform,
         in_thread=asyncio.to_thread,
     )
     return Aligned(linked.positions, linked.mask_enc)

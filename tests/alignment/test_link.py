@@ -71,7 +71,7 @@ def seats(
     return [
         link.run_data_party(people.first, *shared, "bank", "shop", "keys", bank, first=True, uniform=uniforms[0]),
         link.run_data_party(people.second, *shared, "shop", "bank", "keys", shop, first=False, uniform=uniforms[1]),
-        link.run_key_node(("bank", "shop"), settings, randomisers, "keys", keys, uniform=uniforms[2]),
+        link.run_key_node(("bank", "shop"), settings, randomisers, "keys", keys, draw=lambda _: uniforms[2]),
     ]
 
 

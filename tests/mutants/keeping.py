@@ -137,8 +137,8 @@ MUTANTS = (
         "resumed-with-new-noise",
         (5, 17),
         "parties/taylor/key_node.py",
-        "session.question, drawn.encode(), begun.slots)",
-        "session.id.encode(), drawn.encode(), begun.slots)",
+        "session.question, drawn.encode(), slots)",
+        "session.id.encode(), drawn.encode(), slots)",
         ("tests/vertical/test_resumed.py",),
     ),
     Mutant(

@@ -113,7 +113,7 @@ def finished(project: Project, *overrides: str, key: PrivateKey, session: str, n
         return len(pyarrow.csv.read_csv(project.root / "bank.csv"))
 
     async def begin(*_: object) -> key_node.Begun:
-        return key_node.Begun(key, b"", 0)
+        return key_node.Begun(key)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(taylor, "run_data_party", run_data_party)

@@ -126,7 +126,7 @@ class PartyNode:
             for dataset in self.settings.datasets:
                 try:
                     if snapshots.overdue(dataset):
-                        await asyncio.to_thread(snapshots.publish, dataset)
+                        await asyncio.to_thread(snapshots.published, dataset)
                 except BlindfitError as error:  # the snapshot before it stays; the next round tries again
                     log.error("dataset is not published", dataset=dataset, reason=str(error))
             await asyncio.sleep(SCHEDULE_S)

@@ -100,7 +100,13 @@ class Snapshots:
         Raises:
             DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
         """
-        return self.current(dataset) or self.publish(dataset)
+        return self.current(dataset) or self.published(dataset)
+
+    def published(self, dataset: str) -> Snapshot:
+        """The next one, made by the party itself: its log says so."""
+        made = self.publish(dataset)
+        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        return made
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.
@@ -226,7 +232,6 @@ class Snapshots:
             )
             _refuse_another_population(row, known)
             transaction.add_snapshot(row)
-        log.info("dataset is published", dataset=dataset, snapshot=row.number, rows=row.rows)
         return self._at(row)
 
     def _dataset(self, name: str) -> PartyDatasetSettings:

@@ -22,8 +22,8 @@ MUTANTS = (
         "every-job-publishes",
         (25, 26),
         "parties/snapshots/snapshots.py",
-        "return self.current(dataset) or self.publish(dataset)",
-        "return self.publish(dataset)",
+        "return self.current(dataset) or self.published(dataset)",
+        "return self.published(dataset)",
         (f"{SNAPSHOTS}::test_the_first_use_publishes_and_later_ones_read_the_same",),
     ),
     Mutant(

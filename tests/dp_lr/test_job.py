@@ -73,7 +73,12 @@ def test_the_rest_of_the_job_goes_with_it(changes: dict[str, Any], expected: str
 
 
 def test_a_job_survives_the_wire() -> None:
-    bounds = {"feature_bounds": ["a:b:-1:2.5", "*:0:1"], "init": "x.json", "neighbours": "add-or-remove"}
+    bounds = {
+        "feature_bounds": ["a:b:-1:2.5", "*:0:1"],
+        "init": "x.json",
+        "neighbours": "add-or-remove",
+        "public_rows": 600,
+    }
     sent = checked(dp_lr=bounds).parameters
     received = read_proposed(sent.to_parameters())
     assert received == sent

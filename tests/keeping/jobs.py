@@ -6,6 +6,7 @@ import contextlib
 import csv
 import math
 import os
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -92,6 +93,12 @@ class Ran:
             self.nodes.run(*overrides, job=job)
         self.heard.error(caught.value)
 
+    def forget_snapshots(self) -> None:
+        """The next job publishes what its files are by now."""
+        for path in self.root.rglob("party.sqlite"):
+            with contextlib.closing(sqlite3.connect(path)) as database, database:
+                database.execute("DELETE FROM snapshots")
+
     @property
     def nodes(self) -> Nodes:
         return Nodes(self.root, ["secrets.passphrase_file=words", "log_level=debug"])
@@ -136,19 +143,24 @@ def running(root: Path) -> Iterator[Ran]:
 
 def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
     begin_data, begin_key = data_party.DataParty._begin, key_node.KeyNode._begin
+    noise_key = key_node.KeyNode._noise_key
     remove, random = Checkpoints.remove, IndexKeys.random
 
     async def watched_data(self, session, *arguments):
-        begun = await begin_data(self, session, *arguments)
-        ran.keys[f"jitter key of {session.me.name}"] = begun.jitter_key
-        ran.rows |= columns_of(arguments[2].take(begun.aligned.positions), session.me.name)
-        return begun
+        aligned = await begin_data(self, session, *arguments)
+        ran.keys[f"secret of {session.me.name}"] = self._party.secret.key
+        ran.rows |= columns_of(arguments[2].take(aligned.positions), session.me.name)
+        return aligned
 
     async def watched_key(self, session, *arguments):
         begun = await begin_key(self, session, *arguments)
         ran.keys |= {f"{what} of {session.id}": number for what, number in numbers_of(begun.private_key).items()}
-        ran.keys[f"noise key of {session.id}"] = begun.noise_key
+        ran.keys[f"secret of {session.me.name}"] = self._party.secret.key
         return begun
+
+    def watched_noise(self, session, slots, drawn):
+        ran.keys[f"noise key of {session.id}"] = noise_key(self, session, slots, drawn)
+        return ran.keys[f"noise key of {session.id}"]
 
     def watched_remove(self):
         ran.look()
@@ -161,6 +173,7 @@ def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(data_party.DataParty, "_begin", watched_data)
     patch.setattr(key_node.KeyNode, "_begin", watched_key)
+    patch.setattr(key_node.KeyNode, "_noise_key", watched_noise)
     patch.setattr(Checkpoints, "remove", watched_remove)
     patch.setattr(IndexKeys, "random", staticmethod(watched_random))
 
@@ -223,6 +236,7 @@ def run_taylor(ran: Ran) -> None:
     ran.report("job.toml", *SMALL)
     ran.refused("job.toml", *SMALL, "align.least_common=5000")
     ran.plant("bank.csv", 2, bought=WRONG)
+    ran.forget_snapshots()
     ran.refused("job.toml", *SMALL)
 
 
@@ -248,6 +262,7 @@ def run_predict(ran: Ran) -> None:
     model = (f"predict.session={session}", "align.least_common=30")
     ran.report("predict.toml", *model)
     ran.plant("shop-b.csv", 2, x0=WRONG)
+    ran.forget_snapshots()
     ran.refused("predict.toml", *model)
 
 
@@ -261,6 +276,7 @@ def run_label_dp(ran: Ran) -> None:
     ran.report("job.toml")
     ran.refused("job.toml", "privacy.epsilon=4.5", "privacy.release=second")
     ran.plant("rows.csv", 2, visits=WRONG)
+    ran.forget_snapshots()
     ran.refused("job.toml")
 
 
@@ -271,6 +287,7 @@ def run_dp_lr(ran: Ran) -> None:
     ran.report("job.toml")
     ran.refused("job.toml", "privacy.epsilon=4.5")
     ran.plant("patients.csv", 2, ill=WRONG)
+    ran.forget_snapshots()
     ran.refused("job.toml")
 
 

@@ -34,7 +34,10 @@ class Bank:
 
     def session(self, name: str, state: str = "DONE", changed: str = "2026-03-01T10:00:00+00:00") -> None:
         with self.store.transaction() as transaction:
-            transaction.put_session(SessionRow(name, "taylor", "coordinator", "", state, changed))
+            if transaction.session(name) is None:
+                transaction.add_session(SessionRow(name, "taylor", "coordinator", "", state, changed, b""))
+            else:
+                transaction.change_session(name, state=state, changed=changed)
 
     def writes(self, session: str, *names: str, kind: str = "models") -> list[Path]:
         paths = [self.party.file(session, name, kind) for name in names]

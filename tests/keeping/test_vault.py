@@ -182,14 +182,14 @@ def lock(bank: Path, words: str = "words", old: str = "") -> str:
 def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(bank: Path) -> None:
     state = bank.parent / "state/bank"
     Checkpoints(state, "s", "taylor.resume").begin(TaylorJob(), {"private_key": "c0ffee"})
-    (state / "index" / "labels").mkdir(parents=True)
-    (state / "index" / "labels" / "header.json").write_bytes(SECRET)
+    (state / "snapshots" / "5eed").mkdir(parents=True)
+    (state / "snapshots" / "5eed" / "header.json").write_bytes(SECRET)
     public = PLAIN.signing_key(state / MODEL_KEY).public_bytes
     said = lock(bank)
     assert [line.rpartition("/")[2] for line in said.splitlines()] == ["base.json", "header.json", "model_key.pem"]
     vault = open_vault(state, PASSPHRASE)
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
-    assert vault.read(state / "index" / "labels" / "header.json") == SECRET
+    assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET
     assert Checkpoints(state, "s", "taylor.resume", vault).base(TaylorJob())["private_key"] == "c0ffee"
     assert lock(bank) == ""  # and nothing is locked twice
     assert {path.stat().st_mode & 0o777 for path in state.rglob("*.*") if path.is_file()} == {0o600}

@@ -92,7 +92,7 @@ class MadeUp:
             id=SESSION, me=me, job=job, parameters=job.to_parameters(), with_role=lambda _role: meter
         )
         budget = pb.BudgetDescription(population="people", epsilon=8, delta=1e-5, spent_epsilon=4, releases=1)
-        told = fit_rows(rows, released, job, lambda *_: None)
+        told = fit_rows(rows, released, job, job.trial_randomness, lambda *_: None)
         description = pb.DatasetDescription(version="v1")
         report = report_of(Outcome(session, rows, released, told, self.true or {}, description, budget, {"fit_s": 0.5}))  # type: ignore[arg-type]
         write_json(self.out / "shop" / "model.json", {**told.fit.model.to_dict(), "privacy": report["privacy"]})

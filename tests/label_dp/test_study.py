@@ -15,6 +15,7 @@ from blindfit.coordinator.job import load_job
 from blindfit.parties.label_dp.consumer import LabelRegression, Rows
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
 from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project
 
@@ -25,7 +26,8 @@ def error_on_true_labels(directory: Path) -> float:
     features, labels = rows_and_labels()
     model = fit_regression(features, labels, columns=COLUMNS, regressor="linear", options={}, seed=1, debiased=True)
     job = load_job(directory / "job.toml", ["label_dp.evaluate_on=study"]).parameters
-    seat = LabelRegression(Party(load_party(directory / "shop.toml"), directory, None, None))  # type: ignore[arg-type]
+    store = Store(directory / "state" / "shop.sqlite")
+    seat = LabelRegression(Party(load_party(directory / "shop.toml"), directory, None, store))  # type: ignore[arg-type]
     seat.check(job, ME)
     session: Any = SimpleNamespace(job=job, me=ME)
     rows = Rows([f"u{i}" for i in range(1000)], features[:1000], features[1000:], COLUMNS)

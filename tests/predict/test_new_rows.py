@@ -24,6 +24,7 @@ from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
@@ -50,7 +51,8 @@ def party(directory: Path, name: str = ACTIVE, *, role: str = "active", scores: 
     if scores is not None:
         values["scores"] = scores
     settings = validate(values, PartySettings, source="party.toml")
-    return JointPrediction(Party(settings, directory, None, None))  # type: ignore[arg-type]
+    store = Store(directory / "state" / "party.sqlite")
+    return JointPrediction(Party(settings, directory, None, store))  # type: ignore[arg-type]
 
 
 def parameters(session: str = TRAINING) -> PredictJob:
@@ -72,31 +74,34 @@ def directory(tmp_path: Path) -> Path:
 def read(directory: Path, **dataset: Any) -> PartyRows:
     prediction = party(directory, **dataset)
     part = prediction._part(parameters(), me())
-    return read_rows(prediction._source(me(), part), labels=False, report=lambda *_: None, means=means_of(part))
+    source = prediction._party.snapshots.newest("new").source_as(prediction._settings_for(me(), part))
+    return read_rows(source, labels=False, report=lambda *_: None, means=means_of(part))
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
 def test_columns_are_found_by_name_and_the_label_is_not_read(directory):
-    write(directory, ["c2", "label", "c0", "id", "note", "c1"], [3, "?", 1, "a", "x", 2], [6, "", 4, "b", "y", 5])
+    write(directory, ["c2", "label", "c0", "id", "note", "c1"], [3, 1, 1, "a", "x", 2], [6, 0, 4, "b", "y", 5])
     expected = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    assert read(directory).features.tolist() == expected
-    assert read(directory, label="label").features.tolist() == expected
-    assert read(directory, label="label").labels is None
-    assert read(directory, label="label", person="note", features=["c2", "c0", "c1"]).features.tolist() == expected
+    assert read(directory, label="label", person="note").features.tolist() == expected
+    assert read(directory, label="label", person="note").labels is None
+    assert read(directory, features=["c2", "c0", "c1"]).features.tolist() == expected
+    with pytest.raises(DataError, match="column note: not a number"):
+        read(directory)
 
 
-def test_a_label_that_is_not_there_is_not_missed(directory):
-    assert len(read(directory, label="malignant").features) == 2
+def test_a_label_that_is_not_there_is_named(directory):
+    with pytest.raises(DataError, match="there is no column malignant"):
+        read(directory, label="malignant")
 
 
 def test_a_column_of_the_model_that_is_not_there_is_named(directory):
-    write(directory, ["id", "c0", "c1"], ["a", 1, 2])
-    with pytest.raises(DataError, match="there is no column c2"):
-        read(directory)
     with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have c1, which the model has"):
         read(directory, features=["c0", "c2"])
+    write(directory, ["id", "c0", "c1"], ["a", 1, 2])
+    with pytest.raises(DataError, match="there is no column c2"):
+        read(directory, missing="mean")
 
 
 def test_a_missing_value_becomes_the_mean_of_training(directory):

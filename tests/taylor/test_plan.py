@@ -120,7 +120,7 @@ def test_score_terms_are_rounded_and_stop_at_their_bound(model: str) -> None:
 @pytest.mark.parametrize(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])
 def test_batches_are_as_large_as_leaves_four_of_them(rows: int, size: int) -> None:
     assert suitable_batch_rows(rows) == size
-    plan = RowPlan.draw(rows, test_fraction=0, validation_fraction=0, batch_rows=None, seed=0)
+    plan = RowPlan.of(np.arange(rows), test_fraction=0, validation_fraction=0, batch_rows=None)
     assert len(plan.batches[0]) == min(rows, size)
 
 

@@ -340,7 +340,7 @@ async def test_an_abort_brings_its_code_and_no_text(authority: Path) -> None:
             for _ in range(2):  # said again to whoever asks again
                 for peer in (p1, dealer):  # the dealer had no message from p0 before
                     error = await failure(peer.receive("p0", Letter), PeerAborted)
-                    assert (error.culprit, error.code) == ("p0", "DATA")
+                    assert (error.culprit, error.code) == ("p0", "CANNOT_TAKE_PART")
                     assert "canary" not in str(error) + error.hint
         assert "canary" not in repr(logs)
 
@@ -363,7 +363,7 @@ async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:
         waiting = asyncio.create_task(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 5))
         await p0.send("p1", Letter(1))  # an unread message does not hide the abort
         await p0.close(DataError("wrong"))
-        assert (await failure(waiting, PeerAborted)).code == "DATA"
+        assert (await failure(waiting, PeerAborted)).code == "CANNOT_TAKE_PART"
 
 
 async def test_a_wait_for_something_else_ends_with_it_or_at_its_deadline(authority: Path) -> None:

@@ -59,7 +59,7 @@ def in_memory() -> dict[str, Channel]:
 async def test_who_agrees_goes_on() -> None:
     network = LocalNetwork(ROLES, handshake.TABLE)
     ends = await shake({name: hello(name) for name in ROLES}, {name: network.channel(name) for name in ROLES})
-    assert ends == {"p0": None, "p1": None}
+    assert ends == {"p0": {"p1": ""}, "p1": {"p0": ""}}
     assert_as_often(handshake.TABLE, ROLES, network.sent)
     assert not network.unread
 

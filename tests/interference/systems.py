@@ -122,7 +122,7 @@ def dp_lr() -> Case:
 
 
 def dp_lr_add_or_remove() -> Case:
-    return dp_lr().with_job(dp_lr__neighbours="add-or-remove")
+    return dp_lr().with_job(dp_lr__neighbours="add-or-remove", dp_lr__public_rows=N_ROWS)
 
 
 # --- vertical ---------------------------------------------------------------------------------------------

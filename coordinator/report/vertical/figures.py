@@ -25,14 +25,13 @@ class RowFigures:
     test: int
     batches: int
     features: int
-    shrunk: int
-    dropped_columns: tuple[str, ...] = ()
+    shrunk: int | None = None  # this and the next are in a party's own report alone: they hang on values
+    dropped_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class FitFigures:
     epochs: int
-    unsafe: tuple[str, ...] = ()  # flags of the job that some party's rows needed
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from blindfit.coordinator.report.reading import read
 
 @dataclass(frozen=True, kw_only=True)
 class RowFigures(FittedRows):
-    clipped: int
+    clipped: int | None = None  # in the party's own report alone: it hangs on values
     not_counted: int
 
     @property

@@ -43,7 +43,7 @@ class Guesses:
     """Over several data sets: whether each row that stands out most in its batch was guessed."""
 
     right: list[bool] = field(default_factory=list)
-    refused: list[bool] = field(default_factory=list)
+    stood_out: list[bool] = field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -91,7 +91,7 @@ def test_jitter_and_noise_do_not_hide_a_lone_row_but_it_stands_out(ones: Callabl
 
 
 @BOTH
-def test_a_shortened_row_is_not_refused_and_its_label_stays_in_doubt(ones: Callable[[Rows], list[Rows]]) -> None:
+def test_a_shortened_row_does_not_stand_out_and_its_label_stays_in_doubt(ones: Callable[[Rows], list[Rows]]) -> None:
     """At leverage .5 and jitter .25 a guess is right with probability .79."""
     guesses = attack(ones, DEFAULTS)
     assert not any(guesses.stood_out)

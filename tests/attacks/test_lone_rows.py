@@ -105,7 +105,7 @@ def label_dp(seed: int, **changes: object) -> Training:
     """The reader is the active party, whose intercept and rare column make up a column that is 0 but in one row."""
     rng = np.random.default_rng(seed)
     setting = Setting(epsilon=1.0, seed=seed, **changes)  # type: ignore[arg-type]
-    plan = RowPlan.draw(ROWS, test_fraction=0, validation_fraction=0, batch_rows=setting.batch_rows, seed=seed)
+    plan = plan_of(ROWS, setting)
     data = Data(
         (with_intercept(columns_with(rare_value, plan, rng)), rng.standard_normal((ROWS, 5))),
         np.where(rng.random(ROWS) < 0.5, 1.0, -1.0),

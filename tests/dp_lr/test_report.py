@@ -58,7 +58,11 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
         ({"batch_fraction": 0.5}, "mechanism", "takes each row with probability 0.5, in secret"),
         ({"batch_fraction": 0.5}, "composition", "are composed by privacy loss distributions, rounded up"),
         ({"budget": "iteration", "iterations": 3}, "composition", "Each iteration is (2, 1e-05)-DP by itself"),
-        ({"neighbours": "add-or-remove"}, "neighbours", "one row, features and label, is added or removed"),
+        (
+            {"neighbours": "add-or-remove", "public_rows": 600},
+            "neighbours",
+            "one row, features and label, is added or removed",
+        ),
         ({"feature_bounds": ["*:0:200"]}, "public", "zero weights; features are mapped by declared bounds"),
     ],
 )

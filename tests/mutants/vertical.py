@@ -256,8 +256,8 @@ MUTANTS = (
         "walr-scaled-on-test-rows-too",
         (12,),
         "parties/walr/consumer.py",
-        "Standardiser.fit(train.features, source.feature_names)",
-        "Standardiser.fit([*train.features, *test.features], source.feature_names)",
+        "Standardiser.fit(train.features, source.feature_names,",
+        "Standardiser.fit([*train.features, *test.features], source.feature_names,",
         ("tests/walr/test_prepare_rows.py",),
     ),
     # --- alignment

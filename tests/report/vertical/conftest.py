@@ -52,7 +52,7 @@ PARTY_REPORT: dict[str, Any] = {
         "shrunk": 0,
         "dropped_columns": [],
     },
-    "fit": {"epochs": 4, "unsafe": []},
+    "fit": {"epochs": 4},
     "labels": {"clipped": 0, "range": None},
     "evaluation": EVALUATION,
     "privacy": None,

@@ -156,7 +156,10 @@ class MadeUpTraining:
         return directory
 
     def written(self, **changes: ParameterValue) -> Written:
-        """Of a run on this machine."""
+        """Of a run on this machine; `changes` are of the rows of all."""
+        for name, value in changes.items():
+            table, _, field = name.partition("__")
+            self.report[table][field] = value
         for party in self.chain:
             self.write_party(party)
         return write(self.session(**changes), self.out, list(self.roles))

@@ -117,7 +117,7 @@ def test_a_summary_of_another_type_names_party_and_figure(
 
 
 @pytest.mark.parametrize(
-    ("party", "figure"), [("bank", "rows.common"), ("post", "rows.features"), ("bank", "fit.epochs")]
+    ("party", "figure"), [("bank", "rows.common"), ("post", "rows.features"), ("bank", "rows.batches")]
 )
 def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: str) -> None:
     session = training.session()

@@ -79,7 +79,7 @@ def test_a_defence_that_is_off(training: MadeUpTraining, settings: dict[str, Any
 
 def test_how_many_rows_stood_out_is_told_their_owner_alone(training: MadeUpTraining) -> None:
     training.report["rows"]["shrunk"] = 5
-    assert "Here 5 of bank, 5 of shop" in text_of(training, "defences", here=True)
+    assert "Here 5 of bank" in text_of(training, "defences", here=True)
     assert "How many is in each party's own report" in text_of(training, "defences")
 
 

@@ -64,6 +64,7 @@ CHOICES: Mapping[str, Choices] = {
         **VERTICAL,
         "taylor__validation_fraction": (0.2, 0.3),
     },
+    "taylor-drawn": {"taylor__epochs": (1, 2, 3), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-linear": {**VERTICAL, "taylor__validation_fraction": (0.2, 0.3)},
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
     "taylor-label-dp": {**VERTICAL, **DP},

@@ -148,6 +148,12 @@ def taylor() -> Case:
     )
 
 
+def taylor_drawn() -> Case:
+    """Who is held out is drawn by the parties, as between organisations, and so another one in every run."""
+    case = taylor()
+    return replace(case, job={name: value for name, value in case.job.items() if name != "seed"})
+
+
 def taylor_linear() -> Case:
     case = taylor().with_dataset("bank", label_kind="number").with_job(taylor__model="linear")
     return case.with_data({**case.data, "bank": table(0, features=2, label=price)})
@@ -214,6 +220,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "dp-lr": dp_lr,
     "dp-lr-add-or-remove": dp_lr_add_or_remove,
     "taylor": taylor,
+    "taylor-drawn": taylor_drawn,
     "taylor-linear": taylor_linear,
     "taylor-weights": taylor_weights,
     "taylor-label-dp": taylor_label_dp,

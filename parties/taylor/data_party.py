@@ -230,7 +230,7 @@ def class_factors(prepared: Prepared) -> NDArray[np.int64]:
     if prepared.labels.y is None:
         raise ConfigError("only the active party knows the classes")
     train = prepared.labels.y[with_rows(prepared.rows, prepared.plan.train)] > 0
-    share = float(train.mean())
+    share = float(train.mean()) if len(train) else 0.5
     least = 0.5 / LARGEST_CLASS_WEIGHT
     if not least <= share <= 1 - least:
         log.warning("a class is so rare that its weight is clipped", weight=LARGEST_CLASS_WEIGHT)

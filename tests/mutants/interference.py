@@ -40,6 +40,14 @@ MUTANTS = (
         (f"{SAME}[taylor-constant-in-training-coordinator]",),
     ),
     Mutant(
+        "a-rare-class-weighs-more-than-weights-go",
+        (25,),
+        "parties/taylor/data_party.py",
+        "0.5 / max(share, least)",
+        "0.5 / share",
+        ("tests/taylor/test_class_weights.py",),
+    ),
+    Mutant(
         "constant-columns-not-sent",
         (25,),
         "parties/walr/consumer.py",

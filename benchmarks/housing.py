@@ -139,7 +139,7 @@ class Training:
 
     @cached_property
     def parameters(self) -> TaylorParameters:
-        told = {party: Ready(prepared.columns.shape[1], ()) for party, prepared in self.prepared.items()}
+        told = {party: Ready(prepared.columns.shape[1]) for party, prepared in self.prepared.items()}
         return parameters_of(self.job, SEATS, told)
 
     @cached_property

@@ -1,17 +1,17 @@
-"""Ready: before a vertical training each data party says how wide it is and what it found unsafe in its own rows; after
-it each party says that it has stored its part, and only then lets go of what the training could be resumed from.
+"""Ready: before a vertical training each data party says how wide it is; after it each party says that it has stored
+its part, and only then lets go of what the training could be resumed from.
 
-Source: our own; what a gradient gives away depends on widths, and on checks that a party makes on its own columns.
+Source: our own; what a gradient gives away depends on widths.
 Model: semi-honest.
 
     step  who         does                                                      sends
-    1     each P_i    checks its own rows against the batches                   Ready to every other
+    1     each P_i    checks its width against the batches                      Ready to every other
     2     each        the widths of all, in the chain's order                   --
     3     each        has stored its part of the model                          Stored to every other
     4     each        once all have: removes its checkpoints                    --
 
 Departures: none.
-Learns: every party, the number of columns of every other, and which unsafe options its operator allowed.
+Learns: every party, the number of columns of every other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import MalformedMessage
-from blindfit.algorithms.messages import Channel, Integer, Text, Texts
+from blindfit.algorithms.messages import Channel, Integer, Text
 from blindfit.algorithms.protocols.table import ONCE, VERTICAL, Arrow, Table
 
 MOST_COLUMNS = 2**16
@@ -33,7 +33,6 @@ MOST_NAME = 64  # characters
 @dataclass(frozen=True, slots=True)
 class Ready:
     columns: Integer  # of the party's block, the intercept included; 0 at a key node
-    unsafe: Texts  # flags that its operator allowed and that its rows needed
     checkpoint: Text = ""  # of a job that is resumed: the epoch it can go on from
     drawn: Text = ""  # a name of what was drawn: the split and the batches; at a key node, its noise
 
@@ -45,7 +44,7 @@ class Stored:
 
 TABLE = Table(
     "ready",
-    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "number of columns, unsafe flags, checkpoints, names of draws"),
+    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "number of columns, checkpoints, names of draws"),
     Arrow("3", VERTICAL, VERTICAL, Stored, ONCE, "that a party has stored its part"),
 )
 
@@ -54,7 +53,7 @@ TABLE = Table(
 
 
 def step_2_check(ready: Ready, *, sender: str) -> Ready:
-    if not 0 <= ready.columns <= MOST_COLUMNS or len(ready.unsafe) > 64:
+    if not 0 <= ready.columns <= MOST_COLUMNS:
         raise MalformedMessage(culprit=sender, field="columns", reason="is out of range")
     return ready
 

@@ -1,5 +1,5 @@
-"""What gradients would give away, checked before a training: by each party on its own columns, by the pre-flight on
-what is public.
+"""What gradients would give away: each party shortens rows of its own that stand out, and the rest is checked before a
+training, on what is public, as a refusal that hangs on rows would tell of them.
 
 A party sees X_S^T w of each batch S: k numbers about s residuals, -b y + n + 2 a z of others. Every rule keeps k small
 beside s, as a whole or row by row, or keeps what is seen from being exact. docs/gradients.md has the attacks.
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
 
 Floats = npt.NDArray[np.float64]
@@ -34,8 +34,6 @@ LEAST_ROWS_PER_COLUMN = 4
 # In units of the features, on a batch's sum. After 50 epochs a partner of 20 columns has at most 22 bits about a binary
 # column of 128 rows that tells the label in 19 of 20; with a tenth of it 79, with a hundredth more than all.
 LEAST_NOISE = 1.0
-# A column of v values on s rows has at most s log2(v) bits; 16 values are 4 a row, past what 20 columns give away.
-NARROW_VALUES = 16
 # Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node.
 LEAST_HOLD_OUT_ROWS = 11
 # Two rows that are alone in a direction have leverage .5 each, however short they are, and a little more from the
@@ -63,33 +61,6 @@ class Leak:
 # --- a party's own rows -------------------------------------------------------------------------------------
 
 
-def check_leverage(
-    columns: Floats, batches: Sequence[Rows], *, most: float = MOST_LEVERAGE, match_rate: float = 1.0
-) -> list[Leak]:
-    """A leak for each batch in which a row stands out, so that the party reads its residual.
-
-    Args:
-        columns: (n, k) of this party, as it trains on them.
-        match_rate: the share of rows that count (a mask hides which): the others do not hide a row.
-    """
-    leaks = []
-    for number, batch in enumerate(batches):
-        found = _effective(leverages(columns[batch]), match_rate)
-        out = int((found > most + SLACK).sum())
-        if out:
-            worst = int(found.argmax())
-            leaks.append(
-                Leak(
-                    "leverage",
-                    f"batch {number + 1}: {out} rows stand out in this party's columns, most of all row {worst + 1}"
-                    f" (leverage {found[worst]:.2f}, at most {most:g}), so that gradients would tell its label or"
-                    " score: shorten them, leave out rare values, or take larger batches",
-                    "leverage",
-                )
-            )
-    return leaks
-
-
 def _effective(found: Floats, match_rate: float) -> Floats:
     """Leverage when the other rows' x x^T counts only in part: q / (q + rate), q = h / (1 - h)."""
     if not 0 < match_rate <= 1:
@@ -102,34 +73,35 @@ def shorten_rows(
 ) -> tuple[Floats, int]:
     """The columns with every row that stands out in its batch shortened until it no longer does; how many were.
 
-    Such a row keeps its direction; one that is alone in a direction becomes 0. It looks at this party's columns alone,
-    so it tells nothing of labels.
+    Such a row keeps its direction; one that is alone in a direction becomes 0, and so does a whole batch of which all
+    rows stand out, which `check_rows_against_features` refuses beforehand. It looks at this party's columns alone, so
+    it tells nothing of labels.
 
-    Raises:
-        DataError: a batch has too few rows for so many columns: all of them stand out.
+    Args:
+        columns: (n, k) of this party, as it trains on them.
+        match_rate: the share of rows that count (a mask hides which): the others do not hide a row.
 
     Source: Cohen, Lee, Musco, Musco, Peng, Sidford 2015 (arXiv 1408.5099), Theorem 2: at most k / most rows need it.
         Bounded influence, as in Mallows' regression.
     """
     short = columns.copy()
-    for number, batch in enumerate(batches):
-        factors = _factors(columns[batch], most, match_rate)
-        if factors is None:
-            raise DataError(
-                f"batch {number + 1} has {len(batch)} rows, too few for {columns.shape[1]} columns: all stand out",
-                hint="take larger batches, or fewer columns",
-            )
-        short[batch] *= factors[:, None]
+    for batch in batches:
+        short[batch] *= _factors(columns[batch], most, match_rate)[:, None]
     return short, int((short != columns).any(axis=1).sum())
 
 
-def _factors(columns: Floats, most: float, match_rate: float) -> Floats | None:
-    """(rows,) from 0 to 1; None where there are none that are not nearly 0.
+def _limit(most: float, match_rate: float) -> float:
+    """Of q = h / (1 - h)."""
+    return most * match_rate / (1 - most)
+
+
+def _factors(columns: Floats, most: float, match_rate: float) -> Floats:
+    """(rows,) from 0 to 1; all 0 where others would be nearly 0.
 
     A row of q = h / (1 - h) that is made c times as long has c^2 q. Each that stands out goes to the limit, again and
     again, because shortening one makes others stand out.
     """
-    limit = most * match_rate / (1 - most)  # of q
+    limit = _limit(most, match_rate)
     factors = np.ones(len(columns))
     for _ in range(MOST_ROUNDS):
         found = leverages(columns * factors[:, None])
@@ -139,25 +111,21 @@ def _factors(columns: Floats, most: float, match_rate: float) -> Floats | None:
         rest = 1 - found[out]
         alone = rest < ALONE
         if not alone.any() and found.sum() > len(columns) * limit / (1 + limit):  # their sum is the rank
-            return None
+            break
         factors[out] *= np.where(alone, 0.0, np.sqrt(limit * np.maximum(rest, 0.0) / np.maximum(found[out], ALONE)))
-    return None
+    return np.zeros(len(columns))
 
 
-def narrow_columns(columns: Floats) -> int:
-    """How many columns have so few distinct values that a lattice could read them."""
-    return sum(len(np.unique(column)) <= NARROW_VALUES for column in columns.T)
-
-
-def check_noise(noise_std: float, narrow: int, *, least: float = LEAST_NOISE) -> list[Leak]:
-    """Of the key node's noise on each coordinate of a batch's sum, beside a party's `narrow` columns."""
-    if noise_std >= least or (noise_std > 0 and not narrow):
+def check_noise(noise_std: float, *, least: float = LEAST_NOISE) -> list[Leak]:
+    """Of the key node's noise on each coordinate of a batch's sum; whether a party has a column of few values that it
+    would show is not asked, as the answer would tell of the column.
+    """
+    if noise_std >= least:
         return []
-    columns = f"{narrow} columns of few values" if narrow else "a column of few values"
     return [
         Leak(
             "gradient noise",
-            f"with noise of {noise_std:g} a partner could read {columns} from differences of gradients:"
+            f"with noise of {noise_std:g} a partner could read a column of few values from differences of gradients:"
             f" set taylor.gradient_noise to {least:g} or more",
             "no-gradient-noise",
         )
@@ -202,15 +170,20 @@ def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
     return float(ndtr(math.sqrt(2) * h / math.sqrt(variance))) if variance else 1.0 if h else 0.5
 
 
-def check_rows_against_features(batch_rows: int, n_columns: int) -> list[Leak]:
-    """Of one party: with nearly as many columns as rows its gradient is the residuals themselves."""
-    if batch_rows >= LEAST_ROWS_PER_COLUMN * n_columns:
+def check_rows_against_features(batch_rows: int, n_columns: int, *, match_rate: float = 1.0) -> list[Leak]:
+    """Of one party: with nearly as many columns as rows its gradient is the residuals themselves.
+
+    Leverages add up to the rank: so many rows can have one at the limit each, where only a share of them counts.
+    """
+    at_limit = _limit(MOST_LEVERAGE, match_rate)
+    needed = math.ceil(max(LEAST_ROWS_PER_COLUMN, (1 + at_limit) / at_limit) * n_columns)
+    if batch_rows >= needed:
         return []
     return [
         Leak(
             "rows against features",
             f"{n_columns} columns of one party are too many for a batch of {batch_rows} rows: take batches of at least"
-            f" {LEAST_ROWS_PER_COLUMN * n_columns} rows, or fewer columns",
+            f" {needed} rows, or fewer columns",
             "leverage",
         )
     ]

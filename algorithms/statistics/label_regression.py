@@ -67,13 +67,13 @@ def fit_regression(
 
     Raises:
         ConfigError: the regressor or an option of it is not on the list.
-        DataError: other numbers of rows and labels, or a constant column.
+        DataError: other numbers of rows and labels.
     """
     if len(features) != len(labels):
         raise DataError(f"{len(labels)} labels do not go with {len(features)} rows")
     whole = check_options(regressor, options)
     estimator = _estimator(regressor, whole, seed)
-    standardiser = Standardiser.fit([features], columns).require_columns()
+    standardiser = Standardiser.fit([features], columns, at_least_one=True)
     mean, scale = _target_scaling(labels) if FORMS[regressor] == "layers" else (0.0, 1.0)
     # More threads would add in another order, and a model of the same job would differ in its last bits.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

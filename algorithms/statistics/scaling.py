@@ -88,8 +88,14 @@ class Standardiser:
         check_unique(self.columns)
 
     @classmethod
-    def fit(cls, batches: Iterable[ArrayLike], columns: Iterable[str] | None = None) -> Standardiser:
+    def fit(
+        cls, batches: Iterable[ArrayLike], columns: Iterable[str] | None = None, *, at_least_one: bool = False
+    ) -> Standardiser:
         """From one or many batches of rows, read once.
+
+        Args:
+            at_least_one: where every column is constant the first is kept all the same, as 0 on these rows: to end a
+                job by that would tell of the rows.
 
         Raises:
             DataError: no rows, or a value that is not finite.
@@ -101,6 +107,8 @@ class Standardiser:
         constant = moments.constant
         kept = np.flatnonzero(~constant)
         std = np.sqrt(moments.squared_deviations[kept] / moments.n_rows)
+        if at_least_one and not len(kept):
+            kept, std = np.array([0]), np.array([1.0])
         return cls(names, tuple(kept.tolist()), tuple(moments.mean[kept].tolist()), tuple(std.tolist()))
 
     @property

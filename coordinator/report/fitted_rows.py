@@ -11,21 +11,36 @@ from blindfit.coordinator.report.wording import count
 
 @dataclass(frozen=True, kw_only=True)
 class FittedRows:
+    """Attributes:
+    expected: how many rows there are is private, and these are the public figures.
+    dropped_columns: None where they are in the party's own report alone.
+    """
+
     trained: int
     held_out: int
+    expected: bool = False
     features: int
-    dropped_columns: tuple[str, ...] = ()
+    dropped_columns: tuple[str, ...] | None = None
+
+    @property
+    def about(self) -> str:
+        return "about " if self.expected else ""
 
 
 def cards(rows: FittedRows) -> Iterator[Card]:
-    yield Card("Rows trained on", count(rows.trained), f"{count(rows.held_out)} held out")
-    dropped = len(rows.dropped_columns)
-    yield Card("Features", count(rows.features), f"{count(dropped)} constant dropped" if dropped else "none dropped")
+    yield Card("Rows trained on", rows.about + count(rows.trained), f"{rows.about}{count(rows.held_out)} held out")
+    yield Card("Features", count(rows.features), _constant(rows))
 
 
 def summary(rows: FittedRows) -> tuple[str, str]:
     """A line of the terminal."""
-    return "rows", f"{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+    return "rows", f"{rows.about}{count(rows.trained)} trained on, {count(rows.held_out)} held out"
+
+
+def _constant(rows: FittedRows) -> str:
+    if rows.dropped_columns is None:
+        return "which are constant is in the party's own report"
+    return f"{count(len(rows.dropped_columns))} constant dropped" if rows.dropped_columns else "none dropped"
 
 
 def dropped(rows: FittedRows, columns: str = "constant columns") -> list[tuple[str, str]]:

@@ -14,6 +14,12 @@ MAX_TEXT_CHARS = 300
 F = TypeVar("F")
 
 
+def fullest(report: Mapping[str, Any], party: str) -> Mapping[str, Any]:
+    """The party's own report, where it is here; else what it told the coordinator, which holds less."""
+    own: Mapping[str, Any] = report["party_reports"].get(party) or report["parties"][party]["summary"]
+    return own or {}
+
+
 @dataclass(frozen=True)
 class ProcessFigures:
     peak_memory_mib: float | None = None

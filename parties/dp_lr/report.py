@@ -57,6 +57,7 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
         "rows": {
             "trained": outcome.rows.n_trained,
             "held_out": int(outcome.rows.test.sum()),
+            "public_figures": _public_figures(session.job),
             "public": 0 if outcome.start.public is None else len(outcome.start.public[1]),
             "features": len(outcome.model.scale.kept),
             "dropped_columns": list(outcome.model.scale.dropped),
@@ -74,6 +75,15 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
         "losses": outcome.answer["losses"],
         "timing": outcome.laps,
     }
+
+
+def _public_figures(job: DPLRJob) -> dict[str, Any] | None:
+    """What stands for the numbers of rows before others, where these are private."""
+    public = job.dp_lr.public_rows
+    if public is None:
+        return None
+    trained = round(job.expected_rows(public))
+    return {"trained": trained, "held_out": public - trained, "expected": True}
 
 
 def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expected_rows: float) -> float:
@@ -96,8 +106,8 @@ def _privacy(outcome: Outcome) -> dict[str, Any]:
 
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for; nor the number
-    of rows, where it is private.
+    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for; of rows whose
+    number is private, the public figures.
     """
-    is_private = report["job"]["dp_lr.neighbours"] == "add-or-remove"
-    return told(report, TOLD, ("trained", "held_out") if is_private else ())
+    public = report["rows"]["public_figures"]
+    return told({**report, "rows": {**report["rows"], **(public or {})}}, TOLD, ("public_figures",))

@@ -111,6 +111,11 @@ class DPLRJob(TrainingParameters):
     def epsilon(self) -> float:
         return self.run_privacy.spent()
 
+    @property
+    def rows_are_public(self) -> bool:
+        """How many there are."""
+        return self.dp_lr.public_rows is None
+
     def expected_rows(self, trained: int) -> float:
         """By which sums over the training rows are divided: their number, where it is public."""
         public = self.dp_lr.public_rows

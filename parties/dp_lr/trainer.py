@@ -21,6 +21,7 @@ from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import named, own_randomness
+from blindfit.parties.training.rows import Report
 from blindfit.parties.work.clock import Clock
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Trainer:
         job, clock, source = session.job, Clock(), check_private(session.rows.source())
         randomness = own_randomness(self._party, session)
         start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
-        rows = read_private(source, job, randomness, session.report)
+        rows = read_private(source, job, randomness, session.report if job.rows_are_public else _uncounted(session))
         check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")
         public = {"columns": list(source.feature_names), "start": start.identity}
@@ -92,6 +93,11 @@ class Trainer:
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
             columns = {"id": ids.tolist(), "probability": probabilities}
             written.write_table(party.file(me, "held_out_scores.csv"), columns)
+
+
+def _uncounted(session: Session[DPLRJob]) -> Report:
+    """How many rows were read so far is not told."""
+    return lambda step, _done, _total, _unit: session.report(step)
 
 
 def check_rows(n_rows: int, settings: PartySettings) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import structlog
 
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
@@ -40,6 +41,8 @@ from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
 
 FIRST_RELEASE = "first"
+
+log = structlog.get_logger(__name__)
 
 
 class LabelRegression:
@@ -122,7 +125,8 @@ class LabelRegression:
                 labels.append(batch.labels[fresh])
                 predictions.append(model.predict(batch.features[fresh]))
         if not labels:
-            raise DataError(f"{source.name}: every row was trained on, so none is left to evaluate on")
+            log.warning("every row was trained on, so none is left to evaluate on", dataset=source.name)
+            return {}
         return evaluate_values(np.concatenate(labels), np.concatenate(predictions))
 
     # --- what is kept

@@ -54,7 +54,7 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
             "regressor": fit.model.regressor,
             "debiased": fit.model.debiased,
             "converged": fit.converged,
-            "evaluated_on_true_labels": bool(outcome.true),
+            "evaluated_on_true_labels": bool(session.job.label_dp.evaluate_on),
         },
         "evaluation": {"released": outcome.fitted.evaluation, "true": outcome.true},
         "mechanism": released.mechanism.parameters(),
@@ -72,7 +72,7 @@ def _rows(outcome: Outcome) -> dict[str, Any]:
         "trained": int(kept[:n].sum()),
         "held_out": len(kept) - n,
         "withheld": int((~kept).sum()),
-        "features": len(standardiser.kept_columns),
+        "features": len(standardiser.columns),
         "dropped_columns": list(standardiser.dropped),
     }
 
@@ -122,4 +122,4 @@ def _laws(released: ReleasedLabels) -> list[dict[str, Any]]:
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no label, prediction or weight, nor how well they go together."""
-    return {**told(report, TOLD, ("receipt",)), "bytes_sent": report["bytes_sent"]}
+    return {**told(report, TOLD, ("receipt", "dropped_columns")), "bytes_sent": report["bytes_sent"]}

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.origin import Origin
-from blindfit.parties.data.source import DuplicateSearch, Source
+from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
 
 FILE = "rows.arrow"
+LARGEST = 1e100  # of a number: its square, and sums of squares over all rows, are numbers too
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ def write_rows(source: Source, directory: Path) -> Written:
             writer = writer or pa.ipc.new_file(file, arrow.schema)
             writer.write_batch(arrow)
             content.add(batch)
+            _check_size(source, batch)
             if len(batch):
                 seen.add(batch)
             labels.add(batch.labels)
@@ -60,6 +62,26 @@ def write_rows(source: Source, directory: Path) -> Written:
             "the label is the same in every row: there is nothing to learn", column=source.settings.label
         )
     return Written(content.n_rows, content.hexdigest())
+
+
+def _check_size(source: Source, batch: RowBatch) -> None:
+    """Here, for the operator alone: a job that ended by a number would tell of it.
+
+    Raises:
+        DataError: a feature or label is too large to compute with.
+    """
+    names, columns = source.feature_names, batch.features
+    if batch.labels is not None:
+        names, columns = (*names, str(source.settings.label)), np.column_stack([columns, batch.labels])
+    found = np.argwhere(np.abs(columns) > LARGEST)
+    if len(found):
+        row, column = found[0]
+        raise source.origin.error(
+            f"the number is beyond {LARGEST:g}, and too large to compute with",
+            row=int(batch.rows[row]),
+            column=names[column],
+            hint="divide the column by its largest number",
+        )
 
 
 class _Spread:

@@ -13,7 +13,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.keys import PublicKey
@@ -90,21 +90,21 @@ class DataParty:
         clock.lap("align_s")
         common = rows.take(aligned.positions)
         order = order_of(common, aligned, randomness)
+        preparation = preparation_of(job)
+        n_columns = len(source.feature_names) + (active and job.taylor.intercept)
+        refuse_leaks(own_leaks(preparation.plan(order), n_columns, job), job, seats.me)
         prepared = await asyncio.to_thread(
             prepare,
             common,
             source.feature_names,
-            preparation_of(job),
+            preparation,
             order,
             active=active,
             label_range=dataset.label_range,
         )
         _tell_of_clipping(session, prepared)
-        leaks = own_leaks(prepared, job)
-        refuse_leaks(leaks, job, seats.me)
-        flags = tuple(sorted({leak.flag for leak in leaks}))
         epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
-        mine = Ready(prepared.columns.shape[1], flags, epochs_kept, layout)
+        mine = Ready(n_columns, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
@@ -133,7 +133,7 @@ class DataParty:
         tested = await evaluate(session, seats, prepared, part, job.taylor.threshold)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
-        report = report_of(session, source, prepared, told, epochs, tested, charged) | {"timing": clock.laps}
+        report = report_of(session, source, prepared, epochs, tested, charged) | {"timing": clock.laps}
         write_part(self._party, session.id, prepared, part, tested, report)
         await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()
@@ -223,17 +223,18 @@ def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) 
 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:
-    """n / (2 n_class) of each row, in steps of 2^-8; from the training rows."""
+    """n / (2 n_class) of each row, in steps of 2^-8, and at most LARGEST_CLASS_WEIGHT; from the training rows.
+
+    That a class is rarer is told the operator alone: a refusal would tell everybody.
+    """
     if prepared.labels.y is None:
         raise ConfigError("only the active party knows the classes")
     train = prepared.labels.y[with_rows(prepared.rows, prepared.plan.train)] > 0
-    share = float(train.mean())
-    weights = np.where(prepared.labels.y > 0, 0.5 / share, 0.5 / (1 - share))
-    if float(weights.max()) > LARGEST_CLASS_WEIGHT:
-        raise DataError(
-            f"a class is so rare that its weight would pass {LARGEST_CLASS_WEIGHT}",
-            hint='set taylor.class_weights = "none"',
-        )
+    share = float(train.mean()) if len(train) else 0.5
+    least = 0.5 / LARGEST_CLASS_WEIGHT
+    if not least <= share <= 1 - least:
+        log.warning("a class is so rare that its weight is clipped", weight=LARGEST_CLASS_WEIGHT)
+    weights = np.where(prepared.labels.y > 0, 0.5 / max(share, least), 0.5 / max(1 - share, least))
     factors: NDArray[np.int64] = np.rint(weights * 2**CLASS_WEIGHT_BITS).astype(np.int64)
     return factors
 

@@ -79,7 +79,7 @@ class KeyNode:
         def mine(drawn: str) -> Ready:
             nonlocal noise_key
             noise_key = self._noise_key(session, aligned.slots, drawn)
-            return Ready(0, (), ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
+            return Ready(0, ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})

@@ -1,4 +1,7 @@
-"""What gradients would give away of the rows that are here, before any is sent."""
+"""What gradients would give away, as far as it shows in what is public; refused before anything is sent.
+
+What hangs on a party's rows is never refused, as that would tell of them: rows that stand out are shortened.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,20 @@ from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.taylor.parameters import match_rate
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.vertical.prepared import Prepared
 
 
-def own_leaks(prepared: Prepared, job: TaylorJob) -> list[gradient_leaks.Leak]:
-    """What this party's own columns would give away, or be given away by: of features under label DP too, whose kept
-    noise is the same in every epoch and cancels."""
-    columns, batches = prepared.columns, prepared.plan.batches
+def own_leaks(plan: RowPlan, n_columns: int, job: TaylorJob) -> list[gradient_leaks.Leak]:
+    """What so many columns of one party would give away, or be given away by: of features under label DP too, whose
+    kept noise is the same in every epoch and cancels.
+
+    Args:
+        n_columns: the intercept's included.
+    """
+    smallest = min(map(len, plan.batches))
     return [
-        *gradient_leaks.check_leverage(columns, batches, match_rate=match_rate(job)),
-        *gradient_leaks.check_rows_against_features(min(map(len, batches)), columns.shape[1]),
-        *gradient_leaks.check_noise(job.taylor.gradient_noise, gradient_leaks.narrow_columns(columns)),
-        *gradient_leaks.check_hold_out(len(prepared.plan.validation)),
+        *gradient_leaks.check_rows_against_features(smallest, n_columns, match_rate=match_rate(job)),
+        *gradient_leaks.check_noise(job.taylor.gradient_noise),
+        *gradient_leaks.check_hold_out(len(plan.validation)),
     ]
 
 

@@ -103,4 +103,4 @@ def preparation_of(job: TaylorJob) -> Preparation:
 
 def shortens_rows(job: TaylorJob) -> bool:
     """Under label DP too: a row that stands out would tell of the others' scores, and so of their features."""
-    return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe
+    return "leverage" not in job.taylor.unsafe

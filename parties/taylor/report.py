@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.taylor.settings import TaylorJob
@@ -16,12 +14,13 @@ from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.prepared import Prepared
 
+KEPT_HERE = ("shrunk", "dropped_columns")  # whose rows stand out, which columns are constant
+
 
 def report_of(
     session: Session[TaylorJob],
     source: Source,
     prepared: Prepared,
-    told: Mapping[str, Ready],
     epochs: int,
     tested: Tested | None,
     charged: Charged | None,
@@ -39,11 +38,11 @@ def report_of(
             "validation": len(plan.validation),
             "test": len(plan.test),
             "batches": len(plan.batches),
-            "features": len(prepared.standardiser.kept),
+            "features": len(prepared.standardiser.columns),
             "shrunk": prepared.rows_shrunk,
             "dropped_columns": list(prepared.standardiser.dropped),
         },
-        "fit": {"epochs": epochs, "unsafe": sorted({flag for party in told.values() for flag in party.unsafe})},
+        "fit": {"epochs": epochs},
         "labels": {"clipped": prepared.labels.clipped, "range": prepared.labels.range},
         "evaluation": None if tested is None else tested.evaluation,
         "privacy": None if charged is None else asdict(charged),
@@ -52,8 +51,10 @@ def report_of(
 
 
 def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, no score; under label DP no figure that was made from labels either."""
-    summary = told(report, ("rows", "fit", "privacy", "timing"))
+    """What the coordinator may see: no weight, no score, nothing that hangs on values in the columns; under label DP no
+    figure that was made from labels either.
+    """
+    summary = told(report, ("rows", "fit", "privacy", "timing"), KEPT_HERE)
     evaluation = (not report["privacy"] and report["evaluation"]) or {}
     for name, value in evaluation.items():
         if isinstance(value, int | float):

@@ -40,7 +40,6 @@ class TaylorSettings(Settings):
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
     gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's fresh noise, in units of features
     norm_bound: float = Field(1.25, gt=0, le=8)  # with label DP, of a row: for each root of its number of columns
-    leverage: Literal["shrink", "refuse"] = "shrink"  # rows that stand out in their batch
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 

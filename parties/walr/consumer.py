@@ -22,7 +22,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
@@ -157,11 +157,11 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
     """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
     train, test = read_split(source, job, randomness, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
-    standardiser = Standardiser.fit(train.features, source.feature_names).require_columns()
+    standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True)
     columns = _Columns(standardiser, job.walr.intercept)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
-    bound = fixed_point.norm_bound_steps(_norm_bound(job.walr, norms), job.walr.frac_bits)
+    bound = _norm_bound(job.walr, norms)
     weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
     return PreparedRows(
         train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
@@ -175,26 +175,45 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
 
 @dataclass(frozen=True)
 class _Columns:
-    """Raw features -> what is trained on. Made twice for each batch, so that memory never holds two copies of all."""
+    """Raw features -> what is sent. Made twice for each batch, so that memory never holds two copies of all.
+
+    A column that is constant on the training rows is sent as 0: to leave it out would tell others of it.
+    """
 
     standardiser: Standardiser
     intercept: bool
 
     def of(self, features: Floats) -> Floats:
-        standardised = self.standardiser.transform(features)
-        return append_constant(standardised) if self.intercept else standardised
+        columns = np.zeros((len(features), self.width))
+        columns[:, list(self.standardiser.kept)] = self.standardiser.transform(features)
+        if self.intercept:
+            columns[:, -1] = 1.0
+        return columns
+
+    @property
+    def width(self) -> int:
+        return len(self.standardiser.columns) + self.intercept
+
+    @property
+    def trained_on(self) -> list[int]:
+        """The places of those that the model has weights for."""
+        return [*self.standardiser.kept, *([self.width - 1] if self.intercept else [])]
 
 
-def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
-    if settings.norm_bound == "auto":
-        return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
-    return settings.norm_bound
+def _norm_bound(settings: WalrSettings, norms: Floats) -> int:
+    """In grid steps. Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+    if settings.norm_bound != "auto":
+        return fixed_point.norm_bound_steps(settings.norm_bound, settings.frac_bits)
+    if not np.quantile(norms, settings.norm_quantile):
+        return fixed_point.norm_bound_steps(1.0, settings.frac_bits)
+    return fixed_point.norm_bound_steps(
+        walr_defaults.default_norm_bound(norms, settings.norm_quantile), settings.frac_bits
+    )
 
 
 def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: int) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
-    width = len(columns.standardiser.kept) + columns.intercept
-    rows = np.empty((sum(map(len, blocks)), width), np.int32)
+    rows = np.empty((sum(map(len, blocks)), columns.width), np.int32)
     starts = np.cumsum([0, *map(len, blocks)])
 
     def quantise(i: int) -> None:
@@ -229,6 +248,9 @@ def fit_walr(
     settings = job.walr
     values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
     mu, noise_std = walr.step_6_mean(aggregate.answer, request)
+    trained_on = _Columns(prepared.standardiser, settings.intercept).trained_on
+    if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
+        values, mu = values[:, trained_on], mu[trained_on]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     report("check feasibility", 0, 0, "")
     fit = fit_released(
@@ -274,7 +296,7 @@ def _report(
             "held_out": len(prepared.test_ids),
             "clipped": prepared.rows_clipped,
             "not_counted": int(request.n_rows - answer.rows_kept),
-            "features": len(prepared.standardiser.kept_columns),
+            "features": len(prepared.standardiser.columns),
             "dropped_columns": list(prepared.standardiser.dropped),
         },
         "privacy": {
@@ -323,7 +345,8 @@ def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | Non
 
 
 # A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.
-KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility")
+# How many rows were clipped, and which columns are constant, are facts of the rows.
+KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility", "clipped", "dropped_columns")
 
 
 def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:

@@ -41,7 +41,7 @@ class Setting:
     jitter: float = JOB.jitter
     gradient_noise: float = JOB.gradient_noise
     kept_batches: bool = True
-    shorten: bool = JOB.leverage == "shrink"  # rows that stand out in their batch
+    shorten: bool = True  # rows that stand out in their batch
     secret_start: float = 0.0  # standard deviation of every party's first weights
     batch_rows: int | None = None  # as suits the rows, by default
     epochs: int = JOB.epochs

@@ -38,6 +38,12 @@ BY_KIND = {
 """By a message field's kind, where no line of BY_NAME says more."""
 
 BY_NAME = {
+    # handshake, draw
+    "Hello.snapshot": RANDOM,
+    "Known.digest": DERIVED,
+    "Commitment.digest": DERIVED,
+    "Opening.drawn": RANDOM,
+    "Ready.drawn": DERIVED,  # a name of what was drawn; at a key node, of its noise
     # align, link
     "PassedPoints.points": HIDDEN,
     "BlindedPoints.points": HIDDEN,
@@ -51,8 +57,6 @@ BY_NAME = {
     "MaskSeed.seed": RANDOM,
     "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
     # the measurement server's answers
-    "DatasetDescription.version": RANDOM,
-    "*dataset_version": RANDOM,
     "*snapshot": RANDOM,
     "DatasetDescription.receipt_key": RANDOM,
     "NoisySum.sums": RELEASED,

@@ -34,7 +34,6 @@ CHOICES: Mapping[str, Choices] = {
         "walr__frac_bits": (16, 18),
         "walr__solver": ("auto", "newton", "lbfgs"),
         "walr__mu": ("clip", "project"),
-        "walr__constant_columns": ("error", "drop"),
     },
     "label-dp": {
         **SPLIT,
@@ -64,9 +63,8 @@ CHOICES: Mapping[str, Choices] = {
     "taylor": {
         **VERTICAL,
         "taylor__validation_fraction": (0.2, 0.3),
-        "taylor__leverage": ("shrink", "refuse"),
-        "taylor__constant_columns": ("error", "drop"),
     },
+    "taylor-drawn": {"taylor__epochs": (1, 2, 3), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-linear": {**VERTICAL, "taylor__validation_fraction": (0.2, 0.3)},
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
     "taylor-label-dp": {**VERTICAL, **DP},

@@ -122,7 +122,7 @@ def dp_lr() -> Case:
 
 
 def dp_lr_add_or_remove() -> Case:
-    return dp_lr().with_job(dp_lr__neighbours="add-or-remove")
+    return dp_lr().with_job(dp_lr__neighbours="add-or-remove", dp_lr__public_rows=N_ROWS)
 
 
 # --- vertical ---------------------------------------------------------------------------------------------
@@ -146,6 +146,12 @@ def taylor() -> Case:
             "timeouts": TIMEOUTS,
         },
     )
+
+
+def taylor_drawn() -> Case:
+    """Who is held out is drawn by the parties, as between organisations, and so another one in every run."""
+    case = taylor()
+    return replace(case, job={name: value for name, value in case.job.items() if name != "seed"})
 
 
 def taylor_linear() -> Case:
@@ -214,6 +220,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "dp-lr": dp_lr,
     "dp-lr-add-or-remove": dp_lr_add_or_remove,
     "taylor": taylor,
+    "taylor-drawn": taylor_drawn,
     "taylor-linear": taylor_linear,
     "taylor-weights": taylor_weights,
     "taylor-label-dp": taylor_label_dp,

@@ -38,7 +38,7 @@ def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
             if mine[party] != its[party]
         }
         assert differing == {pair.private}, pair.id
-        ends = [probe.run(side.case, *side.then).errors for side in (one, other)]
+        ends = [probe.side(side).errors for side in (one, other)]
         assert pair.refused == all(any(errors) for errors in ends), (pair.id, ends)
 
 

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.taylor import roles
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
-from blindfit.parties.measurement.label_index import LabelIndex
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import Transaction
 from blindfit.parties.taylor import data_party
 from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
@@ -36,47 +36,58 @@ def positives(labels: Any) -> int:
     return int((np.asarray(labels) > 0).sum())
 
 
-def test_a_version_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(index: LabelIndex) -> str:
-        return hashlib.sha256(np.sort(index._files["label"].array).tobytes()).hexdigest()
-
-    monkeypatch.setattr(LabelIndex, "version", property(version))
+def test_an_id_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Snapshot, "id", property(lambda snapshot: snapshot.row.content_sha256[:32]))
     case = SYSTEMS["walr"]()
     found = not_random(fresh.run(case).record, fresh.again(case).record)
-    assert "DatasetDescription.version" in found
+    assert {"DatasetDescription.snapshot", "Hello.snapshot"} <= set(found)
 
 
-def test_a_version_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks random, and yet changes with a label: two jobs of one party tell it."""
+def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks random, and yet is new when a label is: two jobs of one party tell it."""
 
-    def version(index: LabelIndex) -> str:
-        key = str(index.directory.parent).encode()  # another one in every run
-        return hashlib.sha256(key + np.sort(index._files["label"].array).tobytes()).hexdigest()
+    def digest(snapshot: Snapshot) -> str:
+        key = str(snapshot.directory.parent)  # another one in every run
+        return hashlib.sha256(f"{key} {snapshot.row.content_sha256}".encode()).hexdigest()[:32]
 
-    monkeypatch.setattr(LabelIndex, "version", property(version))
+    monkeypatch.setattr(Snapshot, "id", property(digest))
     case = SYSTEMS["walr"]()
-    assert "DatasetDescription.version" not in not_random(fresh.run(case).record, fresh.again(case).record)
+    assert "DatasetDescription.snapshot" not in not_random(fresh.run(case).record, fresh.again(case).record)
+    pair = Pair("walr", "published-anew", "meter", between_jobs(a_label("meter"), publish=True))
+    assert any("DatasetDescription.snapshot" in line for line in told_apart(pair, "shop", fresh))
+
+
+def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def newest(snapshots: Snapshots, dataset: str) -> Snapshot:
+        found = snapshots.current(dataset)
+        return snapshots.publish(dataset) if found is None or snapshots.changed_since(found) else found
+
+    monkeypatch.setattr(Snapshots, "newest", newest)
     pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
-    assert any("DatasetDescription.version" in line for line in told_apart(pair, "shop", fresh))
+    assert any("DatasetDescription.snapshot" in line for line in told_apart(pair, "shop", fresh))
 
 
 def test_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_rows = trainer.check_rows
+    read_private = trainer.read_private
 
-    def refusing(rows: Any, settings: Any) -> None:
-        check_rows(rows, settings)
+    def refusing(*given: Any) -> Any:
+        rows = read_private(*given)
         if positives(rows.labels) % 2:
             raise PolicyRefused(party="clinic", field="rows", reason="are not to its taste")
+        return rows
 
-    monkeypatch.setattr(trainer, "check_rows", refusing)
+    monkeypatch.setattr(trainer, "read_private", refusing)
     assert any("ends with POLICY_REFUSED" in found for found in told_apart(DP_LR, COORDINATOR, fresh))
 
 
 def test_the_text_of_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(rows: Any, settings: Any) -> None:
-        raise PolicyRefused(party="clinic", field="rows", reason=f"{positives(rows.labels)} are ill")
+    read_private = trainer.read_private
 
-    monkeypatch.setattr(trainer, "check_rows", refusing)
+    def refusing(*given: Any) -> Any:
+        reason = f"{positives(read_private(*given).labels)} are ill"
+        raise PolicyRefused(party="clinic", field="rows", reason=reason)
+
+    monkeypatch.setattr(trainer, "read_private", refusing)
     (found,) = told_apart(DP_LR, COORDINATOR, fresh)
     assert "error.reason" in found
 
@@ -96,8 +107,8 @@ def test_a_count_of_positives_in_the_summary(fresh: Probe, monkeypatch: pytest.M
 def test_progress_that_counts_positives(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     read_private = trainer.read_private
 
-    def read(source: Any, job: Any, report: Any) -> Any:
-        rows = read_private(source, job, report)
+    def read(source: Any, job: Any, randomness: Any, report: Any) -> Any:
+        rows = read_private(source, job, randomness, report)
         report("weighed", positives(rows.labels), 0, "rows")
         return rows
 

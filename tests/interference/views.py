@@ -96,8 +96,16 @@ class Line:
     what: str
     fields: tuple[Shown, ...] = ()
 
-    def texts(self, numbers: Mapping[tuple[str, Any], int], declared: Collection[str], *, covered: bool) -> list[str]:
-        return [self.what, *(f"{s.name} = {s.text(numbers, declared, covered=covered)}" for s in self.fields)]
+    def texts(
+        self,
+        numbers: Mapping[tuple[str, Any], int],
+        declared: Collection[str],
+        omitted: Collection[str],
+        *,
+        covered: bool,
+    ) -> list[str]:
+        fields = [s for s in self.fields if not any(fnmatchcase(s.name, pattern) for pattern in omitted)]
+        return [self.what, *(f"{s.name} = {s.text(numbers, declared, covered=covered)}" for s in fields)]
 
 
 Stream = tuple[str, str, str]  # from, to, over what
@@ -140,7 +148,13 @@ class Record:
 
 
 def differences(
-    one: Record, other: Record, observer: str, *, declared: Collection[str] = (), covered: bool = False
+    one: Record,
+    other: Record,
+    observer: str,
+    *,
+    declared: Collection[str] = (),
+    omitted: Collection[str] = (),
+    covered: bool = False,
 ) -> list[str]:
     """What this observer could tell the two runs apart by; a line for each."""
     views = one.seen_by(observer), other.seen_by(observer)
@@ -148,7 +162,7 @@ def differences(
     for stream in sorted({*views[0], *views[1]}):
         lines = [view.get(stream, []) for view in views]
         texts = [
-            [line.texts(record.numbers(observer), declared, covered=covered) for line in mine]
+            [line.texts(record.numbers(observer), declared, omitted, covered=covered) for line in mine]
             for record, mine in zip((one, other), lines, strict=True)
         ]
         if any(record.fell_with_others(stream[0], _session_of(stream)) for record in (one, other)):
@@ -184,6 +198,6 @@ def not_random(one: Record, twin: Record) -> list[str]:
     for stream in one.streams.keys() & twin.streams.keys():
         for line, again in zip(one.streams[stream], twin.streams[stream], strict=False):
             for mine, its in zip(line.fields, again.fields, strict=False):
-                if mine.treatment is RANDOM and mine.name == its.name and mine.key == its.key:
+                if mine.treatment is RANDOM and mine.value and mine.name == its.name and mine.key == its.key:
                     found.add(mine.name)
     return sorted(found)

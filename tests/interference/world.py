@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tomli_w
 
@@ -29,7 +28,6 @@ from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
-from blindfit.parties.vertical import alignment
 from blindfit.parties.wire import exchange
 from tests.certificates import make_identity
 from tests.interference.recorder import Recorder, listening
@@ -123,7 +121,7 @@ def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
     role = case.roles[name]
     files = make_identity(authority, name).files
     peers = {peer: {"role": other} for peer, other in case.roles.items() if peer != name}
-    policy = {"protocols": [case.system], "most_epsilon": 8.0, **case.policy.get(name, {})}
+    policy = {"protocols": [case.system], "most_epsilon": 8.0, "accept_seed": True, **case.policy.get(name, {})}
     content: dict[str, Any] = {
         "name": name,
         "role": role,
@@ -169,28 +167,39 @@ class Ran:
     kept: Mapping[str, str]
 
 
-def run(case: Case, authority: Path, *, then: Sequence[Data] = ()) -> Ran:
-    """Runs the case's job from nothing; once more for each of `then`, after the parties' tables became those."""
+def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool = False) -> Ran:
+    """Runs the case's job from nothing; once more for each of `then`, after the parties' tables became those.
+
+    Args:
+        publish: all tables, before each further job.
+    """
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder())))
         recorder = stack.enter_context(listening())
         stack.enter_context(quick_keys())
         stack.enter_context(quick_connections(authority))
         stack.enter_context(quick_ends())
-        stack.enter_context(known_order())
         errors = []
         for name in case.roles:
             _write_party(case, root, authority, name)
         case.prepare(root)
+        written = case.data
         for number, data in enumerate([case.data, *then], 1):
-            for party in case.holders if number > 1 else ():
-                write_rows(root, party, data[party], case.source)
-            errors.append(asyncio.run(_run_job(case, root, authority, recorder, f"s{number}")))
+            for party in case.holders:
+                if data[party] != written[party]:
+                    write_rows(root, party, data[party], case.source)
+            written = data
+            publishing = case.holders if publish and number > 1 else ()
+            errors.append(asyncio.run(_run_job(case, root, authority, recorder, f"s{number}", publishing)))
         return Ran(recorder.record, tuple(errors), _kept(root))
 
 
-async def _run_job(case: Case, root: Path, authority: Path, recorder: Recorder, session: str) -> str:
+async def _run_job(
+    case: Case, root: Path, authority: Path, recorder: Recorder, session: str, publishing: Sequence[str]
+) -> str:
     nodes = {name: PartyNode(load_party(root / f"{name}.toml"), root) for name in case.roles}
+    for name in publishing:
+        nodes[name].party.snapshots.publish("rows")
     recorder.session = session
     try:
         for node in nodes.values():
@@ -255,24 +264,6 @@ def quick_ends() -> Iterator[None]:
     """How long a party that has failed tries to tell a peer that has failed too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange, "ABORT_S", 0.5)
-        yield
-
-
-@contextmanager
-def known_order() -> Iterator[None]:
-    """Common rows in the order of their ids, so that a test knows which are held out: their order is a public draw.
-
-    Where public randomness comes from elsewhere than the job's seed, it is to be pinned here too.
-    """
-    align_by_id = alignment.align_by_id
-
-    async def in_order(session: Any, seats: Any, rows: Any) -> Any:
-        positions = (await align_by_id(session, seats, rows)).positions
-        ids = np.array(rows.ids.to_pylist(), dtype=object)[positions]
-        return alignment.Aligned(positions[np.argsort(ids)])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "align_by_id", in_order)
         yield
 
 

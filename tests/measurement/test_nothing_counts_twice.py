@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -45,7 +46,8 @@ class ServerWithAccidents(RuleBasedStateMachine):
     def open(self) -> None:
         self.directory = Path(tempfile.mkdtemp(dir=SHARED if SHARED.is_dir() else None))
         self.house = House(self.directory, {"visits": self.dataset}, BUDGET)
-        self.answers: dict[tuple[str, str, str], bytes] = {}  # consumer, release, rows -> what was ever answered
+        self.answers: dict[tuple[str, str, str, str], bytes] = {}  # consumer, release, rows, snapshot -> the answer
+        self.sessions = count(1)
         self.charges = 0
 
     def teardown(self) -> None:
@@ -58,9 +60,9 @@ class ServerWithAccidents(RuleBasedStateMachine):
     @rule(release=RELEASES, consumer=CONSUMERS, chosen=ROWS)
     def ask(self, release: str, consumer: str, chosen: list[int]) -> None:
         rows = one_hot([NAMES[i] for i in chosen], chosen)
-        key = (consumer, release, repr(chosen))
+        key = (consumer, release, repr(chosen), self.snapshot)
         try:
-            answer, _ = self.house.send(rows, self.request(rows, release), consumer)
+            answer, _ = self.house.send(rows, self.request(rows, release, session=f"s{next(self.sessions)}"), consumer)
         except BudgetExhausted:
             assert key not in self.answers
             return
@@ -72,8 +74,8 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @rule(release=RELEASES, consumer=CONSUMERS)
     def ask_again(self, release: str, consumer: str) -> None:
-        for who, name, chosen in list(self.answers):
-            if (who, name) == (consumer, release):
+        for who, name, chosen, snapshot in list(self.answers):
+            if (who, name, snapshot) == (consumer, release, self.snapshot):
                 self.ask(release, consumer, [int(i) for i in chosen.strip("[]").split(",")])
 
     @rule(release=RELEASES, chosen=ROWS, sent=st.sampled_from(["open", "rows", "all"]))
@@ -83,7 +85,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
         said = [self.request(rows, release), *rows.batches(), RowsEnd()]
         said = {"open": said[:1], "rows": said[:-1], "all": said}[sent]
         desk = AggregateDesk(self.house.service, "shop")
-        key = ("shop", release, repr(chosen))
+        key = ("shop", release, repr(chosen), self.snapshot)
         try:
             answer = asyncio.run(talk_until_silence(desk, said))
         except BudgetExhausted:
@@ -105,8 +107,9 @@ class ServerWithAccidents(RuleBasedStateMachine):
     @rule(release=RELEASES, chosen=ROWS)
     def reuse_an_id(self, release: str, chosen: list[int]) -> None:
         rows = one_hot([NAMES[i] for i in chosen], chosen)
-        for consumer, name, other in list(self.answers):
-            if (consumer, name) == ("shop", release) and other != repr(chosen):
+        for consumer, name, other, snapshot in list(self.answers):
+            asked = (consumer, name, snapshot) == ("shop", release, self.snapshot)
+            if asked and other != repr(chosen):
                 old_chosen = [int(i) for i in other.strip("[]").split(",")]
                 old = one_hot([NAMES[i] for i in old_chosen], old_chosen)
                 request = self.request(rows, release, request_id=self.request(old, release).request_id)
@@ -118,11 +121,23 @@ class ServerWithAccidents(RuleBasedStateMachine):
         """The digest is of one list of rows, and another one comes."""
         rows = one_hot([NAMES[i] for i in chosen], chosen)
         promised = self.request(rows, release)
-        if ("shop", release, repr(chosen)) in self.answers:
+        if ("shop", release, repr(chosen), self.snapshot) in self.answers:
             return
         heavier = ConsumerRows(rows.ids, rows.weights * 2)
         with pytest.raises((MalformedMessage, BudgetExhausted)):
             self.house.send(heavier, promised)
+
+    # --- what the operator does
+
+    @rule()
+    def publish(self) -> None:
+        """The same labels once more: another snapshot, and so another question."""
+        anew = replace(self.house.datasets["visits"], snapshot=f"{next(self.sessions):032x}")
+        self.house.datasets["visits"] = anew
+
+    @property
+    def snapshot(self) -> str:
+        return self.house.datasets["visits"].snapshot
 
     # --- accidents
 

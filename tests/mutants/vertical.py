@@ -111,8 +111,8 @@ MUTANTS = (
         "label-dp-lets-rows-stand-out",
         (12,),
         "parties/taylor/parameters.py",
-        'return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe',
-        'return job.taylor.leverage == "shrink" and "leverage" not in job.taylor.unsafe and job.privacy is None',
+        'return "leverage" not in job.taylor.unsafe',
+        'return "leverage" not in job.taylor.unsafe and job.privacy is None',
         (f"{LABEL_DP}::test_under_label_dp_rows_that_stand_out_are_shortened",),
     ),
     Mutant(
@@ -213,12 +213,12 @@ MUTANTS = (
         (LEAKS, "tests/attacks/test_lone_rows.py"),
     ),
     Mutant(
-        "leverage-of-shortened-rows-not-looked-at-again",
+        "a-batch-of-which-all-rows-stand-out-let-pass",
         (12,),
         "algorithms/statistics/gradient_leaks.py",
-        "out = int((found > most + SLACK).sum())",
-        "out = int((found > 1 + SLACK).sum())",
-        (f"{LEAKS}::test_rows_of_breast_cancer_stand_out_unless_they_are_shortened",),
+        "    return np.zeros(len(columns))\n",
+        "    return factors\n",
+        (f"{LEAKS}::test_a_batch_of_which_all_rows_stand_out_gives_nothing",),
     ),
     Mutant(
         "label-bits-not-counted",
@@ -256,8 +256,8 @@ MUTANTS = (
         "walr-scaled-on-test-rows-too",
         (12,),
         "parties/walr/consumer.py",
-        "Standardiser.fit(train.features, source.feature_names)",
-        "Standardiser.fit([*train.features, *test.features], source.feature_names)",
+        "Standardiser.fit(train.features, source.feature_names,",
+        "Standardiser.fit([*train.features, *test.features], source.feature_names,",
         ("tests/walr/test_prepare_rows.py",),
     ),
     # --- alignment

@@ -184,14 +184,8 @@ def test_a_row_that_stands_out(project: Project) -> None:
     """One column that is not zero on one common row only."""
     ids = project.tables["shop"]["id"]
     project.tables["shop"]["shop0"] = np.where(ids == "u7", 1.0, 0.0)
-    seed = next(
-        s
-        for s in range(20)
-        if "after 1 of 390" in said(project.check("taylor.constant_columns=drop", f"seed={s}"), "shop")
-    )
-    refused = only(project.check(f"seed={seed}", "taylor.leverage=refuse"), "refuses")
-    assert refused.startswith("shop: ")
-    assert 'taylor.unsafe = ["leverage"]' in refused
+    found = [said(project.check(f"seed={seed}"), "shop") for seed in range(20)]
+    assert any("after 1 of 390 were shortened" in text for text in found)
 
 
 # --- label DP ------------------------------------------------------------------------------------------------

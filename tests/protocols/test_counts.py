@@ -43,13 +43,13 @@ def test_every_party_is_told_once_that_another_is_ready_and_has_stored() -> None
 
     async def party(me: str) -> dict[str, Ready]:
         others, channel = [name for name in ROLES if name != me], network.channel(me)
-        told = await ready.run_party(Ready(len(me), ()), me, others, channel)
+        told = await ready.run_party(Ready(len(me)), me, others, channel)
         await ready.run_stored(3, others, channel)
         return dict(told)
 
     async def all_parties() -> list[dict[str, Ready]]:
         return await asyncio.gather(*map(party, ROLES))
 
-    assert asyncio.run(all_parties()) == [{name: Ready(len(name), ()) for name in ROLES}] * len(ROLES)
+    assert asyncio.run(all_parties()) == [{name: Ready(len(name)) for name in ROLES}] * len(ROLES)
     assert_as_often(ready.TABLE, ROLES, network.sent)
     assert not network.unread

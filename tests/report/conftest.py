@@ -137,6 +137,9 @@ def page(made_up: MadeUp) -> Callable[..., str]:
     from blindfit.coordinator.report import write
 
     def render(**changes: ParameterValue) -> str:
+        for name, value in changes.items():
+            table, _, field = name.partition("__")
+            made_up.report[table][field] = value
         made_up.write_party()
         return write(made_up.session(**changes), made_up.out, ["insurer", "clinic"]).html_path.read_text("utf-8")
 

@@ -120,7 +120,8 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
     session.summaries["insurer"] = active._summary(report)
     facts = figures_of(write(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
-    assert facts.rows.dropped_columns == ("same",)
+    assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)
+    assert (facts.rows.features, facts.rows.dropped_columns, facts.rows.clipped) == (3, None, None)
     assert facts.privacy.sensitivity == 2.0
     assert facts.fit.feasible is None
 
@@ -157,7 +158,9 @@ def _report_of_the_active_party() -> dict[str, object]:
         job=SimpleNamespace(walr=SimpleNamespace(mu="as-released")),
     )
     prepared = SimpleNamespace(
-        test_ids=[], rows_clipped=1, standardiser=SimpleNamespace(kept_columns=("a", "b"), dropped=("same",))
+        test_ids=[],
+        rows_clipped=1,
+        standardiser=SimpleNamespace(columns=("a", "b", "same"), dropped=("same",)),
     )
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
     return active._report(

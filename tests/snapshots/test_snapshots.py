@@ -170,6 +170,7 @@ def test_what_a_session_read_it_reads_when_it_goes_on(bank):
         (ROWS.replace("b,1", "b,2").replace("44,", "44,1"), "column label: the label is neither 0 nor 1"),
         (ROWS.replace(",1,", ",0,").replace("44,", "44,1"), "column label: the label is the same in every row"),
         ("id,label,age\n", "there are no rows"),
+        ("id,label,age\na,1,3\nb,0,-2e100\n", r"row 2 \(line 3\), column age: the number is beyond 1e\+100"),
         ("id,label\na,1\nb,0\n", "there is no other column"),
     ],
 )

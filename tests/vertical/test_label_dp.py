@@ -130,7 +130,6 @@ def test_under_label_dp_rows_that_stand_out_are_shortened(project: Project) -> N
     ("overrides", "flag", "said"),
     [
         (["taylor.gradient_noise=0"], "no-gradient-noise", "gradient noise"),
-        (["taylor.leverage=refuse"], "leverage", "stand out in this party's columns"),
         (["taylor.batch_rows=14"], "leverage", "too many for a batch of"),
     ],
 )

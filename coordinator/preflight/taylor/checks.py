@@ -18,7 +18,6 @@ from blindfit.coordinator.preflight.findings import Finding, caught, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
-from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.taylor.leaks import own_leaks, shared_leaks
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
@@ -136,7 +135,9 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
         own = trial.prepared[name]
         for column in own.standardiser.dropped:
             yield Finding("note", name, f"{column} has the same value in every training row, so its weight will be 0")
-        yield from _as_findings(job, name, own_leaks(own, job.parameters), _defended(job, own))
+        yield from _as_findings(
+            job, name, own_leaks(own.plan, own.columns.shape[1], job.parameters), _defended(job, own)
+        )
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
@@ -149,10 +150,9 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
 
 
 def _defended(job: Job[TaylorJob], own: Prepared) -> str:
-    narrow = gradient_leaks.narrow_columns(own.columns)
     return (
         f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
-        f"{job.parameters.taylor.gradient_noise:g} on every sum hides {counted(narrow, 'column')} of few values"
+        f"{job.parameters.taylor.gradient_noise:g} on every sum hides columns of few values"
     )
 
 

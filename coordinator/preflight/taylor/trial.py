@@ -69,7 +69,7 @@ def trial_of(
         )
         for name in roles.chain
     }
-    told = {name: Ready(own.columns.shape[1], ()) for name, own in prepared.items()}
+    told = {name: Ready(own.columns.shape[1]) for name, own in prepared.items()}
     return Trial(prepared, parameters_of(job, Seats(roles.active, roles.chain, roles.key_node), told))
 
 

@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, points_of
 from blindfit.coordinator.report.fitted_rows import FittedRows
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import fullest, read
 from blindfit.parties.dp_lr.rows import SCALES, STARTS
 from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.tables import validate
@@ -102,7 +102,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         active=active,
         settings=validate(job.get("dp_lr", {}), DPLRSettings, source="the job of the report"),
         epsilon_asked=read(_Asked, job, active, "privacy").epsilon,
-        rows=read(RowFigures, summary, active, "rows"),
+        rows=read(RowFigures, fullest(report, active), active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=_fit(summary, active),
         timing=read(TimingFigures, summary, active, "timing"),

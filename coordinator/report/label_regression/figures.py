@@ -9,7 +9,7 @@ from typing import Any
 from blindfit.coordinator.report.evaluation import ValueFigures
 from blindfit.coordinator.report.fitted_rows import FittedRows
 from blindfit.coordinator.report.measured import MeasuredFigures, MeasuredPrivacy, members_of
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import fullest, read
 from blindfit.parties.label_dp.settings import HAVE_A_BIAS
 
 
@@ -101,7 +101,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     return Figures(
         active=active,
         server=server,
-        rows=read(RowFigures, summary, active, "rows"),
+        rows=read(RowFigures, fullest(report, active), active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=read(FitFigures, summary, active, "fit"),
         timing=read(TimingFigures, summary, active, "timing"),

@@ -16,7 +16,7 @@ from blindfit.coordinator.report.wording import count, counted, figure
 from blindfit.parties.store.store import StoredLabels
 
 COORDINATOR_LEARNT = (
-    "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
+    "Names of parties, datasets and the population; the job's parameters; counts of rows and "
     "columns; the range, the noise and the bias of the mechanism; times, memory and bytes.",
     "No row, id, label, noisy label, weight, prediction or error of the model.",
 )

@@ -28,8 +28,7 @@ def cautions_of(facts: Figures) -> list[str]:
 
 def _unsafe(facts: Figures) -> Iterator[str]:
     for flag in facts.job.taylor.unsafe:
-        needed = " Some party's rows needed it." if flag in facts.fit.unsafe else ""
-        yield f"Unsafe, and allowed by the job (taylor.unsafe, {flag}): {GIVEN_UP[flag]}.{needed}"
+        yield f"Unsafe, and allowed by the job (taylor.unsafe, {flag}): {GIVEN_UP[flag]}."
 
 
 def _unfinished(facts: Figures) -> str:
@@ -66,7 +65,7 @@ def _few_test_rows(facts: Figures) -> str:
 
 def _shrunk(facts: Figures) -> Iterator[str]:
     for party, rows in facts.rows.items():
-        if rows.shrunk > MOST_SHRUNK * rows.trained:
+        if rows.shrunk and rows.shrunk > MOST_SHRUNK * rows.trained:
             yield (
                 f"{counted(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
                 f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "

@@ -95,10 +95,8 @@ def _leverage(facts: Figures) -> Defence:
     name = "Leverage limit"
     if "leverage" in settings.unsafe:
         return Defence(name, False, "Rows that a party's gradient singles out were trained on as they are.")
-    if settings.leverage == "refuse":
-        return Defence(name, True, "There was no row that a party's gradient would single out: the job refuses them.")
-    shortened = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk]
-    found = f"Here {', '.join(shortened)}." if shortened else "Here there were none."
+    shortened = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
+    found = f"Here {', '.join(shortened)}." if shortened else "How many is in each party's own report."
     return Defence(name, True, f"Each party shortens those of its rows that its gradient would single out. {found}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
 from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, ValueFigures, points_of
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
@@ -25,14 +25,13 @@ class RowFigures:
     test: int
     batches: int
     features: int
-    shrunk: int
-    dropped_columns: tuple[str, ...] = ()
+    shrunk: int | None = None  # this and the next are in a party's own report alone: they hang on values
+    dropped_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class FitFigures:
     epochs: int
-    unsafe: tuple[str, ...] = ()  # flags of the job that some party's rows needed
 
 
 @dataclass(frozen=True)
@@ -149,13 +148,13 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     return Figures(
         roles=roles,
         job=job,
-        rows={name: read(RowFigures, summary, name, "rows") for name, summary in told.items()},
+        rows={name: read(RowFigures, fullest(report, name), name, "rows") for name in told},
         timing={name: read(TimingFigures, summary, name, "timing") for name, summary in told.items()},
         fit=read(FitFigures, told[first], first, "fit"),
         losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
         privacy=_privacy(job, told, roles.active),
         labels=_labels(report, roles.active),
-        evaluation=_evaluation(report, told.get(roles.active, {}), roles.active),
+        evaluation=_evaluation(report, roles.active),
     )
 
 
@@ -183,9 +182,9 @@ def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
 # --- the evaluation -----------------------------------------------------------------------------------
 
 
-def _evaluation(report: Mapping[str, Any], summary: Mapping[str, Any], active: str) -> Evaluation | None:
+def _evaluation(report: Mapping[str, Any], active: str) -> Evaluation | None:
     """The active party's own, where its report is here; else what it told the coordinator, if anything."""
-    own = report["party_reports"].get(active, summary)
+    own = fullest(report, active)
     if not own.get("evaluation"):
         return None
     if "auc" not in own["evaluation"]:

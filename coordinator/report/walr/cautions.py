@@ -53,7 +53,7 @@ def _not_counted(facts: Figures) -> str:
 
 def _clipped(facts: Figures) -> str:
     rows = facts.rows
-    if rows.clipped <= MOST_CLIPPED * rows.sent:
+    if rows.clipped is None or rows.clipped <= MOST_CLIPPED * rows.sent:
         return ""
     return (
         f"{counted(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "

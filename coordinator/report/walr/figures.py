@@ -8,12 +8,12 @@ from typing import Any
 
 from blindfit.coordinator.report.fitted_rows import FittedRows
 from blindfit.coordinator.report.measured import MeasuredFigures, MeasuredPrivacy, members_of
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import fullest, read
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowFigures(FittedRows):
-    clipped: int
+    clipped: int | None = None  # in the party's own report alone: it hangs on values
     not_counted: int
 
     @property
@@ -68,7 +68,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     return Figures(
         active=active,
         server=server,
-        rows=read(RowFigures, summary, active, "rows"),
+        rows=read(RowFigures, fullest(report, active), active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=read(FitFigures, summary, active, "fit"),
         timing=read(TimingFigures, summary, active, "timing"),

@@ -17,7 +17,7 @@ from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
 
 COORDINATOR_LEARNT = (
-    "Names of parties, datasets, the population and dropped columns; the job's parameters; counts of rows and "
+    "Names of parties, datasets and the population; the job's parameters; counts of rows and "
     "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
     "No row, id, label, sum, weight, probability or gradient.",
 )

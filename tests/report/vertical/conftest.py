@@ -52,7 +52,7 @@ PARTY_REPORT: dict[str, Any] = {
         "shrunk": 0,
         "dropped_columns": [],
     },
-    "fit": {"epochs": 4, "unsafe": []},
+    "fit": {"epochs": 4},
     "labels": {"clipped": 0, "range": None},
     "evaluation": EVALUATION,
     "privacy": None,
@@ -156,7 +156,10 @@ class MadeUpTraining:
         return directory
 
     def written(self, **changes: ParameterValue) -> Written:
-        """Of a run on this machine."""
+        """Of a run on this machine; `changes` are of the rows of all."""
+        for name, value in changes.items():
+            table, _, field = name.partition("__")
+            self.report[table][field] = value
         for party in self.chain:
             self.write_party(party)
         return write(self.session(**changes), self.out, list(self.roles))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.protocols.ready import Ready
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
@@ -30,7 +29,11 @@ def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
     assert content["job"]["taylor"]["batch_rows"] == "auto"  # a default
     assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
     assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
-    assert content["parties"]["bank"]["summary"]["rows"] == PARTY_REPORT["rows"]
+    assert content["parties"]["bank"]["summary"]["rows"].keys() == PARTY_REPORT["rows"].keys() - {
+        "shrunk",
+        "dropped_columns",
+    }
+    assert content["party_reports"]["bank"]["rows"] == PARTY_REPORT["rows"]
     assert content["parties"]["notary"]["summary"]["fit"]["losses"] == list(training.losses)
     assert content["models"] == {name: training.model_of(name) for name in training.chain}
     assert content["party_reports"]["bank"]["evaluation"] == EVALUATION
@@ -94,7 +97,7 @@ def test_losses_are_finite_numbers(training: MadeUpTraining, losses: Any) -> Non
     [
         ({"rows__trained": 1.5}, "what bank reports: rows.trained is not an integer"),
         ({"fit__epochs": "many"}, "what bank reports: fit.epochs is not an integer"),
-        ({"fit__unsafe": "leverage"}, "what bank reports: fit.unsafe is not a list of texts"),
+        ({"rows__dropped_columns": "same"}, "what bank reports: rows.dropped_columns is not a list of texts"),
         ({"evaluation__auc": "good"}, "what bank reports: evaluation.auc is not a finite number"),
         (
             {"evaluation__confusion.true_positives": 0.5},
@@ -114,7 +117,7 @@ def test_a_summary_of_another_type_names_party_and_figure(
 
 
 @pytest.mark.parametrize(
-    ("party", "figure"), [("bank", "rows.common"), ("post", "rows.features"), ("bank", "fit.epochs")]
+    ("party", "figure"), [("bank", "rows.common"), ("post", "rows.features"), ("bank", "rows.batches")]
 )
 def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: str) -> None:
     session = training.session()
@@ -146,9 +149,10 @@ def test_there_is_no_report_of_an_unknown_protocol() -> None:
 
 
 def test_text_of_a_peer_does_not_steer_a_terminal(training: MadeUpTraining) -> None:
-    facts = figures_of(training.submitted(fit__unsafe=("\x1b[2J" + "x" * 1000,)).content)
-    assert facts.fit.unsafe[0].isprintable()
-    assert len(facts.fit.unsafe[0]) == 300
+    facts = figures_of(training.submitted(rows__dropped_columns=("\x1b[2J" + "x" * 1000,)).content)
+    (name,) = facts.rows["bank"].dropped_columns or ()
+    assert name.isprintable()
+    assert len(name) == 300
 
 
 @pytest.mark.parametrize(("trained", "batches", "smallest"), [(780, 6, 128), (700, 6, 60), (100, 1, 100), (704, 6, 64)])
@@ -175,8 +179,9 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     session = training.session()
     session.summaries["bank"] = taylor_report.summary_of(report)
     facts = figures_of(write(session, training.out, []).content)
-    assert facts.rows["bank"].dropped_columns == ("same",)
-    assert (facts.rows["bank"].common, facts.rows["bank"].shrunk) == (100, 7)
+    assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
+    assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)
+    assert (facts.rows["bank"].common, facts.rows["bank"].features) == (100, 4)
     assert (facts.evaluation is not None) == (evaluation is not None and not private)
     assert (facts.privacy is not None) == private
 
@@ -192,12 +197,11 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
     prepared = SimpleNamespace(
         rows=SimpleNamespace(features=np.zeros((100, 4))),
         plan=plan,
-        standardiser=SimpleNamespace(kept=(0, 1, 3), dropped=("same",)),
+        standardiser=SimpleNamespace(columns=("a", "b", "same", "d"), dropped=("same",)),
         rows_shrunk=7,
         labels=PreparedLabels(),
     )
-    told = {name: Ready(3, ()) for name in ("bank", "shop", "post")} | {"notary": Ready(0, ())}
     tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)
     charged = Charged(**PRIVACY) if private else None
     source = SimpleNamespace(name="loans")
-    return taylor_report.report_of(session, source, prepared, told, 4, tested, charged)  # type: ignore[arg-type]
+    return taylor_report.report_of(session, source, prepared, 4, tested, charged)  # type: ignore[arg-type]

@@ -59,8 +59,6 @@ def test_defences_say_what_they_are_worth(training: MadeUpTraining) -> None:
     assert "standard deviation 0.25 to each label's term" in said
     # Two passive columns: log2(1 + 1 / (4 / 16)) bits.
     assert "at most 2 bits about its labels, 128 or more, to all 2 passive columns together" in said
-    assert "Here there were none" in said
-    assert "Here 5 of bank" in text_of(training, "defences", rows__shrunk=5)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +77,10 @@ def test_a_defence_that_is_off(training: MadeUpTraining, settings: dict[str, Any
     assert off.split(" (")[0].lower() not in text_of(training, "promise")
 
 
-def test_rows_that_stand_out_may_be_refused(training: MadeUpTraining) -> None:
-    training.settings["taylor"] = {"leverage": "refuse"}
-    assert "the job refuses them" in text_of(training, "defences")
+def test_how_many_rows_stood_out_is_told_their_owner_alone(training: MadeUpTraining) -> None:
+    training.report["rows"]["shrunk"] = 5
+    assert "Here 5 of bank" in text_of(training, "defences", here=True)
+    assert "How many is in each party's own report" in text_of(training, "defences")
 
 
 # --- under label DP --------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from blindfit.coordinator import snapshots
 from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.rollbacks import acknowledge_rollbacks
 from blindfit.parties.store.store import FailedUploads, StoredLabels
 
 

@@ -52,6 +52,10 @@ class TrainingLedger:
         self._budget = budget_of(settings, self._charge.population)
 
     @property
+    def population(self) -> str:
+        return self._charge.population
+
+    @property
     def question(self) -> str:
         """The same for the same job on the same snapshot."""
         return self._charge.request_id

@@ -62,12 +62,14 @@ def charge(
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
+        LedgerBehind: it lacks what a receipt proves, and its operator has not acknowledged that.
         BudgetExhausted: it does not fit; nothing is charged.
         LedgerUnavailable: the ledger could not be written.
     """
     privacy = session.job.required_privacy
     asked = charge_of(session, settings, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
     with store.transaction() as transaction:
+        charging.check_rollbacks(transaction, asked.population)
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)

@@ -39,8 +39,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         console.print(_uploads(failed))
     if store.reader().rollbacks():
         console.print(
-            "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
-            "until `--acknowledge` charges them again"
+            "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
+            "released until `--acknowledge` charges them again"
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.accountant import common_neighbours, composed_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
@@ -34,6 +34,7 @@ class Charged:
     delta: float
     noise_multiplier: float
     spent_epsilon: float
+    spent_neighbours: str  # what all releases of the population together protect, for that much
     budget_epsilon: float
     budget_delta: float
 
@@ -110,6 +111,7 @@ def budget_of(settings: PartySettings, population: str) -> Budget:
 def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
     """With the budget as it now is."""
     budget = budget_of(settings, asked.population)
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in store.reader().ledger(asked.population)]
     return Charged(
         population=asked.population,
         unit=asked.unit,
@@ -117,7 +119,8 @@ def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
         epsilon=asked.epsilon,
         delta=asked.delta,
         noise_multiplier=asked.event.noise_multiplier,
-        spent_epsilon=book.spent(store.reader().ledger(asked.population), budget.delta),
+        spent_epsilon=composed_epsilon(events, budget.delta),
+        spent_neighbours=common_neighbours(events),
         budget_epsilon=budget.epsilon,
         budget_delta=budget.delta,
     )

@@ -181,7 +181,7 @@ class RequestConflict(PrivacyError):
 
 
 class LedgerBehind(PrivacyError):
-    """A client holds a receipt that this ledger does not have: it was restored from a backup, or replaced."""
+    """Somebody holds a receipt that this ledger does not have: it was restored from a backup, or replaced."""
 
     def __init__(self, *, population: str, ledger_position: int, receipt_position: int) -> None:
         super().__init__(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.accountant import composed_by_neighbours, composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import snapshots
 from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.rollbacks import acknowledge_rollbacks
 from blindfit.parties.store.store import FailedUploads, StoredLabels
 
 
@@ -29,6 +31,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     entries = store.reader().ledger()
     book.verify_chain(entries)
     console.print(_budgets(settings, entries))
+    for line in _protected(settings, entries):
+        console.print(line, highlight=False)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         console.print(_entries(settings, entries, labels))
@@ -39,8 +43,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         console.print(_uploads(failed))
     if store.reader().rollbacks():
         console.print(
-            "[bold red]a client's receipt proves entries that this ledger does not have[/]: nothing is released "
-            "until `--acknowledge` charges them again"
+            "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
+            "released until `--acknowledge` charges them again"
         )
 
 
@@ -58,6 +62,21 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
             f"{population.delta:g}",
         )
     return table
+
+
+def _protected(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
+    """Of a population whose releases do not all protect the same: what was spent against whom."""
+    for name, population in settings.populations.items():
+        events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
+        spent = composed_by_neighbours(events, population.delta)
+        if len(spent) > 1:
+            common, *others = spent.items()
+            yield f"{escape(name)}: {common[1]:.4g} is spent where {common[0]}: all releases together"
+            yield from (
+                f"{escape(name)}: {epsilon:.4g} is spent where {neighbours}: by the releases that protect that; "
+                "the others do not"
+                for neighbours, epsilon in others
+            )
 
 
 def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[int, StoredLabels]) -> Table:

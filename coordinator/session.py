@@ -27,11 +27,13 @@ from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, LocalPr
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.receipts import HeldReceipts, of_this_user
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire import codec, error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
+from blindfit.protos.measurement_pb2 import SignedReceipt
 
 TRANSITIONS = {
     ("NEW", "propose"): "PROPOSED",
@@ -61,10 +63,12 @@ class JobSession:
     on_event: OnEvent = lambda _party, _event: None
     id: str = ""
     state: str = "NEW"
+    receipts: HeldReceipts = field(default_factory=of_this_user)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     _stubs: dict[str, control_pb2_grpc.ControlStub] = field(default_factory=dict)
     _proposed: list[str] = field(default_factory=list)
+    _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party
 
     def __post_init__(self) -> None:
         self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
@@ -109,6 +113,8 @@ class JobSession:
                     ours=PROTOCOL_VERSION,
                     theirs=description.protocol_version[:32],
                 )
+            if description.receipt_key and self.job.parameters.epsilon:
+                self._keys[name] = description.receipt_key
 
     async def _propose(self) -> None:
         self._change("propose")
@@ -118,11 +124,15 @@ class JobSession:
         ]
         parameters = codec.parameters_to_pb(self.job.parameters.to_parameters())
         for name in self.addresses:
-            answer = await self._call(
-                name,
-                "Propose",
-                pb.Proposal(session=self.id, protocol=self.job.protocol, members=members, parameters=parameters),
+            held = self.receipts.of(name, self._keys[name]) if name in self._keys else []
+            proposal = pb.Proposal(
+                session=self.id,
+                protocol=self.job.protocol,
+                members=members,
+                parameters=parameters,
+                receipts=[SignedReceipt(statement=statement, signature=signature) for statement, signature in held],
             )
+            answer = await self._call(name, "Propose", proposal)
             self._proposed.append(name)
             if answer.state == pb.HELD:
                 await self._wait_for_approval(name)
@@ -162,6 +172,7 @@ class JobSession:
 
     async def _watch(self, name: str) -> None:
         async for event in self._events(name, None):
+            self._keep_receipt(name, event)
             self.on_event(name, event)
             if event.state == pb.DONE:
                 self.summaries[name] = codec.parameters_from_pb(event.summary, culprit=name, step="Watch")
@@ -169,6 +180,12 @@ class JobSession:
             if event.WhichOneof("body") == "error":
                 raise error_codes.error_of(event.error, peer=name)
         raise error_codes.error_of(errors_pb2.ErrorDetail(code=errors_pb2.CANCELLED), peer=name)
+
+    def _keep_receipt(self, name: str, event: pb.Event) -> None:
+        """As soon as it comes, however the job ends. Raises MalformedMessage: it is not the party's own."""
+        if event.HasField("receipt"):
+            given = event.receipt.statement, event.receipt.signature
+            self.receipts.keep(name, self._keys.get(name, b""), given)
 
     # --- calls
 

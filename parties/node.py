@@ -102,6 +102,7 @@ class PartyNode:
             read_proposed,
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
             party.snapshots,
+            lambda: party.receipts,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
         guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
@@ -185,6 +186,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Describe(self, request: Any, context: Any) -> control_pb2.PartyDescription:  # noqa: N802, ARG002
         settings = self._node.settings
+        keeps_a_ledger = settings.role == "active" and bool(settings.populations)
         return control_pb2.PartyDescription(
             name=settings.name,
             role=settings.role,
@@ -192,6 +194,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
             protocol_version=PROTOCOL_VERSION,
             protocols=settings.policy.protocols,
             datasets=sorted(settings.datasets),
+            receipt_key=self._node.party.receipts.public_key if keeps_a_ledger else b"",
         )
 
     async def Propose(self, request: control_pb2.Proposal, context: Any) -> control_pb2.ProposalAnswer:  # noqa: N802, ARG002

@@ -84,7 +84,7 @@ def dp_lr() -> System[DPLRJob]:
 
 
 def taylor() -> System[TaylorJob]:
-    from blindfit.algorithms.protocols import align, draw, link, predict, ready, taylor
+    from blindfit.algorithms.protocols import align, draw, link, predict, ready, receipts, taylor
     from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
     from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
 
@@ -102,7 +102,7 @@ def taylor() -> System[TaylorJob]:
     return System(
         TaylorJob,
         roles,
-        tables=(taylor.TABLE, draw.TABLE, align.TABLE, link.TABLE, ready.TABLE, predict.TABLE),
+        tables=(taylor.TABLE, draw.TABLE, align.TABLE, link.TABLE, ready.TABLE, receipts.TABLE, predict.TABLE),
         models={FORMAT: VerticalModelPart.from_dict},
         options=dict.fromkeys(roles, frozenset({"policy.unsafe"})),
         unsafe=frozenset(get_args(UnsafeFlag)),

@@ -1,4 +1,5 @@
 from blindfit.protos import errors_pb2 as _errors_pb2
+from blindfit.protos import measurement_pb2 as _measurement_pb2
 from blindfit.protos import payload_pb2 as _payload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -33,20 +34,22 @@ class DescribePartyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyDescription(_message.Message):
-    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets")
+    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     version: str
     protocol_version: str
     protocols: _containers.RepeatedScalarFieldContainer[str]
     datasets: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ...) -> None: ...
+    receipt_key: bytes
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("name", "role", "address", "dataset")
@@ -61,16 +64,18 @@ class Member(_message.Message):
     def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., address: _Optional[str] = ..., dataset: _Optional[str] = ...) -> None: ...
 
 class Proposal(_message.Message):
-    __slots__ = ("session", "protocol", "members", "parameters")
+    __slots__ = ("session", "protocol", "members", "parameters", "receipts")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPTS_FIELD_NUMBER: _ClassVar[int]
     session: str
     protocol: str
     members: _containers.RepeatedCompositeFieldContainer[Member]
     parameters: _payload_pb2.Parameters
-    def __init__(self, session: _Optional[str] = ..., protocol: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., parameters: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ...) -> None: ...
+    receipts: _containers.RepeatedCompositeFieldContainer[_measurement_pb2.SignedReceipt]
+    def __init__(self, session: _Optional[str] = ..., protocol: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., parameters: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipts: _Optional[_Iterable[_Union[_measurement_pb2.SignedReceipt, _Mapping]]] = ...) -> None: ...
 
 class ProposalAnswer(_message.Message):
     __slots__ = ("state",)
@@ -105,13 +110,15 @@ class Progress(_message.Message):
     def __init__(self, step: _Optional[str] = ..., unit: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., waiting_for: _Optional[str] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("state", "progress", "error", "summary")
+    __slots__ = ("state", "progress", "error", "summary", "receipt")
     STATE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
     state: SessionState
     progress: Progress
     error: _errors_pb2.ErrorDetail
     summary: _payload_pb2.Parameters
-    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ...) -> None: ...
+    receipt: _measurement_pb2.SignedReceipt
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipt: _Optional[_Union[_measurement_pb2.SignedReceipt, _Mapping]] = ...) -> None: ...

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_users_state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of this process and those that it starts: no test reads or writes what this machine's user keeps."""
+    state: Path = tmp_path_factory.mktemp("state")
+    os.environ["XDG_STATE_HOME"] = str(state)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
 from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending, parts_of, poisson_sample
 from blindfit.algorithms.randomness import system_uniform
@@ -21,11 +22,6 @@ from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, Desc
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
-
-UNITS = {
-    "replace-one": "one row, features and label, is replaced by another; their number is public",
-    "add-or-remove": "one row, features and label, is added or removed; the number by which sums are divided is public",
-}
 
 
 class DPLogisticRegression(PrivateBinaryClassifier):
@@ -230,7 +226,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         loss = "released, paid from the same budget" if self.loss_share else "not released"
         return (
             f"({self.epsilon_spent_:.6g}, {privacy.delta:g})-differential privacy; neighbours: "
-            f"{UNITS[privacy.neighbours]}. Mechanism: {privacy.n_iterations} sums of clipped gradients{sampled}, {each}"
+            f"{WHOLE_ROWS[privacy.neighbours]}. "
+            f"Mechanism: {privacy.n_iterations} sums of clipped gradients{sampled}, {each}"
             f"with discrete Gaussian noise of {self.noise_multiplier_:.6g} times the sensitivity on each coordinate, "
             f"composed {'by privacy loss distributions' if sampled else 'exactly'}. "
             f"The private rows' loss: {loss}."

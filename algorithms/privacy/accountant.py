@@ -1,5 +1,9 @@
 """What many releases spend together.
 
+Releases for different neighbours compose for those that all of them bound, if there are any: label DP and whole rows
+that are replaced compose to what one changed label can tell. A budget that holds this composition holds also for the
+releases that protect more, by themselves: they are a part of it.
+
 Gaussian releases compose exactly: with noise multipliers s_i they are one release of multiplier
 (sum 1/s_i^2)^(-1/2). A composition with others in it goes through the privacy loss distributions of dp_accounting,
 rounded up; of a release of which only epsilon is known, that of randomised response, the worst that is epsilon-DP
@@ -14,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from blindfit.algorithms.errors import UnsupportedEvent
-from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.events import IMPLIED, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, gaussian_epsilon
 
 BUDGET_SLACK = 1e-9
@@ -30,11 +34,11 @@ def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
     """The epsilon at this delta of all events together: exact for Gaussians alone, else an upper bound.
 
     Raises:
-        UnsupportedEvent: the events do not share one neighbouring relation.
+        UnsupportedEvent: there are no neighbours that all events bound.
     """
     check_delta(delta)
     events = list(events)
-    _check_one_relation(events)
+    common_neighbours(events)
     gaussians = [event.noise_multiplier for event in events if event.mechanism == "gaussian"]
     others = [event for event in events if event.mechanism != "gaussian"]
     gaussian = composed_multiplier(gaussians)
@@ -62,12 +66,36 @@ def composed_multiplier(noise_multipliers: Sequence[float]) -> float:
     return 1 / inverse if inverse else math.inf
 
 
-def _check_one_relation(events: Sequence[ReleaseEvent]) -> None:
-    relations = sorted({event.neighbours for event in events})
-    if len(relations) > 1:
+def common_neighbours(events: Iterable[ReleaseEvent]) -> str:
+    """What the composition of all events protects; empty for none.
+
+    Raises:
+        UnsupportedEvent: there are no neighbours that all events bound.
+    """
+    said = {event.neighbours for event in events}
+    bounded = said if len(said) < 2 else {IMPLIED.get(neighbours, neighbours) for neighbours in said}
+    if len(bounded) > 1:
         raise UnsupportedEvent(
-            f"releases under different neighbouring relations do not compose: {'; '.join(relations)}"
+            f"releases for different neighbours do not compose: {'; '.join(sorted(said))}: charge them to populations "
+            'of their own ([populations]), or ask dp-lr with neighbours = "replace-one", which composes with label DP '
+            "of rows"
         )
+    return bounded.pop() if bounded else ""
+
+
+def composed_by_neighbours(events: Iterable[ReleaseEvent], delta: float) -> dict[str, float]:
+    """The epsilon for each kind of neighbours: of all events for those that all bound, of its own for each other.
+
+    Raises:
+        UnsupportedEvent: there are no neighbours that all events bound.
+    """
+    events = list(events)
+    common = common_neighbours(events)
+    by_neighbours = {common: composed_epsilon(events, delta)} if events else {}
+    for neighbours in sorted({event.neighbours for event in events} - {common}):
+        own = [event for event in events if event.neighbours == neighbours]
+        by_neighbours[neighbours] = composed_epsilon(own, delta)
+    return by_neighbours
 
 
 def _loss_distribution_epsilon(gaussian: float, others: Sequence[ReleaseEvent], delta: float) -> float:

@@ -51,7 +51,7 @@ class ReleaseEvent:
             no more is known, that of the Laplace release with the same epsilon: 1/epsilon.
             For `sampled-gaussian`, many releases in one, that of each of them.
         neighbours: what may differ between two neighbouring data sets, such as "one label changes, N public".
-            Only releases under the same words compose.
+            Releases under other words compose where the accountant knows what they imply.
         sampling: of `sampled-gaussian`, and of no other.
 
     Raises:
@@ -131,3 +131,12 @@ UNITS = {
         "one person's labels change, number and weights of the rows public",
     ),
 }
+
+WHOLE_ROWS = {
+    "replace-one": "one row, features and label, is replaced by another; their number is public",
+    "add-or-remove": "one row, features and label, is added or removed; the number by which sums are divided is public",
+}
+IMPLIED = {WHOLE_ROWS["replace-one"]: UNITS["row"][1]}
+"""Neighbours -> other ones that are neighbours of this kind too: a row whose label alone changes is a row that is
+replaced, so what bounds the one bounds the other. Not the other way round: label DP says nothing of features. A row
+that is added or removed is neither: a replaced row is one removed and one added, and costs about twice as much."""

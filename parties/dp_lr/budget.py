@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any
 
-from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
+from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files.written import canonical_json
@@ -24,10 +24,7 @@ UNIT = "each row, features and label"
 
 def event_of(privacy: RunPrivacy) -> ReleaseEvent:
     """Of the whole run."""
-    # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from blindfit.algorithms.estimators.dp_logistic_regression import UNITS
-
-    multiplier, neighbours = privacy.noise_multiplier(), UNITS[privacy.neighbours]
+    multiplier, neighbours = privacy.noise_multiplier(), WHOLE_ROWS[privacy.neighbours]
     if privacy.batch_fraction < 1:
         sampling = Sampling(privacy.batch_fraction, privacy.n_iterations, privacy.sensitivity)
         return ReleaseEvent("sampled-gaussian", multiplier, neighbours, sampling)
@@ -52,6 +49,10 @@ class TrainingLedger:
         self._budget = budget_of(settings, self._charge.population)
 
     @property
+    def population(self) -> str:
+        return self._charge.population
+
+    @property
     def question(self) -> str:
         """The same for the same job on the same snapshot."""
         return self._charge.request_id
@@ -66,7 +67,7 @@ class TrainingLedger:
 
         Raises:
             BudgetExhausted: the run does not fit.
-            UnsupportedEvent: the population was charged under another neighbouring relation.
+            UnsupportedEvent: the population was charged for neighbours that do not compose with these.
         """
         charging.check(self._store.reader(), self._charge, self._budget)
 

@@ -19,6 +19,7 @@ from blindfit.parties.files import written
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import named, own_randomness
 from blindfit.parties.training.rows import Report
@@ -34,7 +35,8 @@ class Trainer:
 
     def check(self, job: DPLRJob, me: Member) -> None:
         """What can be refused before a session starts: datasets, options, the public model."""
-        population_of(self._party.settings.datasets[me.dataset], me.dataset)
+        population = population_of(self._party.settings.datasets[me.dataset], me.dataset)
+        charging.check_rollbacks(self._party.store.reader(), population)
         check_start(
             self._party.settings, self._party.base_dir, job, check_private(self._party.snapshots.source(me.dataset))
         )
@@ -53,6 +55,7 @@ class Trainer:
         public = {"columns": list(source.feature_names), "start": start.identity}
         ledger = TrainingLedger(session, self._party.settings, self._party.store, public, named(randomness))
         answer, is_new = self._answer(session, ledger, start, rows)
+        session.receipt = self._party.receipts.newest(ledger.population)
         clock.lap("fit_s")
         session.report("evaluate")
         model = DPLogisticModel.from_dict(answer["model"])

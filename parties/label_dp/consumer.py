@@ -93,7 +93,8 @@ class LabelRegression:
             session=session.id,
             on_rows=asking.reporter(session, "send ids", len(rows.ids)),
         )
-        hold_receipt(self._party.store, server.name, description, *released.receipt)
+        key, population = description.receipt_key, description.population
+        hold_receipt(self._party.store, server.name, key, population, released.receipt)
         return released
 
     # --- true labels

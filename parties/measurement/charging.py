@@ -10,16 +10,15 @@ from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRow
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
+from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
-from blindfit.parties.measurement.books import Books
 from blindfit.parties.measurement.label_index import LabelIndex
-from blindfit.parties.measurement.rollbacks import check_rollbacks, compare_receipt
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
+from blindfit.parties.store.charging import check_rollbacks
+from blindfit.parties.store.own_receipts import OwnReceipts
 from blindfit.parties.store.store import Store, StoredAnswer, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
@@ -119,7 +118,7 @@ class ChargingService:
         self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit
-        self._books = Books()
+        self.receipts = OwnReceipts(name, store, key)
         book.verify_chain(store.reader().ledger())
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
@@ -138,12 +137,7 @@ class ChargingService:
     def check_receipt(self, request: Asked, dataset: LabelDataset) -> None:
         """A restored backup refunds no budget: what a client can prove must still be in the ledger."""
         if request.receipt:
-            if not signing.verify(self.key.public_bytes, request.receipt, request.receipt_signature):
-                self.refuse("receipt", "it is not signed by this server's key")
-            receipt = Receipt.from_statement(request.receipt)
-            if receipt.server != self.name:
-                self.refuse("receipt", "it is another server's, which has the same key")
-            compare_receipt(receipt, self.store)
+            self.receipts.take((request.receipt, request.receipt_signature), by="the request")
         check_rollbacks(self.store.reader(), dataset.population)
 
     def check_policy(self, request: Asked, dataset: LabelDataset, cost: Cost) -> None:
@@ -170,7 +164,7 @@ class ChargingService:
     ) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
-        events = self._books.events(reader, dataset.population)
+        events = self.receipts.books.events(reader, dataset.population)
         book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
 
     def check_approval(
@@ -220,16 +214,14 @@ class ChargingService:
             unit=dataset.unit,
         )
         entry = charging.enter(transaction, charge, answer_sha256)
-        charges = self._books.charges(transaction, dataset.population)
-        statement = book.receipt_for(self.name, entry, charges, transaction.entry_at).statement()
-        return entry, (statement, self.key.sign(statement))
+        return entry, self.receipts.of_entry(transaction, entry)
 
     # --- describing
 
     def describe_budget(self, population: str) -> pb.BudgetDescription:
         budget = self.budgets[population]
         with self.store.view() as snapshot:
-            events = self._books.events(snapshot, population)
+            events = self.receipts.books.events(snapshot, population)
         return pb.BudgetDescription(
             population=population,
             epsilon=budget.epsilon,

@@ -30,8 +30,8 @@ from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDa
 from blindfit.parties.measurement.fitting import LimitedMaker
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
-from blindfit.parties.measurement.rollbacks import check_rollbacks
 from blindfit.parties.measurement.uploads import Upload
+from blindfit.parties.store.charging import check_rollbacks
 from blindfit.parties.store.store import StoredAnswer, StoredLabels, Transaction
 from blindfit.protos import measurement_pb2 as pb
 

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.private_files import make_private, read_passphrase
 from blindfit.parties.files.secret import PartySecret
-from blindfit.parties.files.vault import PARTY_KEY, Vault, open_vault
+from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, open_vault
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots, Writer
+from blindfit.parties.store.own_receipts import OwnReceipts
 from blindfit.parties.store.store import Store
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.work.compute import workers_of
@@ -68,6 +69,11 @@ class Party:
         """Of what must come out the same again, without anybody else knowing it."""
         make_private(self.data_dir)
         return PartySecret.load_or_create(self.data_dir / PARTY_KEY, self.vault)
+
+    @cached_property
+    def receipts(self) -> OwnReceipts:
+        """Of its ledger."""
+        return OwnReceipts(self.settings.name, self.store, self.vault.signing_key(self.data_dir / RECEIPT_KEY))
 
     @cached_property
     def snapshots(self) -> Snapshots:

@@ -42,6 +42,8 @@ from blindfit.parties.sessions.proposal import Member as Member  # seats know it
 from blindfit.parties.sessions.proposal import ReadJob, digest_of, membership, read_proposal
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.store.own_receipts import OwnReceipts
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
@@ -50,6 +52,7 @@ from blindfit.parties.wire.link import OpenPeer, Timeouts
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
+from blindfit.protos.measurement_pb2 import SignedReceipt as SignedReceiptMessage
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +73,7 @@ TRANSITIONS: dict[tuple[State, str], State] = {
 APPROVAL_POLL_S = 0.3
 KEPT_ENDED_SESSIONS = 64  # of one coordinator
 MOST_MEMBERS = 64
+MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one message
 MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
 PROGRESS_EVERY_S = 0.1
 
@@ -104,6 +108,7 @@ class Session(Generic[J_co]):
     progress: pb.Progress | None = None
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: asyncio.Task[None] | None = None
+    receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
 
     @property
@@ -173,6 +178,7 @@ class Sessions:
     """Args:
     read_job: a proposal's parameters -> the job of its system.
     parts: by protocol.
+    receipts: of this party's ledger.
     """
 
     def __init__(
@@ -184,10 +190,11 @@ class Sessions:
         read_job: ReadJob,
         parts: Mapping[str, Part],
         snapshots: Snapshots,
+        receipts: Callable[[], OwnReceipts],
     ) -> None:
         self._settings, self._store, self._limits = settings, store, limits
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
-        self._snapshots = snapshots
+        self._snapshots, self._receipts = snapshots, receipts
         self._sessions: dict[str, Session[JobParameters]] = {}
         self._accounts = Accounts(limits)
 
@@ -218,6 +225,7 @@ class Sessions:
         self._check_room(proposed_by)
         session = self._session(proposal, proposed_by)
         self._check_policy(session, proposal.protocol)
+        self._take_receipts(proposal, proposed_by)
         self._parts[session.job.protocol].check(session.job, session.me)
         held = self._settings.policy.approve == "ask"
         self._forget_oldest(proposed_by)
@@ -227,6 +235,13 @@ class Sessions:
         if held:
             session.task = asyncio.create_task(self._wait_for_approval(session))
         return session
+
+    def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
+        """What the coordinator can prove must still be in the ledger. Raises PolicyRefused: nobody here signed it."""
+        for presented in proposal.receipts:
+            if not self._settings.populations:
+                self._refuse("receipt", "it keeps no ledger, and gave none")
+            self._receipts().take((presented.statement, presented.signature), by=proposed_by)
 
     def _check_name(self, session: str) -> None:
         """A name is used once, for ever: what was charged or kept under it belongs to that session alone."""
@@ -418,14 +433,18 @@ class Sessions:
         """Events until the session ends: every change of state, and the newest progress now and then."""
         session = self.get(session_id)
         shown: tuple[State, pb.Progress | None] = ("", None)
+        given: SignedReceipt = (b"", b"")
         while True:
-            state, progress = session.state, session.progress
+            state, progress, receipt = session.state, session.progress, session.receipt
             if state in ENDS:
                 yield _last_event(session)
                 return
-            if (state, progress) != shown:
-                yield pb.Event(state=state_to_pb(state), progress=progress)
-                shown = (state, progress)
+            if (state, progress) != shown or receipt != given:
+                # At once, not at the end: what was charged stays charged however the session ends.
+                yield pb.Event(
+                    state=state_to_pb(state), progress=progress, receipt=_receipt(receipt if receipt != given else None)
+                )
+                shown, given = (state, progress), receipt
             async with session.changed:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(session.changed.wait(), PROGRESS_EVERY_S)
@@ -436,13 +455,19 @@ def state_to_pb(state: State) -> pb.SessionState:
 
 
 def _last_event(session: Session[JobParameters]) -> pb.Event:
-    state = state_to_pb(session.state)
+    state, receipt = state_to_pb(session.state), _receipt(session.receipt)
     if session.state == "DONE":
-        return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary))
+        return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary), receipt=receipt)
     if session.error is not None:
-        return pb.Event(state=state, error=error_codes.detail_of(session.error))
+        return pb.Event(state=state, error=error_codes.detail_of(session.error), receipt=receipt)
     code = errors_pb2.POLICY_REFUSED if session.state == "REFUSED" else errors_pb2.CANCELLED
-    return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code))
+    return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code), receipt=receipt)
+
+
+def _receipt(receipt: SignedReceipt | None) -> SignedReceiptMessage | None:
+    if receipt is None or not receipt[0]:
+        return None
+    return SignedReceiptMessage(statement=receipt[0], signature=receipt[1])
 
 
 def now(later: timedelta = timedelta()) -> str:
@@ -453,9 +478,14 @@ def _check_size(proposal: pb.Proposal, proposed_by: str) -> None:
     """Before anything looks at it; the parameters have limits of their own.
 
     Raises:
-        MalformedMessage: it has more members, or a longer text, than any job.
+        MalformedMessage: it has more members, receipts, or a longer text, than any job.
     """
     texts = [proposal.session, proposal.protocol]
+    if len(proposal.receipts) > MOST_RECEIPTS or any(
+        len(receipt.statement) > MOST_RECEIPT_BYTES for receipt in proposal.receipts
+    ):
+        reason = f"has more than {MOST_RECEIPTS} receipts, or one of more than {MOST_RECEIPT_BYTES} bytes"
+        raise MalformedMessage(culprit=proposed_by, field="receipts", reason=reason, step="Propose")
     if len(proposal.members) <= MOST_MEMBERS:
         texts += [text for m in proposal.members for text in (m.name, m.role, m.address, m.dataset)]
         if all(len(text) <= MOST_TEXT_CHARS for text in texts):

@@ -4,19 +4,42 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from blindfit.algorithms.errors import LedgerBehind
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
+from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
 from blindfit.parties.store.store import Transaction
 
 
 def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
     """Raises:
+    LedgerBehind: somebody's receipt proves entries that the ledger does not have.
     BudgetExhausted: it does not fit.
     UnsupportedEvent: it cannot be composed with what was charged before.
     """
+    check_rollbacks(reader, charge.population)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(charge.population)]
     book.check_budget(events, charge.event, budget, charge.population)
+
+
+def check_rollbacks(reader: Transaction, population: str) -> None:
+    """One ledger for all populations; the error names the asker's, as another one is none of its business.
+
+    Raises:
+        LedgerBehind: a receipt was presented that proves more, and the operator has not acknowledged it.
+    """
+    noticed = reader.rollbacks()
+    if noticed:
+        raise LedgerBehind(
+            population=population,
+            ledger_position=last_position(reader),
+            receipt_position=Receipt.from_statement(noticed[-1]).position,
+        )
+
+
+def last_position(reader: Transaction) -> int:
+    last = reader.last_entry()
+    return last.position if last else 0
 
 
 def enter(transaction: Transaction, charge: Charge, answer_sha256: str = "") -> LedgerEntry:

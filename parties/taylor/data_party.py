@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import structlog
@@ -27,6 +28,7 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.idle import IdleChannel
 from blindfit.parties.taylor.leaks import own_leaks, refuse_leaks, shared_leaks
@@ -40,8 +42,9 @@ from blindfit.parties.taylor.parameters import (
 )
 from blindfit.parties.taylor.report import report_of, summary_of
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import charge
+from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_mask, stored_mask
@@ -73,7 +76,9 @@ class DataParty:
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
-            check_label_dp(self._party.settings.datasets[me.dataset], me.dataset, job)
+            dataset = self._party.settings.datasets[me.dataset]
+            check_label_dp(dataset, me.dataset, job)
+            charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
@@ -108,9 +113,8 @@ class DataParty:
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
-        is_charged = job.privacy is not None and active
-        noise = told[seats.key_node].drawn
-        charged = charge(session, self._party.settings, self._party.store, (layout, noise)) if is_charged else None
+        drawn = layout, told[seats.key_node].drawn
+        charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
         seat = self._seat(session, prepared, parameters, public_key, aligned)
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         if resumed:
@@ -138,6 +142,13 @@ class DataParty:
         await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()
         return summary_of(report)
+
+    async def _charge(self, session: Session[TaylorJob], seats: Seats, drawn: Sequence[str]) -> Charged | None:
+        payer = seats.chain[0]
+        if seats.me == payer:
+            return await charge_and_prove(self._party, session, seats.others, drawn)
+        await keep_proof(self._party, session, payer)
+        return None
 
     async def _begin(
         self,

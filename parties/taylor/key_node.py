@@ -22,6 +22,7 @@ from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.taylor.engine import check_engine
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import asked_of_linkage, linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.linkage_report import write_linkage_report
@@ -82,6 +83,8 @@ class KeyNode:
             return Ready(0, ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
+        if job.privacy is not None:
+            await keep_proof(self._party, session, seats.chain[0])
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         parameters = parameters_of(job, seats, told)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.accountant import common_neighbours, composed_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
@@ -34,6 +34,7 @@ class Charged:
     delta: float
     noise_multiplier: float
     spent_epsilon: float
+    spent_neighbours: str  # what all releases of the population together protect, for that much
     budget_epsilon: float
     budget_delta: float
 
@@ -62,12 +63,14 @@ def charge(
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
+        LedgerBehind: it lacks what a receipt proves, and its operator has not acknowledged that.
         BudgetExhausted: it does not fit; nothing is charged.
         LedgerUnavailable: the ledger could not be written.
     """
     privacy = session.job.required_privacy
     asked = charge_of(session, settings, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
     with store.transaction() as transaction:
+        charging.check_rollbacks(transaction, asked.population)
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)
@@ -108,6 +111,7 @@ def budget_of(settings: PartySettings, population: str) -> Budget:
 def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
     """With the budget as it now is."""
     budget = budget_of(settings, asked.population)
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in store.reader().ledger(asked.population)]
     return Charged(
         population=asked.population,
         unit=asked.unit,
@@ -115,7 +119,8 @@ def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
         epsilon=asked.epsilon,
         delta=asked.delta,
         noise_multiplier=asked.event.noise_multiplier,
-        spent_epsilon=book.spent(store.reader().ledger(asked.population), budget.delta),
+        spent_epsilon=composed_epsilon(events, budget.delta),
+        spent_neighbours=common_neighbours(events),
         budget_epsilon=budget.epsilon,
         budget_delta=budget.delta,
     )

@@ -131,7 +131,7 @@ class Consumer:
         on_rows = asking.reporter(session, "send rows", request.n_rows)
         aggregate = await client.aggregate(prepared.train, request, on_rows)
         held = aggregate.answer.receipt, aggregate.answer.receipt_signature
-        hold_receipt(self._party.store, server, description, *held)
+        hold_receipt(self._party.store, server, description.receipt_key, description.population, held)
         if aggregate.answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")

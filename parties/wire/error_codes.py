@@ -73,7 +73,10 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.UNSUPPORTED_EVENT,
         Status.INVALID_ARGUMENT,
         (),
-        lambda peer, _: e.UnsupportedEvent(f"the accountant of {peer} cannot bound this release"),
+        lambda peer, _: e.UnsupportedEvent(
+            f"the accountant of {peer} cannot bound this release together with those before it",
+            hint="its own log says why; where they protect other neighbours, it needs a population of its own",
+        ),
     ),
     e.RequestConflict: _Row(
         pb.REQUEST_CONFLICT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,6 +81,7 @@ class Clinic:
 
     directory: Path
     store: Store
+    last: Session = field(init=False)  # that ran
 
     @property
     def settings(self) -> PartySettings:
@@ -101,11 +102,15 @@ class Clinic:
         )
 
     def publish(self) -> None:
-        Party(self.settings, self.directory, None, self.store).snapshots.publish("patients")  # type: ignore[arg-type]
+        self.party.snapshots.publish("patients")
+
+    @property
+    def party(self) -> Party:
+        return Party(self.settings, self.directory, None, self.store)  # type: ignore[arg-type]
 
     def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
-        asked = self.session(session, **changes)
-        party = Party(self.settings, self.directory, None, self.store)  # type: ignore[arg-type]
+        asked = self.last = self.session(session, **changes)
+        party = self.party
         role = Trainer(party)
         role.check(asked.job, asked.me)
         asked.snapshot = party.snapshots.newest("patients")

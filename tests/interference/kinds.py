@@ -65,6 +65,11 @@ BY_NAME = {
     "FittedRelease.share_outside": RELEASED,
     "SignedReceipt.statement": DERIVED,
     "SignedReceipt.signature": DERIVED,
+    # an active party's receipts
+    "PartyDescription.receipt_key": RANDOM,
+    "ReceiptGiven.key": RANDOM,
+    "Receipt*.statement": DERIVED,
+    "Receipt*.signature": DERIVED,
     # what is asked of it
     "*request_id": DERIVED,
     "AggregateOpen.content_sha256": DECLARED,  # the server is sent the rows and their ids

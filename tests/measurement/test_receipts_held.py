@@ -30,7 +30,8 @@ def consumer(tmp_path: Path) -> Iterator[Store]:
 
 
 def hold(store: Store, house: House, statement: bytes, signature: bytes) -> None:
-    hold_receipt(store, "labels", house.service.describe(house.datasets["visits"]), statement, signature)
+    described = house.service.describe(house.datasets["visits"])
+    hold_receipt(store, "labels", described.receipt_key, described.population, (statement, signature))
 
 
 def receipt_of(answer: NoisySum) -> tuple[bytes, bytes]:

@@ -16,7 +16,7 @@ from blindfit.algorithms.privacy import charges as charges_of_receipts
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
+from blindfit.parties.store.rollbacks import acknowledge_rollbacks
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
 OpenHouse = Callable[..., House]

@@ -12,8 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError, DataError, UnsupportedEvent
-from blindfit.algorithms.privacy.accountant import composed_epsilon, composed_multiplier, fits
-from blindfit.algorithms.privacy.events import LEAST_MULTIPLIER, MOST_MULTIPLIER, Mechanism, ReleaseEvent
+from blindfit.algorithms.privacy.accountant import (
+    common_neighbours,
+    composed_by_neighbours,
+    composed_epsilon,
+    composed_multiplier,
+    fits,
+)
+from blindfit.algorithms.privacy.events import (
+    LEAST_MULTIPLIER,
+    MOST_MULTIPLIER,
+    UNITS,
+    WHOLE_ROWS,
+    Mechanism,
+    ReleaseEvent,
+    Sampling,
+)
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
 
 NEIGHBOURS = "one label changes, N public"
@@ -129,9 +143,59 @@ def test_extreme_multipliers_do_not_break_it(one: float, two: float) -> None:
         assert composed_epsilon(events, 1e-5) >= composed_epsilon(events[:1], 1e-5) * (1 - 1e-3)
 
 
+# --- neighbours ------------------------------------------------------------------------------------------
+
+LABEL, PERSON = UNITS["row"][1], UNITS["person"][1]
+REPLACED, ADDED = WHOLE_ROWS["replace-one"], WHOLE_ROWS["add-or-remove"]
+
+
+def of(neighbours: str, *multipliers: float) -> list[ReleaseEvent]:
+    return [ReleaseEvent("gaussian", multiplier, neighbours) for multiplier in multipliers]
+
+
+def test_label_dp_and_replaced_rows_compose_to_what_a_changed_label_tells() -> None:
+    """For one changed label a release of either kind is a release that bounds it: exact, as of one kind."""
+    mixed = [*of(LABEL, 2.0, 5.0), *of(REPLACED, 3.0)]
+    assert common_neighbours(mixed) == LABEL
+    assert composed_epsilon(mixed, 1e-5) == composed_epsilon(of(LABEL, 2.0, 5.0, 3.0), 1e-5)
+    sampled = ReleaseEvent("sampled-gaussian", 3.0, REPLACED, Sampling(0.1, 20, 2))
+    assert composed_epsilon([*of(LABEL, 2.0), sampled], 1e-5) > composed_epsilon(of(LABEL, 2.0), 1e-5)
+
+
+def test_replaced_rows_alone_keep_their_stronger_promise() -> None:
+    assert common_neighbours(of(REPLACED, 1.0, 2.0)) == REPLACED
+    assert common_neighbours([]) == ""
+
+
+def test_what_is_spent_by_neighbours() -> None:
+    """Label DP says nothing of features: what protects whole rows is counted by itself, and is the smaller part."""
+    labels, rows = of(LABEL, 2.0, 5.0), of(REPLACED, 3.0, 4.0)
+    spent = composed_by_neighbours([*labels, *rows], 1e-5)
+    assert spent == {LABEL: composed_epsilon([*labels, *rows], 1e-5), REPLACED: composed_epsilon(rows, 1e-5)}
+    assert spent[REPLACED] < spent[LABEL]
+    assert composed_by_neighbours(rows, 1e-5) == {REPLACED: composed_epsilon(rows, 1e-5)}
+    assert composed_by_neighbours([], 1e-5) == {}
+
+
+def test_a_budget_holds_all_releases_together() -> None:
+    epsilon = composed_epsilon(of(LABEL, 2.0, 3.0), 1e-5)
+    assert fits(of(LABEL, 2.0), of(REPLACED, 3.0)[0], epsilon, 1e-5)
+    assert fits(of(REPLACED, 2.0), of(LABEL, 3.0)[0], epsilon, 1e-5)
+    assert not fits(of(LABEL, 2.0), of(REPLACED, 3.0)[0], epsilon * 0.999, 1e-5)
+
+
+@pytest.mark.parametrize(("one", "other"), [(REPLACED, ADDED), (LABEL, ADDED), (LABEL, PERSON), (REPLACED, PERSON)])
+def test_what_bounds_no_common_neighbours_is_told_what_to_do(one: str, other: str) -> None:
+    with pytest.raises(UnsupportedEvent, match="populations of their own") as refused:
+        composed_epsilon([*of(one, 1.0), *of(other, 1.0)], 1e-5)
+    assert one in str(refused.value)
+    assert other in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_different_neighbours_do_not_compose() -> None:
     other = ReleaseEvent("gaussian", 1.0, "one row is added or removed")
-    with pytest.raises(UnsupportedEvent, match="neighbouring"):
+    with pytest.raises(UnsupportedEvent, match="releases for different neighbours do not compose"):
         composed_epsilon([gaussian(1.0), other], 1e-5)
     with pytest.raises(UnsupportedEvent):
         fits([gaussian(1.0)], other, 100, 1e-5)

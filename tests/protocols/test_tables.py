@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, handshake, link, predict, ready, release_labels, taylor, walr
+from blindfit.algorithms.protocols import align, handshake, link, predict, ready, receipts, release_labels, taylor, walr
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
 from tests import toy
 
-PROTOCOLS = (handshake, align, link, ready, taylor, predict, walr, release_labels, toy)
+PROTOCOLS = (handshake, align, link, ready, receipts, taylor, predict, walr, release_labels, toy)
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"    (\d+) ")
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda module: module.__name__.rsplit(".")[-1])

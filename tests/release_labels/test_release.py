@@ -34,8 +34,8 @@ from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import release_labels
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.measurement.rollbacks import acknowledge_rollbacks
 from blindfit.parties.settings import PolicySettings
+from blindfit.parties.store.rollbacks import acknowledge_rollbacks
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels
 

@@ -39,6 +39,11 @@ class Books:
         with self._lock:
             return self._up_to_date(reader, population).counter.charges()
 
+    def last(self, reader: Transaction, population: str) -> LedgerEntry | None:
+        """The newest charge."""
+        with self._lock:
+            return self._up_to_date(reader, population).last
+
     def _up_to_date(self, reader: Transaction, population: str) -> _Book:
         known = self._books[population].last
         if known is not None and reader.entry_at(known.position) != known:

@@ -1,4 +1,4 @@
-"""A ledger that is behind a client's receipt: noticed, and charged again at the operator's word."""
+"""A ledger that is behind a receipt that somebody holds: noticed, and charged again at the operator's word."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge, Receipt
-from blindfit.parties.store.charging import now
+from blindfit.parties.store.charging import last_position, now
 from blindfit.parties.store.store import Store, Transaction
 
 
@@ -39,25 +39,9 @@ def compare_receipt(receipt: Receipt, store: Store) -> None:
     """Notices a receipt that the ledger should show and does not."""
     reader = store.reader()
     try:
-        book.check_receipt(receipt, reader.entry_at, last_position=_last_position(reader))
+        book.check_receipt(receipt, reader.entry_at, last_position=last_position(reader))
     except LedgerBehind:
         # What was lost and acknowledged was charged again in the same transaction, under other hashes.
         if not reader.is_acknowledged(receipt.statement()):
             with store.transaction() as transaction:
                 transaction.notice_rollback(receipt.statement(), now())
-
-
-def check_rollbacks(reader: Transaction, population: str) -> None:
-    """One ledger for all populations; the error names the asker's, as another one is none of its business."""
-    noticed = reader.rollbacks()
-    if noticed:
-        raise LedgerBehind(
-            population=population,
-            ledger_position=_last_position(reader),
-            receipt_position=Receipt.from_statement(noticed[-1]).position,
-        )
-
-
-def _last_position(reader: Transaction) -> int:
-    last = reader.last_entry()
-    return last.position if last else 0

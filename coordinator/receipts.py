@@ -1,0 +1,89 @@
+"""What a coordinator's user keeps of parties' receipts, so that a ledger which was restored from a backup is noticed
+also where no other party took part.
+
+One file for all jobs of the user, `blindfit/receipts.sqlite` under $XDG_STATE_HOME (else ~/.local/state): it knows a
+party by its name and its receipt key, as jobs on this machine have certificates for the occasion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.files.private_files import make_private
+from blindfit.parties.sessions.sessions import MOST_RECEIPTS
+from blindfit.parties.store.receipts import SignedReceipt, check_given, proves_more
+
+BUSY_TIMEOUT_S = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS receipts (
+    party TEXT, key BLOB, population TEXT, position INTEGER NOT NULL, statement BLOB NOT NULL, signature BLOB NOT NULL,
+    PRIMARY KEY (party, key, population))
+"""
+
+
+def of_this_user() -> HeldReceipts:
+    state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
+    with contextlib.suppress(RuntimeError):  # no home: told where a job needs it
+        state = state.expanduser()
+    return HeldReceipts(state / "blindfit" / "receipts.sqlite")
+
+
+@dataclass(frozen=True)
+class HeldReceipts:
+    """
+    Args:
+        path: of the file; it is made where there is none.
+    """
+
+    path: Path
+
+    def of(self, party: str, key: bytes) -> list[SignedReceipt]:
+        """What it signed: of each population the one that proves most; the newest, where they are very many.
+
+        Raises:
+            ConfigError: the file cannot be used, so that this job's receipts could not be kept either.
+        """
+        query = "SELECT statement, signature FROM receipts WHERE party = ? AND key = ? ORDER BY position DESC LIMIT ?"
+        with self._open() as database:
+            return [(row[0], row[1]) for row in database.execute(query, (party, key, MOST_RECEIPTS))]
+
+    def keep(self, party: str, key: bytes, receipt: SignedReceipt) -> None:
+        """
+        Raises:
+            ConfigError: the file cannot be written.
+            MalformedMessage: the party did not sign it.
+        """
+        given = check_given(receipt, party, key)
+        about = (party, key, given.population)
+        with self._open() as database:
+            query = "SELECT statement FROM receipts WHERE party = ? AND key = ? AND population = ?"
+            held = database.execute(query, about).fetchone()
+            if proves_more(given, held[0] if held else b""):
+                database.execute(
+                    "INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?, ?)", (*about, given.position, *receipt)
+                )
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, which may write."""
+        try:
+            if not self.path.is_absolute():
+                raise OSError("this user has no home directory")
+            make_private(self.path.parent)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            with contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S)) as database, database:
+                database.execute(_SCHEMA)
+                database.execute("BEGIN IMMEDIATE")
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(
+                f"{self.path} cannot be used to keep the parties' receipts: {error}",
+                hint="set XDG_STATE_HOME to a directory of this user, and keep it from job to job",
+            ) from None

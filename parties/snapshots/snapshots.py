@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ from typing import Any
 import structlog
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_source
@@ -53,6 +54,10 @@ class Snapshot:
     def size_bytes(self) -> int:
         """On the disk."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    def content(self, columns: Sequence[str]) -> RowContent:
+        """What its rows hold in these features."""
+        return content_of(self.row, columns)
 
     def source(self) -> Source:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
@@ -119,6 +124,18 @@ class Snapshots:
         if not found:
             raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
         return self._at(found[0])
+
+    def content_of_session(self, session: str, columns: Sequence[str]) -> RowContent:
+        """What the rows that a session read held in these features; their files may be gone.
+
+        Raises:
+            DataError: it read nothing here.
+        """
+        wanted = self._store.reader().session_snapshot(session)
+        found = [row for row in self._store.reader().snapshots() if row.id == wanted]
+        if not found:
+            raise DataError(f"the party's database does not know what {session} read", hint="train anew")
+        return content_of(found[0], columns)
 
     def source(self, dataset: str) -> Source:
         """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
@@ -223,7 +240,9 @@ class Snapshots:
                 dataset=dataset,
                 number=1 + max((row.number for row in known if row.dataset == dataset), default=0),
                 population=settings.population or "",
-                meaning=json.dumps({**_meaning(settings), "columns": list(source.feature_names)}),
+                meaning=json.dumps(
+                    {**_meaning(settings), "columns": list(source.feature_names), "distinct": dict(written.distinct)}
+                ),
                 source=fingerprint,
                 content_sha256=written.content_sha256,
                 rows=written.rows,
@@ -260,6 +279,14 @@ class Snapshots:
         for path in self._directory.iterdir():
             if path.name not in known:
                 shutil.rmtree(path)
+
+
+def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
+    """Raises DataError: it has not all of these features."""
+    distinct = json.loads(row.meaning)["distinct"]
+    if missing := [name for name in columns if name not in distinct]:
+        raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
+    return RowContent.of([distinct[name] for name in columns])
 
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:

@@ -119,11 +119,14 @@ class Snapshots:
         Raises:
             DataError: it read nothing here, or the snapshot is gone.
         """
-        wanted = self._store.reader().session_snapshot(session)
-        found = [row for row in self._store.reader().snapshots() if row.id == wanted and row.removed is None]
-        if not found:
+        found = self._row_of(session)
+        if found is None or found.removed is not None:
             raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
-        return self._at(found[0])
+        return self._at(found)
+
+    def _row_of(self, session: str) -> SnapshotRow | None:
+        wanted = self._store.reader().session_snapshot(session)
+        return next((row for row in self._store.reader().snapshots() if row.id == wanted), None)
 
     def content_of_session(self, session: str, columns: Sequence[str]) -> RowContent:
         """What the rows that a session read held in these features; their files may be gone.
@@ -131,11 +134,10 @@ class Snapshots:
         Raises:
             DataError: it read nothing here.
         """
-        wanted = self._store.reader().session_snapshot(session)
-        found = [row for row in self._store.reader().snapshots() if row.id == wanted]
-        if not found:
+        found = self._row_of(session)
+        if found is None:
             raise DataError(f"the party's database does not know what {session} read", hint="train anew")
-        return content_of(found[0], columns)
+        return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
         """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""

@@ -41,6 +41,8 @@ def publish(
     store = Store(base_dir / settings.data_dir / "party.sqlite")
     snapshots = snapshots_of(settings, base_dir, store)
     _tell(snapshots.publish(dataset, other_people=other_people), console)
+    for what in snapshots.counted_anew(dataset):
+        console.print(what)
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
             console.print(f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged")

@@ -111,7 +111,17 @@ class Snapshots:
         """The next one, made by the party itself: its log says so."""
         made = self.publish(dataset)
         log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        for what in self.counted_anew(dataset):
+            log.warning(what, dataset=dataset)
         return made
+
+    def counted_anew(self, dataset: str) -> Iterator[str]:
+        """What repeats gave away of older snapshots, and a new one counts from nothing, for its operator."""
+        known, reader = self._store.reader().snapshots(dataset), self._store.reader()
+        if any(reader.label_layouts(row.id) for row in known[:-1]):
+            yield "label bits count from 0: labels that have not changed can be given away once more"
+        if any(reader.scored_rows(row.id) for row in known[:-1]):
+            yield "models of a row count from 0: rows that have not changed can be scored once more"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.

@@ -210,6 +210,7 @@ def _keep_models(root: Path) -> None:
         part = VerticalModelPart(
             name, role, "logistic", CHAIN, standardiser, weights, intercept, score_rounding=rounding
         )
+        (root / "state" / name).mkdir(parents=True)
         ModelStore(root / "state" / name).keep(part, TRAINED)
         meaning = json.dumps({"distinct": dict.fromkeys(columns, 4096)})
         store = Store(root / "state" / name / "party.sqlite")

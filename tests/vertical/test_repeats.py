@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.coordinator.cli import app
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.vertical.in_process import finished, seated
@@ -82,14 +84,11 @@ def test_columns_that_a_partner_publishes_anew_are_new_equations(project: Projec
     assert len(shares(project)) == 2
 
 
-def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: Project) -> None:
     seated(project)
     seated(project, OTHER_BATCHES[0], session="other")
-    capsys.readouterr()
-    project.publish("bank")
-    assert "labels that have not changed can be given away anew" in capsys.readouterr().out
+    told = CliRunner().invoke(app, ["publish", str(project.root / "bank.toml"), "rows"])
+    assert "labels that have not changed can be given away once more" in " ".join(told.output.split())
     seated(project, OTHER_BATCHES[1], session="third")
     assert len(shares(project)) == 3
 
@@ -130,7 +129,7 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert part.score_rounding > 0
     assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
     assert len(made.plan.test)
-    with pytest.raises(PolicyRefused, match="shop-[ab] refuses the job: models_per_row: some of these rows have had"):
+    with pytest.raises(PolicyRefused, match=r"shop-[ab] refuses the job: models_per_row: some of these rows have had"):
         seated(project, *QUICK, session="two")
     seated(project, *QUICK, "split.test_fraction=0", session="three")
     for name in ("bank", *SHOPS):

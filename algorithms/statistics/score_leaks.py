@@ -47,7 +47,7 @@ class RowContent:
     @property
     def most_models(self) -> int:
         """Of one row, whatever its party allows."""
-        return (self.columns - 1) // 2
+        return max(self.columns - 1, 0) // 2
 
     @property
     def score_bits(self) -> float:

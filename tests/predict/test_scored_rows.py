@@ -50,6 +50,13 @@ def test_rows_are_counted_each_alone(pair: Pair) -> None:
     pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
 
 
+def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
+    pair.scores("one")
+    pair.scores("one", HALF)
+    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+        pair.scores("two", OTHER_HALF)
+
+
 def test_the_count_outlives_the_process_and_another_snapshot_begins_it_anew(pair: Pair) -> None:
     pair.scores("one")
     allow(pair, 1)

@@ -111,17 +111,26 @@ class Snapshots:
         """The next one, made by the party itself: its log says so."""
         made = self.publish(dataset)
         log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
-        for what in self.counted_anew(dataset):
-            log.warning(what, dataset=dataset)
+        for caution in self.cautions(made):
+            log.warning(caution, dataset=dataset)
         return made
 
-    def counted_anew(self, dataset: str) -> Iterator[str]:
-        """What repeats gave away of older snapshots, and a new one counts from nothing, for its operator."""
-        known, reader = self._store.reader().snapshots(dataset), self._store.reader()
+    def cautions(self, made: Snapshot) -> Iterator[str]:
+        """What its operator should know of a new snapshot: what scores could tell of it, and which counts it begins."""
+        known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
+        if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
+            yield from self._scores(made)
         if any(reader.label_layouts(row.id) for row in known[:-1]):
             yield "label bits count from 0: labels that have not changed can be given away once more"
         if any(reader.scored_rows(row.id) for row in known[:-1]):
             yield "models of a row count from 0: rows that have not changed can be scored once more"
+
+    def _scores(self, made: Snapshot) -> Iterator[str]:
+        content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
+        if weakness := content.weakness():
+            yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
+        elif chosen > content.most_models:
+            yield f"its columns allow {content.most_models} models of a row, not models_per_row = {chosen}"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.

@@ -62,9 +62,30 @@ def test_the_count_outlives_the_process_and_another_snapshot_begins_it_anew(pair
     allow(pair, 1)
     with pytest.raises(PolicyRefused, match="models_per_row"):
         pair.scores("two")
-    pair.parties["shop"].snapshots.publish("rows")
+    snapshots = pair.parties["shop"].snapshots
+    (caution,) = snapshots.cautions(snapshots.publish("rows"))
+    assert caution.endswith("rows that have not changed can be scored once more")
     pair.scores("two")
-    assert any("scored once more" in what for what in pair.parties["shop"].snapshots.counted_anew("rows"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "policy", "dataset", "caution"),
+    [
+        (3, {}, {}, "scored only with scores_may_be_solved_for = true: it has 3 columns that vary, fewer than 4"),
+        (3, {}, {"scores_may_be_solved_for": True}, ""),
+        (6, {"models_per_row": 3}, {}, "its columns allow 2 models of a row, not models_per_row = 3"),
+        (6, {"models_per_row": 2}, {}, ""),
+    ],
+)
+def test_who_publishes_is_told_what_will_not_be_scored(
+    tmp_path: Path, features: np.ndarray, columns: int, policy: Any, dataset: Any, caution: str
+) -> None:
+    pair = Pair(tmp_path, features[:, :columns], policy, dataset)
+    snapshots = pair.parties["shop"].snapshots
+    told = " ".join(snapshots.cautions(snapshots.publish("rows")))
+    pair.close()
+    assert caution in told
+    assert bool(told) == bool(caution)
 
 
 def test_an_equal_model_under_another_name_is_the_same(pair: Pair) -> None:

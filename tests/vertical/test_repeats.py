@@ -41,7 +41,7 @@ OTHER_BATCHES = ("taylor.batch_rows=66", "taylor.batch_rows=68")
 
 
 def test_the_same_training_again_is_free_and_other_batches_add_up(project: Project) -> None:
-    for number in range(3):
+    for number in range(2):
         seated(project, session=f"same-{number}")
     (one,) = shares(project)
     assert 6 / 2 * np.log2(1 + 1 / (4 * 0.25**2)) / 64 <= one < 1 / 8

@@ -40,7 +40,10 @@ def publish(
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
     store = Store(base_dir / settings.data_dir / "party.sqlite")
     snapshots = snapshots_of(settings, base_dir, store)
-    _tell(snapshots.publish(dataset, other_people=other_people), console)
+    made = snapshots.publish(dataset, other_people=other_people)
+    _tell(made, console)
+    for caution in snapshots.cautions(made):
+        console.print(caution, highlight=False)
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
             console.print(f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged")

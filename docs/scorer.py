@@ -28,7 +28,9 @@ def score_part(model, row):
     steps = [round(max(-bound, min(bound, x)) * 2.0 ** grid["feature_bits"]) for x in columns]
     if model["row_bound"] is not None:
         steps = shortened(steps, model["row_bound"])
-    return sum(x * round(w * 2.0 ** grid["weight_bits"]) for x, w in zip(steps, weights, strict=True))
+    part = sum(x * round(w * 2.0 ** grid["weight_bits"]) for x, w in zip(steps, weights, strict=True))
+    rounding = model["score_rounding"]
+    return (part + (1 << rounding >> 1)) >> rounding << rounding
 
 
 def number(row, name):

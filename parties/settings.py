@@ -42,6 +42,7 @@ class PeerSettings(Settings):
 class PolicySettings(Settings):
     protocols: list[str] = ["walr"]
     least_rows: int = Field(100, ge=1)
+    models_per_row: int = Field(1, ge=1)  # whose scores of a row may be given; never more than (columns - 1) / 2
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job
     unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
@@ -165,6 +166,7 @@ class PartyDatasetSettings(DatasetSettings):
     max_rows_per_person: int = Field(1, ge=1, le=2**16)
     consumers: list[str] = []
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
+    scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
 
     @field_validator("label_range")
     @classmethod
@@ -247,10 +249,14 @@ class PartySettings(Settings):
                 raise ValueError(f'{option} is for a measurement server\'s datasets of label_kind = "number"')
         if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
             raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
+        if self.role != "passive" and "models_per_row" in self.policy.model_fields_set:
+            raise ValueError("policy.models_per_row: scores tell of a passive party's rows alone, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
             raise ValueError("populations: no dataset names one, so their budgets do nothing")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
+            if self.role != "passive":
+                in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if is_server and dataset.person is None:
@@ -268,6 +274,8 @@ class PartySettings(Settings):
             said.add("policy.least_rows")
         if self.policy.unsafe:
             said.add("policy.unsafe")
+        if "models_per_row" in self.policy.model_fields_set:
+            said.add("policy.models_per_row")
         return frozenset(said)
 
     def in_vain_in_words(self, option: str) -> str:

@@ -104,7 +104,10 @@ def taylor() -> System[TaylorJob]:
         roles,
         tables=(taylor.TABLE, draw.TABLE, align.TABLE, link.TABLE, ready.TABLE, receipts.TABLE, predict.TABLE),
         models={FORMAT: VerticalModelPart.from_dict},
-        options=dict.fromkeys(roles, frozenset({"policy.unsafe"})),
+        options={
+            **dict.fromkeys(roles, frozenset({"policy.unsafe"})),
+            "passive": frozenset({"policy.unsafe", "policy.models_per_row"}),
+        },
         unsafe=frozenset(get_args(UnsafeFlag)),
     )
 
@@ -127,7 +130,7 @@ def predict() -> System[PredictJob]:
         PredictJob,
         _vertical_roles(data_party, key_node),
         tables=(align.TABLE, predict.TABLE),
-        options={"active": frozenset({"scores"})},
+        options={"active": frozenset({"scores"}), "passive": frozenset({"policy.models_per_row"})},
     )
 
 

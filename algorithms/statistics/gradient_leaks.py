@@ -159,6 +159,28 @@ def check_label_bits(n_columns: int, batch_rows: int, jitter: float) -> list[Lea
     ]
 
 
+def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
+    """Bits that a layout of batches gives away of a label, at most: one without jitter."""
+    return min(1.0, label_bits(n_columns, jitter) / batch_rows) if jitter > 0 else 1.0
+
+
+def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
+    """Of all layouts of batches that the same labels are trained in."""
+    total = sum(before) + share
+    if total <= MOST_BITS_PER_ROW:
+        return []
+    others = f"{len(before)} other layout{'s' * (len(before) != 1)} of batches"
+    return [
+        Leak(
+            "label bits",
+            f"{others} on this snapshot gave away up to {sum(before):.2f} bits of each label, and this one would make "
+            f"it {total:.2f} (at most {MOST_BITS_PER_ROW}): train as before (the same parties, fractions and "
+            "batch_rows), set privacy.epsilon, or take a snapshot of other labels",
+            "label-bits",
+        )
+    ]
+
+
 def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
     """AUC of the best linear guess, from one kept batch, at labels that nothing else tells; .5 is a coin.
 

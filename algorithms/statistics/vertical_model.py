@@ -1,8 +1,8 @@
 """One party's part of a vertical model: what it multiplies its own columns by. A small JSON file, readable.
 
 A part's score of a row is an integer, exact and in no order: standardise, clip, round to the grid of the features;
-weights rounded to 2^-30; the sum of the products. So the parts of several parties add without rounding, and a scorer
-without any library (docs/scorer.py) gives the same bits.
+weights rounded to 2^-30; the sum of the products, rounded to as few bits as the party's rows need (score_leaks.py). So
+parts of several parties add without rounding, and a scorer without any library (docs/scorer.py) gives the same bits.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ WEIGHT_BITS = 30
 SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 GRID = {"feature_bits": FEATURE_BITS, "weight_bits": WEIGHT_BITS}
 LARGEST_FEATURE_BOUND = 2.0**10  # squares of integer rows stay below 2^62
+MOST_ROUNDING = 60
 LARGEST_SCORE = 2.0**14  # of a part: those of 16 parties add to 2^60 steps at most
 
 
@@ -39,6 +40,7 @@ class VerticalModelPart:
     weights: (k,), of the standardised columns.
     intercept: the active party's, where the model has one.
     row_bound: a row longer than this, in steps of 2^-12, is shortened to it, as in training under label DP.
+    score_rounding: the part is rounded to multiples of 2^score_rounding steps, halves upwards.
     label_mean, label_scale: of a linear model's labels, at the active party.
 
     Raises:
@@ -54,6 +56,7 @@ class VerticalModelPart:
     intercept: float | None = None
     feature_bound: float = 8.0
     row_bound: int | None = None
+    score_rounding: int = 0
     label_mean: float = 0.0
     label_scale: float = 1.0
 
@@ -68,6 +71,8 @@ class VerticalModelPart:
             raise RangeError(f"feature_bound: not above 0 and at most {LARGEST_FEATURE_BOUND:g}")
         if self.row_bound is not None and self.row_bound < 1:
             raise RangeError("row_bound: not above 0")
+        if not 0 <= self.score_rounding <= MOST_ROUNDING:
+            raise RangeError(f"score_rounding: not from 0 to {MOST_ROUNDING}")
         if self.label_scale <= 0:
             raise RangeError("label_scale: not above 0")
         if sum(abs(float(weight)) for weight in self._all_weights()) * self.feature_bound > LARGEST_SCORE:
@@ -89,6 +94,15 @@ class VerticalModelPart:
         """The intercept last."""
         return self.weights if self.intercept is None else np.append(self.weights, self.intercept)
 
+    @property
+    def largest_steps(self) -> int:
+        """No part of a score is farther from 0 before it is rounded, in steps of 2^-42."""
+        bound = round(math.ldexp(self.feature_bound, FEATURE_BITS))
+        return bound * int(np.abs(self._integer_weights()).sum())
+
+    def _integer_weights(self) -> npt.NDArray[np.int64]:
+        return np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
+
     def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
         """(n, columns) raw features -> (n,) this party's part of the scores, in steps of 2^-42.
 
@@ -106,8 +120,8 @@ class VerticalModelPart:
         rows = np.rint(np.ldexp(clipped, FEATURE_BITS)).astype(np.int64)
         if self.row_bound is not None:
             rows = clip_integer_rows(rows, self.row_bound)
-        weights = np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
-        return np.asarray(rows @ weights)
+        half = (1 << self.score_rounding) >> 1
+        return np.asarray((rows @ self._integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
         """Sums of all parties' parts -> probabilities, or the values that a linear model predicts.
@@ -132,6 +146,7 @@ class VerticalModelPart:
             "weights": dict(zip(self.standardiser.kept_columns, self.weights.tolist(), strict=True)),
             "feature_bound": self.feature_bound,
             "row_bound": self.row_bound,
+            "score_rounding": self.score_rounding,
             "grid": GRID,
         }
         if self.role == "active":
@@ -155,7 +170,8 @@ class VerticalModelPart:
             standardiser=standardiser,
             weights=weights,
             feature_bound=fields.number(stored, "feature_bound"),
-            row_bound=_row_bound(stored),
+            row_bound=None if fields.optional_number(stored, "row_bound") is None else _whole(stored, "row_bound"),
+            score_rounding=_whole(stored, "score_rounding"),
             **own,
         )
 
@@ -173,13 +189,11 @@ def _of_the_active_party(stored: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row_bound(stored: Mapping[str, Any]) -> int | None:
-    bound = fields.optional_number(stored, "row_bound")
-    if bound is None:
-        return None
-    if not isinstance(stored["row_bound"], int):
-        raise DataError("row_bound: not a whole number")
-    return stored["row_bound"]
+def _whole(stored: Mapping[str, Any], name: str) -> int:
+    fields.number(stored, name)
+    if not isinstance(stored[name], int):
+        raise DataError(f"{name}: not a whole number")
+    return int(stored[name])
 
 
 def _sigmoid(score: float) -> float:

@@ -28,6 +28,7 @@ from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
 from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
 
 
@@ -50,6 +51,7 @@ class JointPrediction:
         """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
         part = self._part(job, me)
         self._settings_for(me, part)
+        self._quota(job, me, part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
@@ -60,6 +62,19 @@ class JointPrediction:
         if (part.party, part.role) != (me.name, me.role):
             self._refuse("parties", f"in that training it was {part.party}, {part.role}")
         return part
+
+    def _quota(self, job: PredictJob, me: Member, part: VerticalModelPart) -> ScoreQuota | None:
+        """Of a passive party, by what its columns held in training: a few new rows do not show it.
+
+        Raises:
+            ConfigError, DataError: any score would tell its rows; or its database does not know the training.
+        """
+        if part.role != "passive":
+            return None
+        content = self._party.snapshots.content_of_session(job.predict.session, part.standardiser.kept_columns)
+        quota = ScoreQuota(self._party, me.dataset, content)
+        quota.check()
+        return quota
 
     def _settings_for(self, me: Member, part: VerticalModelPart) -> DatasetSettings:
         """Raises ConfigError, DataError: the dataset has not the model's columns."""
@@ -73,6 +88,7 @@ class JointPrediction:
 
     async def run(self, session: Session[PredictJob]) -> dict[str, ParameterValue]:
         seats, part = Seats.of(session), self._part(session.job, session.me)
+        quota = self._quota(session.job, session.me, part)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
         source = session.rows.source_as(self._settings_for(session.me, part))
@@ -81,8 +97,8 @@ class JointPrediction:
         session.report("score", 0, len(positions), "rows")
         own = await asyncio.to_thread(part.score_parts, rows.features[positions])
         report = self._report(session, source, rows, positions)
-        if part.role == "passive":
-            await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
+        if quota is not None:
+            await give_scores(quota, session, seats, part, own, positions)
         else:
             scores = await predict.run_active(own, seats.passives, session.channel)
             sink = self._sink(session)

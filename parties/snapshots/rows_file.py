@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
@@ -27,10 +28,12 @@ class Written:
 
     Args:
         content_sha256: of ids, persons and labels.
+        distinct: how many values each feature has, counted up to `MOST_DISTINCT`.
     """
 
     rows: int
     content_sha256: str
+    distinct: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_rows(source: Source, directory: Path) -> Written:
@@ -39,7 +42,7 @@ def write_rows(source: Source, directory: Path) -> Written:
     Raises:
         DataError: names the row and the column; or ids repeat, there are no rows, or all labels are the same.
     """
-    content, seen, labels = ContentDigest(), DuplicateSearch(), _Spread()
+    content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
     writer: Any = None
     descriptor = os.open(directory / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -51,6 +54,7 @@ def write_rows(source: Source, directory: Path) -> Written:
             if len(batch):
                 seen.add(batch)
             labels.add(batch.labels)
+            distinct.add(batch.features)
         if not content.n_rows:
             raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
         writer.close()
@@ -61,7 +65,22 @@ def write_rows(source: Source, directory: Path) -> Written:
         raise source.origin.error(
             "the label is the same in every row: there is nothing to learn", column=source.settings.label
         )
-    return Written(content.n_rows, content.hexdigest())
+    return Written(content.n_rows, content.hexdigest(), distinct.counts())
+
+
+class _Distinct:
+    """Values of each feature; a missing one is none."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._seen = {name: np.empty(0) for name in names}
+
+    def add(self, features: NDArray[np.float64]) -> None:
+        for (name, seen), column in zip(self._seen.items(), features.T, strict=True):
+            if len(seen) < MOST_DISTINCT:
+                self._seen[name] = np.union1d(seen, column[~np.isnan(column)])
+
+    def counts(self) -> dict[str, int]:
+        return {name: min(len(seen), MOST_DISTINCT) for name, seen in self._seen.items()}
 
 
 def _check_size(source: Source, batch: RowBatch) -> None:

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ from typing import Any
 import structlog
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_source
@@ -53,6 +54,10 @@ class Snapshot:
     def size_bytes(self) -> int:
         """On the disk."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    def content(self, columns: Sequence[str]) -> RowContent:
+        """What its rows hold in these features."""
+        return content_of(self.row, columns)
 
     def source(self) -> Source:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
@@ -106,7 +111,26 @@ class Snapshots:
         """The next one, made by the party itself: its log says so."""
         made = self.publish(dataset)
         log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        for caution in self.cautions(made):
+            log.warning(caution, dataset=dataset)
         return made
+
+    def cautions(self, made: Snapshot) -> Iterator[str]:
+        """What its operator should know of a new snapshot: what scores could tell of it, and which counts it begins."""
+        known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
+        if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
+            yield from self._scores(made)
+        if any(reader.label_layouts(row.id) for row in known[:-1]):
+            yield "label bits count from 0: labels that have not changed can be given away once more"
+        if any(reader.scored_rows(row.id) for row in known[:-1]):
+            yield "models of a row count from 0: rows that have not changed can be scored once more"
+
+    def _scores(self, made: Snapshot) -> Iterator[str]:
+        content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
+        if weakness := content.weakness():
+            yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
+        elif chosen > content.most_models:
+            yield f"its columns allow {content.most_models} models of a row, not models_per_row = {chosen}"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.
@@ -114,11 +138,25 @@ class Snapshots:
         Raises:
             DataError: it read nothing here, or the snapshot is gone.
         """
-        wanted = self._store.reader().session_snapshot(session)
-        found = [row for row in self._store.reader().snapshots() if row.id == wanted and row.removed is None]
-        if not found:
+        found = self._row_of(session)
+        if found is None or found.removed is not None:
             raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
-        return self._at(found[0])
+        return self._at(found)
+
+    def _row_of(self, session: str) -> SnapshotRow | None:
+        wanted = self._store.reader().session_snapshot(session)
+        return next((row for row in self._store.reader().snapshots() if row.id == wanted), None)
+
+    def content_of_session(self, session: str, columns: Sequence[str]) -> RowContent:
+        """What the rows that a session read held in these features; their files may be gone.
+
+        Raises:
+            DataError: it read nothing here.
+        """
+        found = self._row_of(session)
+        if found is None:
+            raise DataError(f"the party's database does not know what {session} read", hint="train anew")
+        return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
         """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
@@ -223,7 +261,9 @@ class Snapshots:
                 dataset=dataset,
                 number=1 + max((row.number for row in known if row.dataset == dataset), default=0),
                 population=settings.population or "",
-                meaning=json.dumps({**_meaning(settings), "columns": list(source.feature_names)}),
+                meaning=json.dumps(
+                    {**_meaning(settings), "columns": list(source.feature_names), "distinct": dict(written.distinct)}
+                ),
                 source=fingerprint,
                 content_sha256=written.content_sha256,
                 rows=written.rows,
@@ -260,6 +300,14 @@ class Snapshots:
         for path in self._directory.iterdir():
             if path.name not in known:
                 shutil.rmtree(path)
+
+
+def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
+    """Raises DataError: it has not all of these features."""
+    distinct = json.loads(row.meaning)["distinct"]
+    if missing := [name for name in columns if name not in distinct]:
+        raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
+    return RowContent.of([distinct[name] for name in columns])
 
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:

@@ -46,6 +46,10 @@ CREATE TABLE IF NOT EXISTS session_snapshots (
     session TEXT PRIMARY KEY, snapshot TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS draws (
     context TEXT PRIMARY KEY, begun INTEGER NOT NULL, key BLOB);
+CREATE TABLE IF NOT EXISTS scored_rows (
+    snapshot TEXT, model TEXT, bits REAL NOT NULL, rows BLOB NOT NULL, PRIMARY KEY (snapshot, model));
+CREATE TABLE IF NOT EXISTS label_layouts (
+    snapshot TEXT, layout TEXT, share REAL NOT NULL, PRIMARY KEY (snapshot, layout));
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -113,6 +117,21 @@ class SnapshotRow:
     other_people: int
     made: str
     removed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoredRows:
+    """Rows of a snapshot of which a peer has got one model's scores.
+
+    Args:
+        model: a digest of the party's part of it.
+        bits: that one of its scores has.
+        rows: a compressed bitmap, by position.
+    """
+
+    model: str
+    bits: float
+    rows: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +357,23 @@ class Transaction:
 
     def end_draw(self, context: str, key: bytes) -> None:
         self._all("UPDATE draws SET key = ? WHERE context = ?", (key, context))
+
+    # --- what repeats give away of a snapshot
+
+    def scored_rows(self, snapshot: str) -> list[ScoredRows]:
+        rows = self._all("SELECT model, bits, rows FROM scored_rows WHERE snapshot = ?", (snapshot,))
+        return [ScoredRows(*row) for row in rows]  # type: ignore[arg-type]
+
+    def put_scored_rows(self, snapshot: str, scored: ScoredRows) -> None:
+        self._all("INSERT OR REPLACE INTO scored_rows VALUES (?, ?, ?, ?)", (snapshot, *astuple(scored)))
+
+    def label_layouts(self, snapshot: str) -> dict[str, float]:
+        """Digests of the batch layouts that were trained in, with the bits that each gives away of a label."""
+        rows = self._all("SELECT layout, share FROM label_layouts WHERE snapshot = ?", (snapshot,))
+        return dict(rows)  # type: ignore[arg-type]
+
+    def add_label_layout(self, snapshot: str, layout: str, share: float) -> None:
+        self._all("INSERT INTO label_layouts VALUES (?, ?, ?)", (snapshot, layout, share))
 
     # --- uploads without an answer
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import structlog
@@ -28,9 +29,11 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.idle import IdleChannel
+from blindfit.parties.taylor.label_layouts import count_label_bits
 from blindfit.parties.taylor.leaks import own_leaks, refuse_leaks, shared_leaks
 from blindfit.parties.taylor.parameters import (
     CLASS_WEIGHT_BITS,
@@ -51,6 +54,7 @@ from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_ma
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
 from blindfit.parties.vertical.prepared import Prepared, prepare, with_rows
+from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.work.clock import Clock
@@ -80,11 +84,27 @@ class DataParty:
             check_label_dp(dataset, me.dataset, job)
             charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
         refuse_unknown(self._party.data_dir, job, me.name)
+        if published := self._party.snapshots.current(me.dataset):
+            self._quota(job, me, published, source.feature_names)
+
+    def _quota(self, job: TaylorJob, me: Member, snapshot: Snapshot, columns: Sequence[str]) -> ScoreQuota | None:
+        """Of a passive party.
+
+        Raises:
+            ConfigError: any score would tell its rows, and test rows would be scored.
+        """
+        if me.role != "passive":
+            return None
+        quota = ScoreQuota(self._party, me.dataset, snapshot.content(columns))
+        if job.test_fraction:
+            quota.check()
+        return quota
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
         source, dataset = session.rows.source(), self._party.settings.datasets[session.me.dataset]
+        quota = self._quota(job, session.me, session.rows, source.feature_names)
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
@@ -108,11 +128,15 @@ class DataParty:
             label_range=dataset.label_range,
         )
         _tell_of_clipping(session, prepared)
+        if quota is not None and not job.resumes:  # one that is resumed may have given its scores before it stopped
+            quota.check_new_model(session, aligned.positions[prepared.plan.test])
         epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
         mine = Ready(n_columns, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
+        if active and job.privacy is None:
+            count_label_bits(session, self._party.store, parameters, prepared.plan, aligned.positions)
         drawn = layout, told[seats.key_node].drawn
         charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
         seat = self._seat(session, prepared, parameters, public_key, aligned)
@@ -134,7 +158,9 @@ class DataParty:
         )
         clock.lap("train_s")
         part = model_part(session, prepared, seat)
-        tested = await evaluate(session, seats, prepared, part, job.taylor.threshold)
+        if quota is not None:
+            part = replace(part, score_rounding=quota.rounding(part))
+        tested = await evaluate(session, seats, prepared, part, job.taylor.threshold, quota, aligned.positions)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
         report = report_of(session, source, prepared, epochs, tested, charged) | {"timing": clock.laps}

@@ -5,6 +5,7 @@ Then give it neighbours (neighbours.py), and what its messages may show (kinds.p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.store.store import SnapshotRow, Store
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
 
@@ -130,6 +132,10 @@ def dp_lr_add_or_remove() -> Case:
 VERTICAL = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
 
 
+# Two columns, which test rows' scores could be solved for.
+OF_ROLE = {"active": {"label": "label"}, "passive": {"scores_may_be_solved_for": True}}
+
+
 def taylor() -> Case:
     """Every epoch runs, so that only what is told of the loss depends on it."""
     data: Data = {name: table(seed, features=2) for seed, name in enumerate(CHAIN)}
@@ -138,7 +144,7 @@ def taylor() -> Case:
         system="taylor",
         roles=VERTICAL,
         data=data,
-        datasets={name: {"features": "rest", **({"label": "label"} if name == "bank" else {})} for name in CHAIN},
+        datasets={name: {"features": "rest", **OF_ROLE[VERTICAL[name]]} for name in CHAIN},
         job={
             "seed": 5,
             "align": {"least_common": 10},
@@ -185,14 +191,15 @@ def taylor_linkage() -> Case:
     return replace(case, roles=roles, data=data, datasets=datasets, job=job)
 
 
-TRAINED = "trained"
+TRAINED, SCORED_COLUMNS = "trained", 4
 
 
 def predict() -> Case:
+    """At the default policy: every row is scored by one model."""
     return Case(
         system="predict",
         roles=VERTICAL,
-        data={name: table(10 + seed, features=2) for seed, name in enumerate(CHAIN)},
+        data={name: table(10 + seed, features=SCORED_COLUMNS) for seed, name in enumerate(CHAIN)},
         datasets={name: {"features": "rest"} for name in CHAIN},
         job={"align": {"least_common": 10}, "predict": {"session": TRAINED}, "timeouts": TIMEOUTS},
         prepare=_keep_models,
@@ -200,15 +207,26 @@ def predict() -> Case:
 
 
 def _keep_models(root: Path) -> None:
-    """As a training would have left them."""
+    """As a training would have left them, on a snapshot that has been removed since."""
     for name in CHAIN:
-        standardiser = Standardiser(("x0", "x1"), (0, 1), (0.0, 0.1), (1.0, 0.9))
-        role = VERTICAL[name]
+        columns = tuple(f"x{j}" for j in range(SCORED_COLUMNS))
+        standardiser = Standardiser(columns, tuple(range(SCORED_COLUMNS)), (0.0, 0.1, 0.0, 0.2), (1.0, 0.9, 1.0, 1.1))
+        role, weights = VERTICAL[name], np.array([0.5, -0.25, 0.3, 0.1])
+        intercept, rounding = (0.1, 0) if role == "active" else (None, 30)
         part = VerticalModelPart(
-            name, role, "logistic", CHAIN, standardiser, np.array([0.5, -0.25]), 0.1 if role == "active" else None
+            name, role, "logistic", CHAIN, standardiser, weights, intercept, score_rounding=rounding
         )
         (root / "state" / name).mkdir(parents=True)
         ModelStore(root / "state" / name).keep(part, TRAINED)
+        meaning = json.dumps({"distinct": dict.fromkeys(columns, 4096)})
+        store = Store(root / "state" / name / "party.sqlite")
+        with store.transaction() as transaction:
+            made = "2026-01-01T00:00:00+00:00"
+            transaction.add_snapshot(
+                SnapshotRow("5e" * 16, "rows", 1, "", meaning, None, "0" * 64, 64, 0, made, removed=made)
+            )
+            transaction.put_session_snapshot(TRAINED, "5e" * 16)
+        store.close()
 
 
 SYSTEMS: dict[str, Callable[[], Case]] = {

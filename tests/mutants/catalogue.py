@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, snapshots, vertical, wire
+from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, repeats, snapshots, vertical, wire
 
 MUTANTS = (
     *privacy.MUTANTS,
@@ -14,6 +14,7 @@ MUTANTS = (
     *interference.MUTANTS,
     *keeping.MUTANTS,
     *snapshots.MUTANTS,
+    *repeats.MUTANTS,
 )
 
 WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}

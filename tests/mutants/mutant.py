@@ -34,6 +34,7 @@ PROMISES = {
     25: "nothing private shows before its charge",
     26: "a charge is for a snapshot and a question",
     27: "nobody starves the others",
+    28: "what repeats give away is counted",
 }
 
 

@@ -108,6 +108,11 @@ MALFORMED = [
     (setting("row_bound", 0), "row_bound"),
     (setting("row_bound", 7.5), "row_bound"),
     (setting("row_bound", True), "row_bound"),
+    (setting("score_rounding", -1), "score_rounding"),
+    (setting("score_rounding", 61), "score_rounding"),
+    (setting("score_rounding", 7.5), "score_rounding"),
+    (setting("score_rounding", True), "score_rounding"),
+    (setting("score_rounding", None), "score_rounding"),
     (setting("label_mean", None), "label_mean"),
     (setting("label_scale", 0.0), "label_scale"),
 ]

@@ -69,6 +69,7 @@ def party_file(name: str, address: str) -> str:
         for dataset, suffix in (("old", ""), ("new", "_new")):
             text += f'[datasets.{dataset}]\nurl = "csv:{name}{suffix}.csv"\nid = "id"\nfeatures = "rest"\n'
             text += 'label = "label"\n' if name == "bank" and not suffix else ""
+            text += "scores_may_be_solved_for = true\n" if ROLES[name] == "passive" else ""  # two columns
     return text
 
 

@@ -106,5 +106,6 @@ def _party(name: str) -> str:
     text += '[compute]\nbackend = "serial"\n'
     label = 'label = "bought"\npopulation = "people"\nrow_is = "a client"\n' if role == "active" else ""
     text += f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
+    text += "scores_may_be_solved_for = true\n" if role == "passive" else ""  # three columns
     text += '[datasets.rows.quasi_identifiers]\nname = "name"\n'
     return text + (POPULATION if role == "active" else "")

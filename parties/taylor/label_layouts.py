@@ -1,0 +1,68 @@
+"""What all trainings on a snapshot together give away of its labels, at the active party.
+
+Jitter is drawn once for a snapshot, so the same rows in the same batches beside the same columns tell nothing new,
+however often they are trained on. Any other layout of batches, and any other columns, are new equations in the same
+labels: their bits add up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.statistics import gradient_leaks
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.store.store import Store
+from blindfit.parties.taylor.leaks import refuse_leaks
+from blindfit.parties.taylor.parameters import preparation_of
+from blindfit.parties.taylor.settings import TaylorJob
+
+
+def count_label_bits(
+    session: Session[TaylorJob], store: Store, parameters: TaylorParameters, plan: RowPlan, positions: NDArray[np.int64]
+) -> None:
+    """Durably, before the training sends anything that labels are in; a layout that was counted before is free.
+
+    Args:
+        positions: of the aligned rows in the active party's snapshot.
+
+    Raises:
+        PolicyRefused: with the layouts before it, it would give away more than a quarter of a bit of each label.
+        LedgerUnavailable: it could not be written.
+    """
+    job, layout = session.job, _digest(session, parameters, plan, positions)
+    smallest = min(map(len, plan.batches))
+    share = gradient_leaks.label_share(sum(parameters.columns[1:]), smallest, job.taylor.jitter)
+    with store.transaction() as transaction:
+        before = transaction.label_layouts(session.rows.id)
+        if layout in before:
+            return
+        if job.taylor.jitter > 0:  # without, all is given away at once, as its flag says
+            refuse_leaks(gradient_leaks.check_label_shares(list(before.values()), share), job, session.me.name)
+        transaction.add_label_layout(session.rows.id, layout, share)
+
+
+def _digest(
+    session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, positions: NDArray[np.int64]
+) -> str:
+    """Of all that the equations in the labels depend on, but for the weights: which rows are together, in which size of
+    jitter and factors, beside which columns; the training rows, that these were scaled on, are those of all batches.
+    """
+    job, linked = session.job, session.job.align.method == "linkage"
+    columns = dict(zip(parameters.data_parties[1:], parameters.columns[1:], strict=True))
+    meaning = {
+        "passive": {name: [session.snapshots.get(name, ""), count] for name, count in columns.items()},
+        "shortened": preparation_of(job).match_rate,
+        "class_weights": job.taylor.class_weights,
+        "jitter": job.taylor.jitter,
+        "linkage": job.align.model_dump(mode="json") if linked else None,  # which of the other's rows is in a slot
+    }
+    digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
+    for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
+        digest.update(hashlib.sha256(np.sort(positions[batch]).astype("<i8").tobytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,112 @@
+"""What a partner reads of a party's features from scores, with the count and the rounding off and at the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.parties.wire import error_codes
+from blindfit.protos import errors_pb2
+from tests.attacks.score_equations import read_binary, read_columns
+from tests.predict.pair import Pair
+
+LIFTED = {"scores_may_be_solved_for": True}
+ROWS, KNOWN = 2000, 32
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Iterator[Any]:
+    made: list[Pair] = []
+
+    def make(features: np.ndarray, **options: Any) -> Pair:
+        made.append(Pair(tmp_path, features, **options))
+        return made[-1]
+
+    yield make
+    for pair in made:
+        pair.close()
+
+
+def read_in_full(features: np.ndarray, scores: np.ndarray) -> float:
+    """The share of unknown rows."""
+    found = read_binary(features[:KNOWN], scores)
+    return float((found == features).all(axis=1)[KNOWN:].mean())
+
+
+@pytest.fixture
+def binary() -> np.ndarray:
+    return (np.random.default_rng(0).random((ROWS, 8)) < 0.5).astype(float)
+
+
+WEIGHTS = np.random.default_rng(1).normal(size=8)
+
+
+def test_one_models_exact_scores_tell_eight_binary_columns_of_every_row(pairs: Any, binary: np.ndarray) -> None:
+    pair = pairs(binary, dataset=LIFTED)
+    pair.train("one", WEIGHTS)
+    assert read_in_full(binary, pair.scores("one")) == 1.0
+
+
+def test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operator_learns_why(
+    pairs: Any, binary: np.ndarray
+) -> None:
+    pair = pairs(binary)
+    pair.train("one", WEIGHTS)
+    with pytest.raises(ConfigError, match="none of its 8 columns has more than 16 values") as caught:
+        pair.scores("one")
+    told = error_codes.detail_of(caught.value)
+    assert (told.code, list(told.fields)) == (errors_pb2.CANNOT_TAKE_PART, [])
+
+
+def test_scores_of_half_of_a_rows_bits_tell_few_rows(pairs: Any, binary: np.ndarray) -> None:
+    """Eight columns of one bit: four bits of a score. It is what a row beside columns of other kinds is left with."""
+    pair = pairs(binary, dataset=LIFTED)
+    pair.train("one", WEIGHTS, rounding=42)  # to whole numbers
+    scores = pair.scores("one")
+    assert len(np.unique(scores.round(6))) <= 2**4
+    assert read_in_full(binary, scores) < 0.1
+
+
+def columns_read(features: np.ndarray, scores: list[np.ndarray]) -> float:
+    """Root mean square of what the guesses are wrong by, in the columns' deviations, over unknown rows."""
+    known = len(features[0]) + 1
+    wrong = read_columns(features[:known], np.array(scores)) - features
+    return float(np.sqrt(np.mean((wrong[known:] / features.std(axis=0)) ** 2)))
+
+
+def test_three_models_tell_three_columns_of_everybody(pairs: Any) -> None:
+    draw = np.random.default_rng(2)
+    features = draw.normal(size=(200, 3))
+    pair = pairs(features, dataset=LIFTED)
+    for name in "abc":
+        pair.train(name, draw.normal(size=3))
+    assert columns_read(features, [pair.scores(name) for name in "abc"]) < 1e-3
+
+
+def test_three_columns_are_not_scored_without_their_operators_word(pairs: Any) -> None:
+    pair = pairs(np.random.default_rng(2).normal(size=(200, 3)))
+    pair.train("a", np.ones(3))
+    with pytest.raises(ConfigError, match="it has 3 columns that vary, fewer than 4"):
+        pair.scores("a")
+
+
+@pytest.mark.parametrize(("policy", "models"), [({}, 1), ({"models_per_row": 2}, 2), ({"models_per_row": 9}, 3)])
+def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, policy: dict[str, int], models: int) -> None:
+    """Seven columns: at most three models, whatever a policy says; and nothing is read that a guess would not be."""
+    draw = np.random.default_rng(3)
+    features = draw.normal(size=(200, 7))
+    pair = pairs(features, policy=policy)
+    scores = []
+    for number in range(models):
+        pair.train(f"t{number}", draw.normal(size=7))
+        scores.append(pair.scores(f"t{number}"))
+    pair.train("more", draw.normal(size=7))
+    with pytest.raises(PolicyRefused, match=f"models_per_row: some of these rows have had scores of {models} model"):
+        pair.scores("more")
+    np.testing.assert_array_equal(pair.scores("t0"), scores[0])  # the same question has the same answer
+    assert columns_read(features, scores) > 0.7

@@ -1,0 +1,138 @@
+"""Dangerous changes of what repeats give away, and of how it is counted."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+ROWS = "tests/predict/test_scored_rows.py"
+ATTACKS = "tests/attacks/test_score_equations.py"
+LEAKS = "tests/statistics/test_score_leaks.py"
+REPEATS = "tests/vertical/test_repeats.py"
+QUOTA = "parties/vertical/scored_rows.py"
+
+MUTANTS = (
+    # --- features, by scores
+    Mutant(
+        "scores-leave-uncounted",
+        (28,),
+        QUOTA,
+        "    await asyncio.to_thread(quota.count, session, part, rows)\n",
+        "",
+        (f"{ROWS}::test_nothing_leaves_before_it_is_counted", ATTACKS),
+    ),
+    Mutant(
+        "scores-leave-before-they-are-counted",
+        (28,),
+        QUOTA,
+        "    await asyncio.to_thread(quota.count, session, part, rows)\n"
+        "    await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)\n",
+        "    await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)\n"
+        "    await asyncio.to_thread(quota.count, session, part, rows)\n",
+        (f"{ROWS}::test_nothing_leaves_before_it_is_counted",),
+    ),
+    Mutant(
+        "one-model-too-many",
+        (28,),
+        QUOTA,
+        "if models.max(initial=0) >= self._models:",
+        "if models.max(initial=0) > self._models:",
+        (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
+    ),
+    Mutant(
+        "as-many-models-as-a-policy-says",
+        (28,),
+        QUOTA,
+        "min(party.settings.policy.models_per_row, max(content.most_models, 1))",
+        "party.settings.policy.models_per_row",
+        (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
+    ),
+    Mutant(
+        "as-many-models-as-columns",
+        (28,),
+        "algorithms/statistics/score_leaks.py",
+        "max(self.columns - 1, 0) // 2",
+        "max(self.columns - 1, 0)",
+        (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more", LEAKS),
+    ),
+    Mutant(
+        "rows-that-were-counted-are-forgotten",
+        (28,),
+        QUOTA,
+        "_unpacked(known.rows, session.rows.row.rows) if known else np.zeros",
+        "np.zeros(session.rows.row.rows, np.bool_) if known else np.zeros",
+        (f"{ROWS}::test_rows_are_counted_each_alone", f"{ROWS}::test_a_smaller_question_forgets_no_row"),
+    ),
+    Mutant(
+        "exact-scores-are-no-bits",
+        (28,),
+        QUOTA,
+        "if spent.max(initial=0.0) + bits > self._content.score_bits:",
+        "if spent.max(initial=0.0) > self._content.score_bits:",
+        (f"{ROWS}::test_scores_that_were_exact_leave_no_room_for_others",),
+    ),
+    Mutant(
+        "columns-that-one-score-tells-are-scored",
+        (28,),
+        QUOTA,
+        "if weakness and not self._lifted:",
+        "if False and not self._lifted:",
+        (ATTACKS, REPEATS),
+    ),
+    Mutant(
+        "all-columns-may-be-binary",
+        (28,),
+        "algorithms/statistics/score_leaks.py",
+        "if not self.continuous:",
+        "if not self.columns:",
+        (LEAKS, f"{ATTACKS}::test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operator_learns_why"),
+    ),
+    Mutant(
+        "scores-are-exact",
+        (28,),
+        "parties/taylor/data_party.py",
+        "part = replace(part, score_rounding=quota.rounding(part))",
+        "part = replace(part, score_rounding=0)",
+        (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
+    ),
+    Mutant(
+        "a-training-that-may-not-be-evaluated-runs",
+        (28,),
+        "parties/taylor/data_party.py",
+        "            quota.check_new_model(session, aligned.positions[prepared.plan.test])\n",
+        "            pass\n",
+        (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
+    ),
+    # --- labels, by layouts of batches
+    Mutant(
+        "layouts-are-not-added-up",
+        (12, 28),
+        "algorithms/statistics/gradient_leaks.py",
+        "total = sum(before) + share",
+        "total = share",
+        (f"{REPEATS}::test_the_same_training_again_is_free_and_other_batches_add_up",),
+    ),
+    Mutant(
+        "layouts-are-not-remembered",
+        (12, 28),
+        "parties/taylor/label_layouts.py",
+        "        transaction.add_label_layout(session.rows.id, layout, share)\n",
+        "",
+        (REPEATS,),
+    ),
+    Mutant(
+        "a-layout-is-its-number-of-batches",
+        (12, 28),
+        "parties/taylor/label_layouts.py",
+        'np.sort(positions[batch]).astype("<i8").tobytes()',
+        'b""',
+        (f"{REPEATS}::test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass",),
+    ),
+    Mutant(
+        "a-partners-new-columns-are-the-old-layout",
+        (12, 28),
+        "parties/taylor/label_layouts.py",
+        '[session.snapshots.get(name, ""), count]',
+        "[count]",
+        (f"{REPEATS}::test_columns_that_a_partner_publishes_anew_are_new_equations",),
+    ),
+)

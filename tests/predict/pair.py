@@ -1,0 +1,142 @@
+"""A bank and a shop in this process: models of known weights, and real prediction jobs on what both have published."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties.predict import prediction
+from blindfit.parties.predict.prediction import JointPrediction
+from blindfit.parties.predict.settings import PredictJob
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import system
+from blindfit.parties.tables import validate
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.alignment import Aligned
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.wire.channel import LocalNetwork
+from tests.taylor.seats import first_failure
+
+ROLES = {"bank": "active", "shop": "passive"}
+MEMBERS = {name: Member(name, role, "", "rows") for name, role in ROLES.items()} | {
+    "keys": Member("keys", "key-node", "", "")
+}
+
+
+@dataclass
+class Pair:
+    """Args:
+    features: (n, k) of the shop, of the rows r0, r1, ...
+    policy, dataset: what the shop's file says beside what it must.
+    """
+
+    root: Path
+    features: np.ndarray
+    policy: dict[str, Any] = field(default_factory=dict)
+    dataset: dict[str, Any] = field(default_factory=dict)
+    _sessions: int = 0
+
+    def __post_init__(self) -> None:
+        ids = [f"r{i}" for i in range(len(self.features))]
+        columns = {f"c{j}": column for j, column in enumerate(self.features.T)}
+        pyarrow.csv.write_csv(pa.table({"id": ids, **columns}), self.root / "shop.csv")
+        pyarrow.csv.write_csv(pa.table({"id": ids, "a": np.linspace(-1, 1, len(ids))}), self.root / "bank.csv")
+        self.parties = {name: self._party(name) for name in ROLES}
+
+    def _party(self, name: str) -> Party:
+        values = {
+            "name": name,
+            "role": ROLES[name],
+            "data_dir": f"state/{name}",
+            "identity": {"certificate": "c", "key": "k", "authority": "a"},
+            "peers": {"coordinator": {"role": "coordinator"}},
+            "policy": self.policy if name == "shop" else {},
+            "datasets": {
+                "rows": {
+                    "url": f"csv:{name}.csv",
+                    "id": "id",
+                    "features": "rest",
+                    **(self.dataset if name == "shop" else {}),
+                }
+            },
+        }
+        settings = validate(values, PartySettings, source=f"{name}.toml")
+        return Party(settings, self.root, None, Store(self.root / f"state/{name}" / "party.sqlite"))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        for party in self.parties.values():
+            party.store.close()
+
+    def train(self, name: str, weights: np.ndarray, rounding: int | None = None) -> None:
+        """As if a training of this name had ended with these weights, none of it evaluated.
+
+        Args:
+            rounding: of the shop's scores; None: as the shop itself rounds them.
+        """
+        for party, columns in (("bank", np.linspace(-1, 1, len(self.features))[:, None]), ("shop", self.features)):
+            scaling = Standardiser.fit([columns], tuple(f"c{j}" for j in range(columns.shape[1])))
+            if party == "bank":
+                scaling = Standardiser(("a",), scaling.kept, scaling.mean, scaling.std)
+            own = weights if party == "shop" else np.array([0.5])
+            part = VerticalModelPart(party, ROLES[party], "logistic", tuple(ROLES), scaling, own)
+            here = self.parties[party]
+            snapshot = here.snapshots.newest("rows")
+            with here.store.transaction() as transaction:
+                transaction.put_session_snapshot(name, snapshot.id)
+            if party == "shop":
+                own_rounding = ScoreQuota(here, "rows", snapshot.content(scaling.columns)).rounding(part)
+                part = replace(part, score_rounding=own_rounding if rounding is None else rounding)
+            ModelStore(here.data_dir, here.vault).keep(part, name)
+
+    def scores(self, name: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """What the bank learns of the shop's part of the scores, in the order of the rows.
+
+        Args:
+            rows: those that both have; None: all.
+
+        Raises:
+            BlindfitError: what the first party that fails raised.
+        """
+        self._sessions += 1
+        common = np.arange(len(self.features)) if rows is None else rows
+        job, session = PredictJob(predict={"session": name}), f"predict-{self._sessions}"
+        network = LocalNetwork(ROLES, *system("predict").tables)
+        read = {party: self.parties[party].snapshots.newest("rows") for party in ROLES}
+
+        async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Aligned:
+            return Aligned(common)
+
+        async def run(party: str) -> None:
+            seat = JointPrediction(self.parties[party])
+            seat.check(job, MEMBERS[party])
+            channel: Any = network.channel(party)
+            asked = Session(
+                session, "coordinator", MEMBERS, job.to_parameters(), job, channel, MEMBERS[party], read[party],
+                {n: snapshot.id for n, snapshot in read.items()},
+            )  # fmt: skip
+            await seat.run(asked)
+
+        async def both() -> None:
+            await first_failure(*(run(party) for party in ROLES))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prediction, "align_by_id", in_order)
+            asyncio.run(both())
+        with (self.root / f"state/bank/predictions/{session}/scores.csv").open(newline="") as file:
+            total = np.array([float(row["score"]) for row in csv.DictReader(file)])
+        bank = ModelStore(self.parties["bank"].data_dir).read(name)
+        return total - real_scores(bank.score_parts(np.linspace(-1, 1, len(self.features))[common][:, None]))

@@ -1,0 +1,156 @@
+"""The count of models of a row: of which rows, for how long, and what raises it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.protocols import predict
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.store import Store
+from blindfit.parties.tables import validate
+from blindfit.parties.vertical.model_store import ModelStore
+from tests.predict.pair import Pair
+
+ROWS, COLUMNS = 2000, 6
+HALF, OTHER_HALF = np.arange(0, ROWS, 2), np.arange(1, ROWS, 2)
+
+
+@pytest.fixture
+def features() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+
+
+@pytest.fixture
+def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
+    made = Pair(tmp_path, features)
+    for seed, name in enumerate(("one", "two", "three")):
+        made.train(name, np.random.default_rng(seed + 1).normal(size=COLUMNS))
+    yield made
+    made.close()
+
+
+def allow(pair: Pair, models: int) -> None:
+    """What the shop's operator writes into his file before he starts it again."""
+    pair.policy = {"models_per_row": models}
+    pair.parties["shop"].store.close()
+    pair.parties["shop"] = pair._party("shop")
+
+
+def test_rows_are_counted_each_alone(pair: Pair) -> None:
+    pair.scores("one", HALF)
+    pair.scores("two", OTHER_HALF)
+    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+        pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
+    pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
+
+
+def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
+    pair.scores("one")
+    pair.scores("one", HALF)
+    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+        pair.scores("two", OTHER_HALF)
+
+
+def test_the_count_outlives_the_process_and_another_snapshot_begins_it_anew(pair: Pair) -> None:
+    pair.scores("one")
+    allow(pair, 1)
+    with pytest.raises(PolicyRefused, match="models_per_row"):
+        pair.scores("two")
+    snapshots = pair.parties["shop"].snapshots
+    (caution,) = snapshots.cautions(snapshots.publish("rows"))
+    assert caution.endswith("rows that have not changed can be scored once more")
+    pair.scores("two")
+
+
+@pytest.mark.parametrize(
+    ("columns", "policy", "dataset", "caution"),
+    [
+        (3, {}, {}, "scored only with scores_may_be_solved_for = true: it has 3 columns that vary, fewer than 4"),
+        (3, {}, {"scores_may_be_solved_for": True}, ""),
+        (6, {"models_per_row": 3}, {}, "its columns allow 2 models of a row, not models_per_row = 3"),
+        (6, {"models_per_row": 2}, {}, ""),
+    ],
+)
+def test_who_publishes_is_told_what_will_not_be_scored(
+    tmp_path: Path, features: np.ndarray, columns: int, policy: Any, dataset: Any, caution: str
+) -> None:
+    pair = Pair(tmp_path, features[:, :columns], policy, dataset)
+    snapshots = pair.parties["shop"].snapshots
+    told = " ".join(snapshots.cautions(snapshots.publish("rows")))
+    pair.close()
+    assert caution in told
+    assert bool(told) == bool(caution)
+
+
+def test_an_equal_model_under_another_name_is_the_same(pair: Pair) -> None:
+    pair.train("again", np.random.default_rng(1).normal(size=COLUMNS))
+    np.testing.assert_array_equal(pair.scores("one"), pair.scores("again"))
+
+
+def test_a_higher_number_counts_what_was_scored_before(pair: Pair) -> None:
+    pair.scores("one")
+    allow(pair, 2)
+    pair.scores("two")
+    with pytest.raises(PolicyRefused, match="have had scores of 2 models"):
+        pair.scores("three")
+
+
+def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
+    """A part that says of itself that it is not rounded."""
+    pair.train("exact", np.ones(COLUMNS), rounding=0)
+    with pytest.raises(ConfigError, match="would tell more than half of a row"):
+        pair.scores("exact")
+    pair.scores("one")
+
+
+def test_nothing_leaves_before_it_is_counted(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(predict, "run_passive", lambda *arguments: sent.append(arguments))
+    monkeypatch.setattr(Store, "transaction", _full)
+    with pytest.raises(LedgerUnavailable):
+        pair.scores("one")
+    assert not sent
+
+
+def _full(_store: Store) -> Any:
+    raise LedgerUnavailable("the disk is full")
+
+
+def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None:
+    part = ModelStore(pair.parties["shop"].data_dir).read("one")
+    assert part.score_rounding > 0
+    exact = part.standardiser.transform(features) @ part.weights
+    assert np.abs(pair.scores("one") - exact).max() < 0.002 * exact.std()
+
+
+@pytest.mark.parametrize(
+    ("role", "change", "words"),
+    [
+        ("active", {"policy": {"models_per_row": 2}}, "policy.models_per_row: scores tell of a passive party's rows"),
+        ("passive", {"policy": {"models_per_row": 0}}, "policy.models_per_row"),
+        (
+            "active",
+            {"datasets": {"rows": {"scores_may_be_solved_for": True}}},
+            "scores_may_be_solved_for: does nothing",
+        ),
+    ],
+)
+def test_an_option_acts_or_is_refused(role: str, change: dict[str, Any], words: str) -> None:
+    dataset = {"url": "csv:rows.csv", "id": "id", "features": "rest", **change.get("datasets", {}).get("rows", {})}
+    values = {
+        "name": "shop",
+        "role": role,
+        "identity": {"certificate": "c", "key": "k", "authority": "a"},
+        "peers": {"coordinator": {"role": "coordinator"}},
+        "policy": change.get("policy", {}),
+        "datasets": {"rows": dataset},
+    }
+    with pytest.raises(ConfigError) as caught:
+        validate(values, PartySettings, source="shop.toml")
+    assert words in str(caught.value)

@@ -1,0 +1,152 @@
+"""What trainings on one snapshot may not give away together: labels by their batches, features by their scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.coordinator.cli import app
+from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.model_store import ModelStore
+from tests.vertical.in_process import finished, seated
+from tests.vertical.project import Project
+
+SHOPS = ("shop-a", "shop-b")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project.make(tmp_path)
+
+
+def shares(project: Project) -> list[float]:
+    """What the bank has counted, of all its snapshots."""
+    store = Store(project.root / "state/bank/party.sqlite")
+    found = [share for row in store.reader().snapshots() for share in store.reader().label_layouts(row.id).values()]
+    store.close()
+    return sorted(found)
+
+
+# --- labels ------------------------------------------------------------------------------------------------
+
+# Six passive columns, jitter .25: 7 bits of each batch of 64 labels. Two layouts fit, a third does not.
+OTHER_BATCHES = ("taylor.batch_rows=66", "taylor.batch_rows=68")
+
+
+def test_the_same_training_again_is_free_and_other_batches_add_up(project: Project) -> None:
+    for number in range(2):
+        seated(project, session=f"same-{number}")
+    (one,) = shares(project)
+    assert 6 / 2 * np.log2(1 + 1 / (4 * 0.25**2)) / 64 <= one < 1 / 8
+    seated(project, OTHER_BATCHES[0], session="other")
+    assert len(shares(project)) == 2
+    with pytest.raises(
+        PolicyRefused, match=r"bank refuses .*: label bits: 2 other layouts of batches on this snapshot gave away"
+    ) as caught:
+        seated(project, OTHER_BATCHES[1], session="third")
+    assert 'taylor.unsafe = ["label-bits"] allows it' in str(caught.value)
+    assert len(shares(project)) == 2  # a refused training costs nothing
+    seated(project, session="same-again")
+
+
+def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass(project: Project) -> None:
+    seated(project)
+    others = [
+        "split.test_fraction=0.3",
+        "taylor.validation_fraction=0.2",
+        "taylor.jitter=0.3",
+        "taylor.class_weights='balanced'",
+    ]
+    for count, override in enumerate(others, start=1):
+        seated(project, override, "taylor.unsafe=['label-bits']", session=f"s{count}")
+        assert len(shares(project)) == 1 + count
+    assert sum(shares(project)) > 0.25
+
+
+def test_what_makes_the_same_equations_is_the_same_layout(project: Project) -> None:
+    seated(project)
+    seated(project, "taylor.epochs=9", "taylor.learning_rate=0.01", "taylor.l2=0.5", session="other")
+    seated(project, "taylor.resume='s1'", session="resumed")
+    assert len(shares(project)) == 1
+
+
+def test_columns_that_a_partner_publishes_anew_are_new_equations(project: Project) -> None:
+    seated(project)
+    project.publish("shop-b")
+    seated(project, session="other")
+    assert len(shares(project)) == 2
+
+
+def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: Project) -> None:
+    seated(project)
+    seated(project, OTHER_BATCHES[0], session="other")
+    told = CliRunner().invoke(app, ["publish", str(project.root / "bank.toml"), "rows"])
+    assert "labels that have not changed can be given away once more" in " ".join(told.output.split())
+    seated(project, OTHER_BATCHES[1], session="third")
+    assert len(shares(project)) == 3
+
+
+def test_under_label_dp_no_layout_is_counted(project: Project) -> None:
+    seated(project, "privacy.epsilon=1.0")
+    assert shares(project) == []
+
+
+# --- features ------------------------------------------------------------------------------------------------
+
+
+def four_columns(project: Project) -> Project:
+    """At both shops, and nobody has said that they may be solved for."""
+    for place, name in enumerate(SHOPS):
+        path = project.root / f"{name}.csv"
+        table = pyarrow.csv.read_csv(path)
+        more = np.random.default_rng(place).normal(size=len(table))
+        pyarrow.csv.write_csv(table.append_column("x3", pa.array(more)), path)
+        party = project.root / f"{name}.toml"
+        party.write_text(party.read_text().replace("scores_may_be_solved_for = true\n", ""))
+    return project
+
+
+QUICK = ("taylor.epochs=1", "taylor.batch_rows=96", "taylor.validation_fraction=0")
+
+
+def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins(
+    tmp_path: Path, real_key: PrivateKey
+) -> None:
+    project = four_columns(Project.make(tmp_path, rows=120))
+    made = finished(project, *QUICK, key=real_key, session="one")
+    store = Store(project.root / "state/shop-a/party.sqlite")
+    (snapshot,) = store.reader().snapshots()
+    (scored,) = store.reader().scored_rows(snapshot.id)
+    part = ModelStore(project.root / "state/shop-a").read("one")
+    assert scored.bits <= 16
+    assert part.score_rounding > 0
+    assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
+    assert len(made.plan.test)
+    with pytest.raises(PolicyRefused, match=r"shop-[ab] refuses the job: models_per_row: some of these rows have had"):
+        seated(project, *QUICK, session="two")
+    seated(project, *QUICK, "split.test_fraction=0", session="three")
+    for name in ("bank", *SHOPS):
+        project.publish(name)
+    seated(project, *QUICK, session="four")
+    store.close()
+
+
+@pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0",)])
+def test_three_columns_are_trained_on_and_evaluated_by_their_operators_word(
+    project: Project, overrides: tuple[str, ...]
+) -> None:
+    for name in SHOPS:
+        party = project.root / f"{name}.toml"
+        party.write_text(party.read_text().replace("scores_may_be_solved_for = true\n", ""))
+    if overrides:  # no row is scored
+        seated(project, *overrides)
+        return
+    with pytest.raises(ConfigError, match=r"datasets\.rows: whoever gets scores could work out its features: it has 3"):
+        seated(project)

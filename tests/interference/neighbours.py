@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.parties.job.tables import SplitSettings
 from tests.interference.systems import SYSTEMS, binary
 from tests.interference.views import differences
 from tests.interference.world import Case, Data, Ran, Rows, run
@@ -280,9 +282,18 @@ def an_unknown_id(party: str) -> Build:
     """A row that nobody else has: of one person, or of another."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
-        return pair(case, renamed(case.data, party, LAST, "stranger-1"), renamed(case.data, party, LAST, "stranger-2"))
+        one, other = strangers(case)
+        return pair(case, renamed(case.data, party, LAST, one), renamed(case.data, party, LAST, other))
 
     return build
+
+
+def strangers(case: Case) -> list[str]:
+    """Two ids that nobody has, of one part: a row's part follows from its id, and its size is no secret."""
+    names = [f"stranger-{i}" for i in range(64)]
+    fraction = case.job.get("split", {}).get("test_fraction", SplitSettings().test_fraction)
+    held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).chosen("split", names, fraction)
+    return [name for name, out in zip(names, held_out, strict=True) if not out][:2]
 
 
 def a_row(party: str) -> Build:

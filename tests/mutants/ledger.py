@@ -8,6 +8,8 @@ LEDGER = "tests/privacy/test_ledger.py"
 RELEASE = "tests/measurement/test_release.py"
 CHARGES = "tests/privacy/test_charges.py"
 ROLLBACKS = "tests/measurement/test_rollbacks.py"
+TRAININGS = "tests/vertical/test_rollbacks.py"
+DP_LR_TRAININGS = "tests/dp_lr/test_rollbacks.py"
 UNIT = "tests/measurement/test_privacy_unit.py"
 DISK = "tests/measurement/test_disk.py"
 RACES = "tests/measurement/test_crashes_and_races.py"
@@ -282,7 +284,70 @@ MUTANTS = (
         "parties/store/own_receipts.py",
         "not signing.verify(self.public_key, statement, signature):",
         "not statement:",
-        (f"{ROLLBACKS}::test_a_foreign_or_forged_receipt_is_refused_and_freezes_nothing",),
+        (
+            f"{ROLLBACKS}::test_a_foreign_or_forged_receipt_is_refused_and_freezes_nothing",
+            f"{TRAININGS}::test_a_receipt_that_the_bank_did_not_sign_is_refused_and_freezes_nothing",
+            f"{DP_LR_TRAININGS}::test_a_proposal_with_a_receipt_that_the_party_did_not_sign",
+        ),
+    ),
+    Mutant(
+        "peers-show-no-receipt",
+        (21,),
+        "algorithms/protocols/receipts.py",
+        "ReceiptHeld(*held(population))",
+        'ReceiptHeld(b"", b"")',
+        (f"{TRAININGS}::test_every_rollback_is_noticed_and_charged_again",),
+    ),
+    Mutant(
+        "a-coordinator-shows-no-receipt",
+        (21,),
+        "coordinator/session.py",
+        "held = self.receipts.of(name, self._keys[name]) if name in self._keys else []",
+        "held = [] if name in self._keys else []",
+        (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
+    ),
+    Mutant(
+        "receipts-of-a-proposal-not-looked-at",
+        (21,),
+        "parties/sessions/sessions.py",
+        "        self._take_receipts(proposal, proposed_by)\n",
+        "",
+        (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
+    ),
+    Mutant(
+        "no-receipt-to-the-coordinator-before-the-end",
+        (21,),
+        "parties/sessions/sessions.py",
+        "error=error_codes.detail_of(session.error), receipt=receipt)",
+        "error=error_codes.detail_of(session.error))",
+        (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
+    ),
+    Mutant(
+        "acknowledged-without-charging",
+        (21,),
+        "parties/store/rollbacks.py",
+        "                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))\n",
+        "",
+        (
+            f"{TRAININGS}::test_what_was_lost_counts_against_the_budget",
+            f"{DP_LR_TRAININGS}::test_what_was_lost_counts_against_the_budget",
+        ),
+    ),
+    Mutant(
+        "a-ledger-that-is-behind-pays-again",
+        (21,),
+        "parties/training/budget.py",
+        "        charging.check_rollbacks(transaction, asked.population)\n",
+        "",
+        (f"{TRAININGS}::test_a_training_that_was_paid_before_is_refused_too",),
+    ),
+    Mutant(
+        "any-neighbours-compose",
+        (5, 7),
+        "algorithms/privacy/accountant.py",
+        "    if len(bounded) > 1:\n",
+        "    if not said:\n",
+        (f"{ACCOUNTANT}::test_what_bounds_no_common_neighbours_is_told_what_to_do",),
     ),
     Mutant(
         "client-keeps-an-unsigned-receipt",
@@ -290,7 +355,11 @@ MUTANTS = (
         "parties/store/receipts.py",
         "not signing.verify(key, statement, signature):",
         "not statement:",
-        ("tests/measurement/test_receipts_held.py",),
+        (
+            "tests/measurement/test_receipts_held.py",
+            f"{TRAININGS}::test_what_the_bank_did_not_sign_is_not_kept",
+            f"{DP_LR_TRAININGS}::test_what_the_party_did_not_sign_is_not_kept",
+        ),
     ),
     Mutant(
         "edited-ledger-used",

@@ -173,9 +173,8 @@ def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
     return [
         Leak(
             "label bits",
-            f"{others} on this snapshot gave away up to {sum(before):.2f} bits of each label, and this one would make "
-            f"it {total:.2f} (at most {MOST_BITS_PER_ROW}): train as before (the same parties, fractions and "
-            "batch_rows), set privacy.epsilon, or take a snapshot of other labels",
+            f"{others} gave away up to {sum(before):.2f} bits of each label, with this one {total:.2f} (at most "
+            f"{MOST_BITS_PER_ROW}): keep parties, fractions and batch_rows, or set privacy.epsilon",
             "label-bits",
         )
     ]

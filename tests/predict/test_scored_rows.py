@@ -101,6 +101,19 @@ def test_a_higher_number_counts_what_was_scored_before(pair: Pair) -> None:
         pair.scores("three")
 
 
+def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, features: np.ndarray) -> None:
+    pair = Pair(tmp_path, features, dataset={"scores_may_be_solved_for": True})
+    for seed, name in enumerate(("one", "two")):
+        pair.train(name, np.random.default_rng(seed).normal(size=COLUMNS))
+        pair.scores(name)
+    pair.dataset = {}
+    allow(pair, 2)
+    pair.train("three", np.ones(COLUMNS))
+    with pytest.raises(PolicyRefused, match="have had scores of 2 models"):
+        pair.scores("three")
+    pair.close()
+
+
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
     """A part that says of itself that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)

@@ -15,7 +15,7 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.taylor import data_party
+from blindfit.parties.taylor import data_party, key_node
 from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
@@ -152,6 +152,7 @@ def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.Mon
         """Nor is there a receipt."""
 
     monkeypatch.setattr(data_party.DataParty, "_charge", uncharged)
+    monkeypatch.setattr(key_node, "keep_proof", uncharged)
     found = told_apart(LABEL_DP, "shop-a", fresh)
     assert any("NoisyGradient.values" in line and "before its charge" in line for line in found)
 

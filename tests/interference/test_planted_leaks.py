@@ -15,8 +15,7 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.store.store import Transaction
-from blindfit.parties.taylor import data_party
+from blindfit.parties.taylor import data_party, key_node
 from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
@@ -149,7 +148,11 @@ def test_a_vector_of_ciphertexts_whose_length_depends_on_a_label(fresh: Probe, m
 
 
 def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Transaction, "add_entry", lambda _transaction, _entry: None)
+    async def uncharged(*_: Any) -> None:
+        """Nor is there a receipt."""
+
+    monkeypatch.setattr(data_party.DataParty, "_charge", uncharged)
+    monkeypatch.setattr(key_node, "keep_proof", uncharged)
     found = told_apart(LABEL_DP, "shop-a", fresh)
     assert any("NoisyGradient.values" in line and "before its charge" in line for line in found)
 
@@ -158,10 +161,10 @@ def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pyt
     """A vertical training without label DP may tell them, one with it may not."""
 
     def all_told(report: dict[str, Any]) -> dict[str, Any]:
-        return {"evaluation.auc": report["evaluation"]["auc"]} if report["evaluation"] else {}
+        return {"evaluation.log_loss": report["evaluation"]["log_loss"]} if report["evaluation"] else {}
 
     monkeypatch.setattr(data_party, "summary_of", all_told)
-    assert any("summary/evaluation.auc" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
+    assert any("summary/evaluation.log_loss" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
     assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
 
 

@@ -67,6 +67,7 @@ PRIVACY: dict[str, Any] = {
     "delta": 1e-5,
     "noise_multiplier": 1.9938,
     "spent_epsilon": 3.0,
+    "spent_neighbours": "one row's label changes, number and weights of the rows public",
     "budget_epsilon": 8.0,
     "budget_delta": 1e-5,
 }

@@ -7,14 +7,20 @@ import re
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import UNITS, WHOLE_ROWS, ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Charge
+from blindfit.coordinator import ledger_view
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.report.dp_lr.cautions import cautions_of
 from blindfit.coordinator.report.dp_lr.figures import figures_of
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.store import charging
 from tests.dp_lr.conftest import Clinic, job
 
 
@@ -49,6 +55,25 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
     assert "a fit to public rows" in said["public"]
     assert "clinic keeps them, and publishing them is a release of its own" in said["not-covered"]
     assert "The training rows' loss was not released." in said["noise"]
+
+
+def test_a_population_that_paid_for_label_dp_too_says_what_that_protects(clinic: Clinic) -> None:
+    label = ReleaseEvent("gaussian", 4.0, UNITS["row"][1])
+    with clinic.store.transaction() as transaction:
+        charging.enter(transaction, Charge("patients", label))
+    both = composed_epsilon([label, ReleaseEvent("gaussian", 4.0, WHOLE_ROWS["replace-one"])], 1e-5)
+    told = written(clinic, privacy={"epsilon": composed_epsilon([label], 1e-5)})
+    said = statement_of(told)["composition"]
+    assert "2 releases, which together spent epsilon" in said
+    assert f"together they protect where {UNITS['row'][1]}. What label DP released of features is in no budget" in said
+    spent = json.loads(clinic.output("s1", "report.json").read_text())["privacy"]["spent_epsilon"]
+    assert spent == pytest.approx(both, rel=1e-6)
+    shown = Console(record=True, width=300)
+    ledger_view.show(clinic.settings, clinic.directory, shown)
+    lines = [line for line in shown.export_text().splitlines() if line.startswith("patients:")]
+    assert len(lines) == 2
+    assert f"is spent where {UNITS['row'][1]}: all releases together" in lines[0]
+    assert f"is spent where {WHOLE_ROWS['replace-one']}: by the releases that protect that" in lines[1]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ class PrivacyFigures(LabelPrivacy):
     noise_multiplier: float  # of each iteration's gradient
     releases: int
     charged_now: bool
+    spent_neighbours: str  # what all releases of the population together protect
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ Source: the docstrings of algorithms/statistics/dp_gradient.py and algorithms/pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy
-from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
+from blindfit.coordinator.report.dp_lr.figures import Figures, PrivacyFigures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
 from blindfit.parties.dp_lr.budget import UNIT
@@ -95,6 +95,14 @@ def _noise(facts: Figures) -> Section:
     )
 
 
+def _mixed(privacy: PrivacyFigures) -> Iterator[str]:
+    if privacy.spent_neighbours != privacy.neighbours:
+        yield (
+            f"Not all of them protect whole rows: together they protect where {privacy.spent_neighbours}. "
+            "What label DP released of features is in no budget."
+        )
+
+
 def _composition(facts: Figures) -> Section:
     privacy, chosen = facts.privacy, facts.settings
     composed = "by privacy loss distributions, rounded up" if chosen.batch_fraction < 1 else "exactly"
@@ -112,6 +120,7 @@ def _composition(facts: Figures) -> Section:
             label_privacy.budget(privacy),
             label_privacy.spent(privacy, privacy.releases),
             label_privacy.COMPOSED,
+            *_mixed(privacy),
             "The release was charged in the transaction that keeps its answer: the same job on the same rows gives the "
             "same model, without new noise or charge."
             if privacy.charged_now

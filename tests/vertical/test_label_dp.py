@@ -41,12 +41,13 @@ def all_features(made: Finished) -> np.ndarray:
 
 
 def flip(project: Project, row: int, label: float) -> None:
-    """The label of the row that is the `row`-th by its id."""
+    """The label of the row that is the `row`-th by its id, published."""
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
     ids, labels = table["id"].to_pylist(), table["bought"].to_numpy().copy()
     labels[ids.index(sorted(ids)[row])] = label
     place = table.column_names.index("bought")
     pyarrow.csv.write_csv(table.set_column(place, "bought", pa.array(labels)), project.root / "bank.csv")
+    project.publish("bank")
 
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
@@ -169,7 +170,7 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
     path = project.root / "bank.toml"
     path.write_text(path.read_text().replace('row_is = "a client"', 'person = "x0"'))
     with pytest.raises(
-        ConfigError, match=r"datasets\.rows\.person: label DP of a vertical training protects the label"
+        ConfigError, match=r"datasets\.rows\.person: a vertical training with privacy\.epsilon protects rows"
     ):
         seated(project, LABEL_DP)
 
@@ -178,12 +179,21 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
 def test_one_class_alone_ends_no_job_under_label_dp(project: Project, real_key: PrivateKey, test_labels: float) -> None:
     """Whether the rows of some split are all of one class is not to be asked for nothing."""
     project.write_rows(FEW_ROWS)
+    job = (LABEL_DP, *SHORT, "taylor.epochs=1", "split.test_fraction=0.2")
+    plan = finished(project, *job, key=real_key, session="one").plan
+    labels = np.full(FEW_ROWS, int(test_labels))
+    labels[plan.train] = 1 - int(test_labels)
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
-    place = table.column_names.index("bought")
-    labels = pa.array([int(test_labels)] * FEW_ROWS)
-    pyarrow.csv.write_csv(table.set_column(place, "bought", labels), project.root / "bank.csv")
-    made = finished(project, LABEL_DP, *SHORT, "taylor.epochs=1", key=real_key, session="one")
-    assert set(np.sign(made.seats["bank"].label_terms)) == {-np.sign(2 * test_labels - 1)}  # type: ignore[arg-type]
+    ids = table["id"].to_pylist()
+    by_id = dict(zip(sorted(ids), labels.tolist(), strict=True))
+    column = pa.array([by_id[i] for i in ids])
+    pyarrow.csv.write_csv(
+        table.set_column(table.column_names.index("bought"), "bought", column), project.root / "bank.csv"
+    )
+    project.publish("bank")
+    made = finished(project, *job, key=real_key, session="two")
+    trained = made.seats["bank"].label_terms[plan.train]  # type: ignore[index]
+    assert set(np.sign(trained)) == {np.sign(2 * test_labels - 1)}
 
 
 # --- labels that are numbers -----------------------------------------------------------------------------------

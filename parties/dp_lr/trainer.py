@@ -46,7 +46,7 @@ class Trainer:
         return {**told, "bytes_sent": session.channel.bytes_sent}
 
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
-        job, clock, source = session.job, Clock(), check_private(session.rows.source())
+        job, clock, source = session.job, Clock(), check_private(session.published.source())
         randomness = own_randomness(self._party, session)
         start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _uncounted(session))

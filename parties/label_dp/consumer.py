@@ -57,7 +57,7 @@ class LabelRegression:
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source, randomness = session.rows.source(), own_randomness(self._party, session)
+        source, randomness = session.published.source(), own_randomness(self._party, session)
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")

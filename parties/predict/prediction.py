@@ -91,7 +91,7 @@ class JointPrediction:
         quota = self._quota(session.job, session.me, part)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
-        source = session.rows.source_as(self._settings_for(session.me, part))
+        source = session.published.source_as(self._settings_for(session.me, part))
         rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report, means=means_of(part))
         positions = (await align_by_id(session, seats, rows)).positions
         session.report("score", 0, len(positions), "rows")

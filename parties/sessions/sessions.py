@@ -124,7 +124,7 @@ class Session(Generic[J_co]):
         return next(member for member in self.members.values() if member.role == role)
 
     @property
-    def rows(self) -> Snapshot:
+    def published(self) -> Snapshot:
         """What this party reads in this session."""
         if self.snapshot is None:
             raise LocalProtocolError("a party without a dataset reads none", session=self.id)

@@ -103,8 +103,8 @@ class DataParty:
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source, dataset = session.rows.source(), self._party.settings.datasets[session.me.dataset]
-        quota = self._quota(job, session.me, session.rows, source.feature_names)
+        source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
+        quota = self._quota(job, session.me, session.published, source.feature_names)
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
@@ -239,8 +239,10 @@ class DataParty:
         size = 0.0 if session.job.privacy else session.job.taylor.jitter
         if not size:
             return np.zeros(len(positions))
-        key = self._party.secret.derive("jitter of a snapshot", bytes.fromhex(session.rows.id), struct.pack("<d", size))
-        drawn = size * keyed_normals(key, "jitter", session.rows.row.rows)
+        key = self._party.secret.derive(
+            "jitter of a snapshot", bytes.fromhex(session.published.id), struct.pack("<d", size)
+        )
+        drawn = size * keyed_normals(key, "jitter", session.published.row.rows)
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
 

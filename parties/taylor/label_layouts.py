@@ -39,12 +39,12 @@ def count_label_bits(
     smallest = min(map(len, plan.batches))
     share = gradient_leaks.label_share(sum(parameters.columns[1:]), smallest, job.taylor.jitter)
     with store.transaction() as transaction:
-        before = transaction.label_layouts(session.rows.id)
+        before = transaction.label_layouts(session.published.id)
         if layout in before:
             return
         if job.taylor.jitter > 0:  # without, all is given away at once, as its flag says
             refuse_leaks(gradient_leaks.check_label_shares(list(before.values()), share), job, session.me.name)
-        transaction.add_label_layout(session.rows.id, layout, share)
+        transaction.add_label_layout(session.published.id, layout, share)
 
 
 def _digest(

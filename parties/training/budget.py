@@ -87,13 +87,18 @@ def charge_of(
 ) -> Charge:
     """Raises ConfigError: the dataset has no population."""
     dataset = settings.datasets[session.me.dataset]
-    parts = (session.question, session.rows.id.encode(), event.canonical().encode(), *(name.encode() for name in drawn))
+    parts = (
+        session.question,
+        session.published.id.encode(),
+        event.canonical().encode(),
+        *(name.encode() for name in drawn),
+    )
     identity = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
     return Charge(
         population=population_of(dataset, session.me.dataset),
         event=event,
         dataset=session.me.dataset,
-        snapshot=session.rows.id,
+        snapshot=session.published.id,
         requester=session.proposed_by,
         request_id=identity[:32],
         content_sha256=identity,

@@ -23,7 +23,7 @@ def own_randomness(party: Party, session: Session[TrainingParameters]) -> Public
     """Of a split that concerns the rows of this party alone: the same for every job on the snapshot."""
     if session.job.seed is not None:
         return PublicRandomness.from_seed(session.job.seed)
-    return PublicRandomness(party.secret.derive("split of a snapshot", bytes.fromhex(session.rows.id)))
+    return PublicRandomness(party.secret.derive("split of a snapshot", bytes.fromhex(session.published.id)))
 
 
 async def drawn_together(

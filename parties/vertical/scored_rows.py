@@ -87,10 +87,14 @@ class ScoreQuota:
         model, bits = _digest(part), score_bits(part.largest_steps, part.score_rounding)
         with self._party.store.transaction() as transaction:
             self._check(transaction, session, model, bits, rows)
-            known = {scored.model: scored for scored in transaction.scored_rows(session.rows.id)}.get(model)
-            here = _unpacked(known.rows, session.rows.row.rows) if known else np.zeros(session.rows.row.rows, np.bool_)
+            known = {scored.model: scored for scored in transaction.scored_rows(session.published.id)}.get(model)
+            here = (
+                _unpacked(known.rows, session.published.row.rows)
+                if known
+                else np.zeros(session.published.row.rows, np.bool_)
+            )
             here[rows] = True
-            transaction.put_scored_rows(session.rows.id, ScoredRows(model, bits, _packed(here)))
+            transaction.put_scored_rows(session.published.id, ScoredRows(model, bits, _packed(here)))
 
     def _check(
         self,
@@ -103,9 +107,9 @@ class ScoreQuota:
         if self._lifted:
             return
         models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-        for scored in transaction.scored_rows(session.rows.id):
+        for scored in transaction.scored_rows(session.published.id):
             if scored.model != model:
-                here = _unpacked(scored.rows, session.rows.row.rows)[rows]
+                here = _unpacked(scored.rows, session.published.row.rows)[rows]
                 models += here
                 spent += scored.bits * here
         if models.max(initial=0) >= self._models:

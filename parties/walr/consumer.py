@@ -79,7 +79,7 @@ class Consumer:
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
         job, server = session.job, session.with_role("measurement")
         clock = Clock()
-        source, randomness = session.rows.source(), own_randomness(self._party, session)
+        source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
         init = read_pretrained(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)

@@ -62,8 +62,8 @@ MUTANTS = (
         "a-name-pays",
         (1, 26),
         "parties/training/budget.py",
-        "parts = (session.question, session.rows.id.encode(),",
-        "parts = (session.id.encode(), session.rows.id.encode(),",
+        "parts = (session.question, session.published.id.encode(),",
+        "parts = (session.id.encode(), session.published.id.encode(),",
         (f"{CHARGING}::test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resumed",),
     ),
     Mutant(
@@ -86,8 +86,8 @@ MUTANTS = (
         "one-jitter-in-all-sizes",
         (12,),
         "parties/taylor/data_party.py",
-        'bytes.fromhex(session.rows.id), struct.pack("<d", size))',
-        'bytes.fromhex(session.rows.id), struct.pack("<d", 0.0))',
+        'bytes.fromhex(session.published.id), struct.pack("<d", size))',
+        'bytes.fromhex(session.published.id), struct.pack("<d", 0.0))',
         (f"{SEATS}::test_another_size_of_jitter_is_another_draw",),
     ),
     Mutant(

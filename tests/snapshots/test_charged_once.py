@@ -96,7 +96,7 @@ class OneParty(RuleBasedStateMachine):
     @rule(dataset=DATASETS, question=st.integers(0, len(FITS) - 1), whose=st.sampled_from(["coordinator", "another"]))
     def fit(self, dataset: str, question: int, whose: str) -> None:
         session = self.session(DPLRJob.model_validate(FITS[question]), dataset, whose, {})
-        key = (session.rows.id, "fit", question)
+        key = (session.published.id, "fit", question)
         charged = self.n_charges()
         role = trainer.Trainer(self.party)
         asyncio.run(role.run(session))

@@ -46,7 +46,7 @@ class Holder:
         check_features(self._party.snapshots.source(me.dataset), "a holder")
 
     async def run(self, session: Session[ToyJob]) -> Summary:
-        source = session.rows.source()
+        source = session.published.source()
         rows = read_rows(source, labels=False, report=session.report)
         own = toy.vector(rows.features[: session.job.toy.rows, 0].astype(int).tolist())
         nothing = np.zeros_like(own)

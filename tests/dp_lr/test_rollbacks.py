@@ -39,12 +39,12 @@ def held(tmp_path: Path) -> HeldReceipts:
     return HeldReceipts(tmp_path / "user" / "receipts.sqlite")
 
 
-def train(clinic: Clinic, held: HeldReceipts, epsilon: float, **changes: Any) -> None:
+def train(clinic: Clinic, held: HeldReceipts, epsilon: float, **privacy: Any) -> None:
     """As coordinator and party do it: presented with the proposal, kept from the events."""
     party = clinic.party
     for receipt in held.of("clinic", party.receipts.public_key):
         party.receipts.take(receipt, by="coordinator")
-    clinic.run(privacy={"epsilon": epsilon}, **{"dp_lr": SHORT, **changes})
+    clinic.run(privacy={"epsilon": epsilon, **privacy}, dp_lr=SHORT)
     held.keep("clinic", party.receipts.public_key, clinic.last.receipt)
 
 
@@ -63,7 +63,7 @@ def bring_back(clinic: Clinic, copy: Path) -> None:
 def random_rollback(clinic: Clinic, held: HeldReceipts, rng: random.Random) -> None:
     def trainings() -> None:
         for _ in range(rng.randint(1, 2)):
-            train(clinic, held, rng.uniform(0.05, 0.1))
+            train(clinic, held, rng.choice([0.05, 0.1]), release=f"{rng.random()}")
 
     trainings()
     copy, kept = back_up(clinic.store.path, clinic.directory / "backup.sqlite"), charges(clinic)

@@ -99,6 +99,14 @@ MUTANTS = (
         (f"{SEATS}::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
     ),
     Mutant(
+        "held-out-by-place",
+        (5, 25),
+        "parties/training/split.py",
+        'return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)',
+        'return randomness.generator("split").random(len(ids)) < job.split.test_fraction',
+        ("tests/dp_lr/test_neighbours.py",),
+    ),
+    Mutant(
         "an-opened-draw-is-not-held-to-its-commitment",
         (25,),
         "algorithms/protocols/draw.py",

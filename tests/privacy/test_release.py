@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
 from tests.privacy.noise_checks import empirical_epsilon
 
@@ -27,7 +28,8 @@ Release = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 def clipped(rows: np.ndarray) -> np.ndarray:
-    return np.clip(rows, -SENSITIVITY, SENSITIVITY)
+    """As the server does it."""
+    return clip_integer_rows(rows[:, None], SENSITIVITY)[:, 0]
 
 
 def release(labels: np.ndarray, n: int, seed: int) -> np.ndarray:

@@ -58,8 +58,8 @@ MUTANTS = (
         "rows-that-were-counted-are-forgotten",
         (28,),
         QUOTA,
-        "_unpacked(known.rows, session.published.row.rows) if known else np.zeros",
-        "np.zeros(session.published.row.rows, np.bool_) if known else np.zeros",
+        "                _unpacked(known.rows, session.published.row.rows)\n                if known\n",
+        "                np.zeros(session.published.row.rows, np.bool_)\n                if known\n",
         (f"{ROWS}::test_rows_are_counted_each_alone", f"{ROWS}::test_a_smaller_question_forgets_no_row"),
     ),
     Mutant(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from blindfit.algorithms.fixed_point import clip_integer_rows
+from blindfit.algorithms.fixed_point import enforce_norm_bound
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
 from tests.privacy.noise_checks import empirical_epsilon
 
@@ -29,7 +29,7 @@ Release = Callable[[np.ndarray, int, int], np.ndarray]
 
 def clipped(rows: np.ndarray) -> np.ndarray:
     """As the server does it."""
-    return clip_integer_rows(rows[:, None], SENSITIVITY)[:, 0]
+    return enforce_norm_bound(rows[:, None].astype(np.int32), SENSITIVITY)[0][:, 0].astype(np.int64)
 
 
 def release(labels: np.ndarray, n: int, seed: int) -> np.ndarray:

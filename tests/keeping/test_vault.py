@@ -186,7 +186,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
     (state / "snapshots" / "5eed" / "header.json").write_bytes(SECRET)
     public = PLAIN.signing_key(state / MODEL_KEY).public_bytes
     said = lock(bank)
-    assert [line.rpartition("/")[2] for line in said.splitlines()] == ["base.json", "header.json", "model_key.pem"]
+    assert [line.rpartition("/")[2] for line in said.splitlines()] == ["base.json", "model_key.pem", "header.json"]
     vault = open_vault(state, PASSPHRASE)
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
     assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET

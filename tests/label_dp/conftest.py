@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tomli_w
 
+from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, fit
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.coordinator.job import Job, read_job
@@ -71,7 +72,7 @@ class MadeUp:
         fitted = fit(settings_on(LabelGrid(*LABEL_RANGE), job, 0), labels, random.Random(1).randrange)
         noisy = fitted.mechanism.randomise(labels, random.Random(2).randrange)
         noisy[: self.withheld] = np.nan
-        receipt = Receipt("meter", "people", 1, "ab", (("x", 1),)).statement()
+        receipt = Receipt("meter", "people", 1, "ab", Charges((("x", 1),))).statement()
         released = ReleasedLabels(
             labels=noisy,
             mechanism=fitted.mechanism,
@@ -93,7 +94,7 @@ class MadeUp:
         )
         budget = pb.BudgetDescription(population="people", epsilon=8, delta=1e-5, spent_epsilon=4, releases=1)
         told = fit_rows(rows, released, job, job.trial_randomness, lambda *_: None)
-        description = pb.DatasetDescription(version="v1")
+        description = pb.DatasetDescription(snapshot="v1")
         report = report_of(Outcome(session, rows, released, told, self.true or {}, description, budget, {"fit_s": 0.5}))  # type: ignore[arg-type]
         write_json(self.out / "shop" / "model.json", {**told.fit.model.to_dict(), "privacy": report["privacy"]})
         write_json(self.out / "shop" / "report.json", report)

@@ -83,7 +83,7 @@ def test_the_page_shows_laws_fit_and_evaluation(made_up):
 
 
 def test_a_page_on_true_labels_says_so(made_up):
-    known = made_up(**LAPLACE)
+    known = made_up(**LAPLACE, evaluate_on="study")
     known.true = {"rows": 50, "mse": 0.25, "mae": 0.4, "r2": 0.9}
     written = known.written()
     assert "on 50 rows of shop&#39;s own with true labels, not trained on" in written.html_path.read_text("utf-8")

@@ -37,6 +37,7 @@ MAY_READ_BUFFERS = {
     "algorithms/protocols/release_labels.py",  # which labels are withheld: length against the labels
     "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/data/content_digest.py",  # our own digests
+    "parties/vertical/scored_rows.py",  # our own bits
     "parties/measurement/label_index_build.py",  # our own files
     "algorithms/randomness.py",  # our own hashes
     "parties/measurement/mapped.py",  # our own files

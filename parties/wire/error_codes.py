@@ -111,7 +111,12 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("rows", "least"),
         lambda _, f: e.TooFewRows(rows=int(f["rows"]), least=int(f["least"])),
     ),
-    e.CannotAnswer: _Row(pb.CANNOT_ANSWER, Status.FAILED_PRECONDITION, (), lambda peer, _: e.CannotAnswer(party=peer)),
+    e.CannotAnswer: _Row(
+        pb.CANNOT_ANSWER,
+        Status.FAILED_PRECONDITION,
+        ("party",),
+        lambda _, f: e.CannotAnswer(party=str(f["party"])),
+    ),
     e.PolicyRefused: _Row(
         pb.POLICY_REFUSED,
         Status.PERMISSION_DENIED,

@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,19 +156,19 @@ class JobSession:
             for done in asyncio.as_completed(watches):
                 await done
         except BlindfitError as error:
-            raise await self._root_cause(error, list(watches)) from None
+            raise await self._root_cause(error, {name: watch for watch, name in watches.items()}) from None
         finally:
             for watch in watches:
                 watch.cancel()
 
-    async def _root_cause(self, first: BlindfitError, watches: list[asyncio.Task[None]]) -> BlindfitError:
+    async def _root_cause(self, first: BlindfitError, watches: Mapping[str, asyncio.Task[None]]) -> BlindfitError:
         """When one party fails, the others abort: the party that has a reason of its own counts."""
         if not isinstance(first, PeerAborted):
             return first
-        await asyncio.wait(watches, timeout=3)
-        errors = [w.exception() for w in watches if w.done() and not w.cancelled()]
-        own = [e for e in errors if isinstance(e, BlindfitError) and not isinstance(e, PeerAborted)]
-        return own[0] if own else first
+        await asyncio.wait(watches.values(), timeout=3)
+        said = {name: w.exception() for name, w in watches.items() if w.done() and not w.cancelled()}
+        own = [e for e in said.values() if isinstance(e, BlindfitError) and not isinstance(e, PeerAborted)]
+        return own[0] if own else _behind(first, said)
 
     async def _watch(self, name: str) -> None:
         async for event in self._events(name, None):
@@ -218,3 +218,14 @@ class JobSession:
         for name in self._proposed:
             with contextlib.suppress(BlindfitError, asyncio.CancelledError):
                 await self._call(name, "Cancel", pb.SessionRequest(session=self.id))
+
+
+def _behind(error: PeerAborted, said: Mapping[str, BaseException | None]) -> PeerAborted:
+    """A party that ends because another one did names that one, which may name a third."""
+    passed: set[str] = set()
+    while error.culprit not in passed:
+        passed.add(error.culprit)
+        reason = said.get(error.culprit)
+        if isinstance(reason, PeerAborted):
+            error = reason
+    return error

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import machine
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
@@ -50,6 +51,7 @@ from blindfit.parties.measurement import codec, label_index
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import JoinState, open_index, write_index
 from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
+from blindfit.parties.node import set_up_logs
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.wire.guard import Guard, current_caller
@@ -76,7 +78,7 @@ def main() -> None:
     results = [measure(server, attack, options.pairs, options.uploads) for server in SERVERS for attack in ATTACKS]
     show(results, Console())
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        options.json.write_text(json.dumps({"machine": machine.describe(), "results": results}, indent=2) + "\n")
 
 
 def show(results: list[dict[str, Any]], console: Console) -> None:
@@ -143,7 +145,7 @@ async def time_of(stub: measurement_pb2_grpc.MeasurementStub, batches: list[tupl
     """From the first row to the refusal."""
     n_rows = sum(map(len, batches))
     rows = ConsumerRows(tuple("x" for _ in range(n_rows)), np.ones((n_rows, 1), np.int32))
-    settings = ReleaseSettings("visits", (await description(stub)).version, epsilon=1.0, delta=1e-6)
+    settings = ReleaseSettings("visits", (await description(stub)).snapshot, epsilon=1.0, delta=1e-6)
     request = walr.step_1_open(rows, 2**16, settings)  # of other ids
     messages = [codec.request_to_pb(walr.WeightRows(ids, np.ones((len(ids), 1), np.int32))) for ids in batches]
     call = stub.Aggregate()
@@ -183,6 +185,7 @@ def identity_of(directory: Path, name: str) -> Identity:
 
 async def serve(directory: Path, which: str) -> None:
     """Until standard input ends; prints its port."""
+    set_up_logs("error", "text")  # each refusal is a warning: thousands would fill a pipe that nobody reads
     if which != "ours":
         label_index.JoinState = Gathering  # type: ignore[misc]
     identity = identity_of(directory, "labels")

@@ -154,7 +154,8 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
 
     Args:
         margin: at least 0, below 1/2, and below the rate of positive labels.
-        tolerance: largest distance from the nearest point, over the norm of mu.
+        tolerance: largest distance from the nearest point, over the norm of mu, or of half a row's share where that is
+            longer: noise may leave next to nothing of mu.
 
     Raises:
         RangeError: the tolerance is finer than arithmetic allows.
@@ -168,7 +169,9 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
     # q = margin + (1 - 2 margin) q' with q' in [0, 1] moves and shrinks the set; so mu is moved and stretched.
     centre, share = margin * weighted_aggregate(known, np.ones(known.n_rows)), 1 - 2 * margin
     target = (released - centre) / share
-    allowed = tolerance * float(np.linalg.norm(released)) / share
+    lowest, highest = column_bounds(known)
+    half_a_row = np.linalg.norm(highest - lowest) / (2 * known.n_rows)
+    allowed = tolerance * float(max(np.linalg.norm(released), half_a_row)) / share
     weights, l2 = np.zeros_like(target), 1.0
     while l2 > 1e-14:
         found = fit(

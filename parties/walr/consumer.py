@@ -345,11 +345,12 @@ def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | Non
 
 
 # A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.
-# How many rows were clipped, and which columns are constant, are facts of the rows.
-KEPT_HERE = ("objective_history", "receipt", "mean_prediction", "feasibility", "clipped", "dropped_columns")
+OF_THE_SUM = ("objective_history", "receipt", "mean_prediction", "feasibility")
+# How many were clipped, which columns are constant, and a hash of them.
+OF_THE_ROWS = ("clipped", "dropped_columns", "request_id")
 
 
 def _summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
     """What the coordinator may see: no weight, no score, no sum."""
     parts = ("rows", "privacy", "fit", "timing")
-    return {**told(report, parts, KEPT_HERE), "bytes_sent": report["bytes_sent"]}
+    return {**told(report, parts, OF_THE_SUM + OF_THE_ROWS), "bytes_sent": report["bytes_sent"]}

@@ -70,9 +70,9 @@ BY_NAME = {
     "ReceiptGiven.key": RANDOM,
     "Receipt*.statement": DERIVED,
     "Receipt*.signature": DERIVED,
-    # what is asked of it
-    "*request_id": DERIVED,
-    "AggregateOpen.content_sha256": DECLARED,  # the server is sent the rows and their ids
+    # what is asked of it: hashes of the rows and ids, which the server is sent
+    "*Open.request_id": DECLARED,
+    "AggregateOpen.content_sha256": DECLARED,
     "WeightRows.weights": DECLARED,
     # progress
     "progress/fit": RELEASED,  # of a fit to what was released

@@ -32,6 +32,14 @@ MUTANTS = (
         (f"{SAME}[taylor-outlier-coordinator]",),
     ),
     Mutant(
+        "a-hash-of-the-rows-told",
+        (25,),
+        "parties/walr/consumer.py",
+        '("clipped", "dropped_columns", "request_id")',
+        '("clipped", "dropped_columns")',
+        (f"{SAME}[walr-a-feature-coordinator]",),
+    ),
+    Mutant(
         "which-columns-are-constant-told",
         (25,),
         "parties/taylor/report.py",

@@ -12,9 +12,9 @@ from blindfit.coordinator.held import HeldJob
 from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.files.vault import change_passphrase
 from blindfit.parties.sessions.party import vault_of
-from blindfit.parties.sessions.sessions import next_state, now
+from blindfit.parties.sessions.sessions import next_state
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.store import Store, stamp
 
 Confirm = Callable[[str], bool]
 LIST = "`blindfit approve party.toml` shows what waits, with its digests"
@@ -78,7 +78,7 @@ def decide(
             raise _waits_not(session)
         if row.digest != digest and not (refuse and digest is None):
             raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=LIST)
-        transaction.change_session(session, state=state, changed=now())
+        transaction.change_session(session, state=state, changed=stamp())
     console.print(f"{session}: {'refused' if refuse else 'approved'}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +31,24 @@ def make_private(directory: Path) -> None:
 def open_private(path: Path, mode: str) -> IO[bytes]:
     """As `open`; the file is its owner's alone from its first moment, whatever the umask."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+@contextlib.contextmanager
+def new_private(path: Path) -> Iterator[IO[bytes]]:
+    """A file that must not exist yet, its owner's alone from its first moment, and on the disk in the end."""
+    with open_private(path, "xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    """The names in it are on the disk when this returns."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:

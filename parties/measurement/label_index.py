@@ -17,7 +17,6 @@ length, and nothing is refused before the upload's end.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, Unkn
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.spelling import one_spelling
+from blindfit.parties.files.private_files import new_private
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
 from blindfit.parties.measurement.mapped import MappedArray
@@ -360,7 +360,5 @@ def _is_whole(directory: Path, table: Built) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with new_private(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -7,7 +7,6 @@ for ever. So a release keeps the hashes and their keys beside its labels.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import LedgerUnavailable
+from blindfit.parties.files.private_files import new_private, sync_directory
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index import HEADER, Header, LabelIndex, write_private
 from blindfit.parties.measurement.label_index_build import FILES
@@ -38,7 +38,7 @@ def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64
     write_private(directory / HEADER, vault.sealed(HEADER, index.frozen(LABEL).to_json().encode()))
     sha256 = _write(directory / "label", blocks, LABEL)
     for path in (directory, directory.parent):
-        _sync_directory(path)
+        sync_directory(path)
     return sha256
 
 
@@ -66,19 +66,9 @@ def open_frozen(directory: Path, sha256: str, vault: Vault = PLAIN) -> LabelInde
 def _write(path: Path, blocks: Iterable[NDArray[Any]], dtype: str) -> str:
     """SHA-256 of what was written; mode 0600."""
     digest = hashlib.sha256()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with new_private(path) as file:
         for block in blocks:
             octets = np.ascontiguousarray(block, dtype).tobytes()
             digest.update(octets)
             file.write(octets)
-        file.flush()
-        os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -24,7 +24,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.store import Transaction, stamp
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,7 @@ class Upload:
         PolicyRefused: too many ended without an answer, or are under way.
         """
         policy = self._charging.policy
-        since = (now() - WINDOW).isoformat()
+        since = stamp(-WINDOW)
         if reader.count_uploads(consumer=self._consumer, since=since) >= policy.most_failed_uploads:
             raise PolicyRefused(
                 party=self._charging.name,
@@ -68,7 +68,7 @@ class Upload:
         if self._number is None:
             with self._charging.store.transaction() as transaction:
                 self.check_quota(transaction)
-                self._number = transaction.add_upload(self._consumer, self._dataset.name, now().isoformat())
+                self._number = transaction.add_upload(self._consumer, self._dataset.name, stamp())
 
     @contextmanager
     def answering(self, joined: JoinState) -> Iterator[None]:
@@ -106,7 +106,3 @@ class Upload:
         """Tells the operator of one that stays counted."""
         if self._number is not None and not self._is_answered:
             log.warning("an upload of ids ended without an answer", consumer=self._consumer, dataset=self._dataset.name)
-
-
-def now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)

@@ -19,7 +19,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Generic, TypeVar, cast
 
 import structlog
@@ -44,7 +44,7 @@ from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.own_receipts import OwnReceipts
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.store import SessionRow, Store, stamp
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
 from blindfit.parties.wire.limits import Limits
@@ -203,7 +203,7 @@ class Sessions:
         with self._store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
-                    transaction.change_session(row.session, state="FAILED", changed=now())
+                    transaction.change_session(row.session, state="FAILED", changed=stamp())
                     log.warning("the process ended before its session", session=row.session, state=row.state)
 
     def get(self, session: str) -> Session[JobParameters]:
@@ -254,7 +254,7 @@ class Sessions:
         shown = proposal.SerializeToString() if session.state == "HELD" else b""
         about = (session.id, session.job.protocol, session.proposed_by)
         with self._store.transaction() as transaction:
-            transaction.add_session(SessionRow(*about, session.digest, session.state, now(), shown))
+            transaction.add_session(SessionRow(*about, session.digest, session.state, stamp(), shown))
 
     def _check_room(self, coordinator: str) -> None:
         """Each coordinator has its own, held sessions and those that never start included.
@@ -266,7 +266,7 @@ class Sessions:
         if at_once >= self._limits.sessions:
             whose = f"{self._limits.sessions} sessions at once that {coordinator} proposed"
             raise LimitExceeded(peer=coordinator, step="propose", limit=whose)
-        today = self._store.reader().count_sessions(coordinator, since=now(timedelta(days=-1)))
+        today = self._store.reader().count_sessions(coordinator, since=stamp(timedelta(days=-1)))
         if today >= self._limits.proposals_a_day:
             whose = f"{self._limits.proposals_a_day} sessions a day that {coordinator} proposed"
             raise LimitExceeded(peer=coordinator, step="propose", limit=whose)
@@ -397,7 +397,7 @@ class Sessions:
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
         # An ended session is kept a while; what its protocol had in hand is not.
-        error.__traceback__ = error.__context__ = error.__cause__ = None
+        forget_frames(error)
 
     async def cancel(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)
@@ -427,7 +427,7 @@ class Sessions:
     def _enter(self, session: Session[JobParameters], event: str) -> None:
         session.state = next_state(session.state, event, session.id)
         with self._store.transaction() as transaction:
-            transaction.change_session(session.id, state=session.state, changed=now())
+            transaction.change_session(session.id, state=session.state, changed=stamp())
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
         """Events until the session ends: every change of state, and the newest progress now and then."""
@@ -468,10 +468,6 @@ def _receipt(receipt: SignedReceipt | None) -> SignedReceiptMessage | None:
     if receipt is None or not receipt[0]:
         return None
     return SignedReceiptMessage(statement=receipt[0], signature=receipt[1])
-
-
-def now(later: timedelta = timedelta()) -> str:
-    return (datetime.now(UTC) + later).isoformat(timespec="seconds")
 
 
 def _check_size(proposal: pb.Proposal, proposed_by: str) -> None:

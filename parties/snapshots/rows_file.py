@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
+from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
 LARGEST = 1e100  # of a number: its square, and sums of squares over all rows, are numbers too
@@ -44,8 +44,7 @@ def write_rows(source: Source, directory: Path) -> Written:
     """
     content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
     writer: Any = None
-    descriptor = os.open(directory / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with new_private(directory / FILE) as file:
         for batch, arrow in source.canonical():
             writer = writer or pa.ipc.new_file(file, arrow.schema)
             writer.write_batch(arrow)
@@ -58,8 +57,6 @@ def write_rows(source: Source, directory: Path) -> Written:
         if not content.n_rows:
             raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
         writer.close()
-        file.flush()
-        os.fsync(file.fileno())
     seen.refuse_duplicates(source)
     if labels.is_flat:
         raise source.origin.error(

@@ -28,9 +28,10 @@ from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.data.urls import without_password
+from blindfit.parties.files.private_files import make_private, sync_directory
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
-from blindfit.parties.store.store import SnapshotRow, Store
+from blindfit.parties.store.store import SnapshotRow, Store, stamp
 
 log = structlog.get_logger(__name__)
 
@@ -203,7 +204,7 @@ class Snapshots:
         source = open_source(settings, self._base_dir, dataset)
         fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
         try:
-            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._directory)
             with self._only_publisher():
                 self._remove_leftovers()
                 directory, written = self._written(source)
@@ -228,7 +229,7 @@ class Snapshots:
         for snapshot in self.all_of(dataset)[:-1]:
             removed.append((snapshot, snapshot.size_bytes))
             with self._store.transaction() as transaction:
-                transaction.remove_snapshot(snapshot.id, _now())
+                transaction.remove_snapshot(snapshot.id, stamp())
             shutil.rmtree(snapshot.directory, ignore_errors=True)
         return removed
 
@@ -238,7 +239,7 @@ class Snapshots:
             written = self._write(source, directory)
             final = self._directory / secrets.token_hex(ID_BYTES)
             directory.rename(final)
-            _sync(self._directory)
+            sync_directory(self._directory)
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise
@@ -268,7 +269,7 @@ class Snapshots:
                 content_sha256=written.content_sha256,
                 rows=written.rows,
                 other_people=int(other_people),
-                made=_now(),
+                made=stamp(),
             )
             _refuse_another_population(row, known)
             transaction.add_snapshot(row)
@@ -331,15 +332,3 @@ def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> No
         f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
         hint=f'name population = "{other.population}"; or, if these are other people, publish with --other-people',
     )
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

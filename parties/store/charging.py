@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from blindfit.algorithms.errors import LedgerBehind
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.store import Transaction, stamp
 
 
 def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
@@ -44,7 +42,7 @@ def last_position(reader: Transaction) -> int:
 
 def enter(transaction: Transaction, charge: Charge, answer_sha256: str = "") -> LedgerEntry:
     """Charges, once it was checked in the same transaction; on the disk when that ends."""
-    entry = book.append(transaction.last_entry(), charge, time=now(), answer_sha256=answer_sha256)
+    entry = book.append(transaction.last_entry(), charge, time=stamp(), answer_sha256=answer_sha256)
     transaction.add_entry(entry)
     return entry
 
@@ -55,7 +53,3 @@ def paid(reader: Transaction, charge: Charge) -> bool:
         (entry.snapshot, entry.request_id) == (charge.snapshot, charge.request_id) and entry.kind == "release"
         for entry in reader.ledger(charge.population)
     )
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -7,8 +7,8 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge, Receipt
-from blindfit.parties.store.charging import last_position, now
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store.charging import last_position
+from blindfit.parties.store.store import Store, Transaction, stamp
 
 
 def acknowledge_rollbacks(store: Store) -> int:
@@ -26,13 +26,13 @@ def acknowledge_rollbacks(store: Store) -> int:
                 for _ in range(count):
                     transaction.add_entry(_recovered_entry(transaction, receipt, charge))
                     recovered += 1
-        transaction.acknowledge_rollbacks(now())
+        transaction.acknowledge_rollbacks(stamp())
     return recovered
 
 
 def _recovered_entry(transaction: Transaction, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
     again = Charge(receipt.population, ReleaseEvent.from_canonical(charge.event))
-    return book.append(transaction.last_entry(), again, time=now(), kind=book.recovered_kind(charge))
+    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.recovered_kind(charge))
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:
@@ -44,4 +44,4 @@ def compare_receipt(receipt: Receipt, store: Store) -> None:
         # What was lost and acknowledged was charged again in the same transaction, under other hashes.
         if not reader.is_acknowledged(receipt.statement()):
             with store.transaction() as transaction:
-                transaction.notice_rollback(receipt.statement(), now())
+                transaction.notice_rollback(receipt.statement(), stamp())

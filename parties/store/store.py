@@ -12,7 +12,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.algorithms.privacy.ledger import LedgerEntry, from_json_line, to_json_line
@@ -148,11 +150,13 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
+        self._of_thread = threading.local()
+        self._readers: list[sqlite3.Connection] = []
         try:
             make_private(path.parent)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            self._db = _connect(path)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # an answer leaves only after its charge is on the disk
             self._db.executescript(_SCHEMA)
@@ -164,7 +168,8 @@ class Store:
 
     def close(self) -> None:
         with self._lock:
-            self._db.close()
+            for connection in (*self._readers, self._db):
+                connection.close()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -192,21 +197,27 @@ class Store:
     @contextlib.contextmanager
     def view(self) -> Iterator[Transaction]:
         """Several reads of one state, whatever other processes write meanwhile; for nothing else."""
-        with self._lock, self._readable():
-            self._db.execute("BEGIN")
+        with self._reading() as connection:
+            connection.execute("BEGIN")
             try:
-                yield Transaction(self._db)
+                yield Transaction(connection)
             finally:
-                self._db.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
 
     def reader(self) -> Transaction:
-        """Each read alone."""
+        """Each read alone, of what is on the disk."""
         return _Reader(self)
 
     @contextlib.contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Each thread by a connection of its own: who reads waits for nobody's charge to be on the disk."""
         try:
-            yield
+            connection: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
+            if connection is None:
+                connection = self._of_thread.connection = _connect(self.path)
+                connection.execute("PRAGMA query_only = ON")
+                self._readers.append(connection)
+            yield connection
         except sqlite3.Error as error:
             raise LedgerUnavailable(
                 f"{self.path} could not be read ({error}): nothing was released and nothing was charged",
@@ -220,7 +231,7 @@ class Transaction:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(query, values).fetchall()
 
     # --- sessions
@@ -231,11 +242,11 @@ class Transaction:
 
     def sessions(self, state: str | None = None) -> list[SessionRow]:
         rows = self._all("SELECT * FROM sessions WHERE ?1 IS NULL OR state = ?1 ORDER BY changed", (state,))
-        return [SessionRow(*row) for row in rows]  # type: ignore[arg-type]
+        return [SessionRow(*row) for row in rows]
 
     def session(self, session: str) -> SessionRow | None:
         rows = self._all("SELECT * FROM sessions WHERE session = ?", (session,))
-        return SessionRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+        return SessionRow(*rows[0]) if rows else None
 
     def count_sessions(self, proposed_by: str, *, since: str) -> int:
         """Of one coordinator, that were proposed or changed since then."""
@@ -266,11 +277,11 @@ class Transaction:
 
     def ledger(self, population: str | None = None, *, after: int = 0) -> list[LedgerEntry]:
         """Of one population or all, behind a position."""
-        of_it = "" if population is None else "population = ?2 AND "
-        rows = self._all(
-            f"SELECT position, line FROM ledger WHERE {of_it}position > ?1 ORDER BY position",  # noqa: S608 - our own words
-            (after,) if population is None else (after, population),
-        )
+        if population is None:
+            rows = self._all("SELECT position, line FROM ledger WHERE position > ? ORDER BY position", (after,))
+        else:
+            query = "SELECT position, line FROM ledger WHERE population = ? AND position > ? ORDER BY position"
+            rows = self._all(query, (population, after))
         return [from_json_line(str(line), int(str(position))) for position, line in rows]
 
     def entry_at(self, position: int) -> LedgerEntry | None:
@@ -289,7 +300,7 @@ class Transaction:
             "SELECT request_digest, answer, position, session FROM answers WHERE requester = ? AND request_id = ?",
             (requester, request_id),
         )
-        return StoredAnswer(*rows[0]) if rows else None  # type: ignore[arg-type]
+        return StoredAnswer(*rows[0]) if rows else None
 
     def add_answer(self, requester: str, request_id: str, answer: StoredAnswer) -> None:
         self._all(
@@ -310,7 +321,7 @@ class Transaction:
             "SELECT bits FROM kept_rows WHERE requester = ? AND request_id = ? AND piece = ?",
             (requester, request_id, piece),
         )
-        return rows[0][0] if rows else b""  # type: ignore[return-value]
+        return rows[0][0] if rows else b""
 
     # --- label releases
 
@@ -319,11 +330,11 @@ class Transaction:
 
     def label_release(self, digest: str) -> StoredLabels | None:
         rows = self._all("SELECT * FROM label_releases WHERE digest = ?", (digest,))
-        return StoredLabels(*rows[0]) if rows else None  # type: ignore[arg-type]
+        return StoredLabels(*rows[0]) if rows else None
 
     def label_releases(self) -> list[StoredLabels]:
         rows = self._all("SELECT * FROM label_releases ORDER BY position")
-        return [StoredLabels(*row) for row in rows]  # type: ignore[arg-type]
+        return [StoredLabels(*row) for row in rows]
 
     # --- snapshots, and what was drawn once for them
 
@@ -335,7 +346,7 @@ class Transaction:
         rows = self._all(
             "SELECT * FROM snapshots WHERE ?1 IS NULL OR dataset = ?1 ORDER BY dataset, number", (dataset,)
         )
-        return [SnapshotRow(*row) for row in rows]  # type: ignore[arg-type]
+        return [SnapshotRow(*row) for row in rows]
 
     def remove_snapshot(self, snapshot: str, removed: str) -> None:
         self._all("UPDATE snapshots SET removed = ? WHERE id = ? AND removed IS NULL", (removed, snapshot))
@@ -350,7 +361,7 @@ class Transaction:
     def draw(self, context: str) -> tuple[int, bytes | None]:
         """How many draws for this context have begun, and what the last that ended gave."""
         rows = self._all("SELECT begun, key FROM draws WHERE context = ?", (context,))
-        return rows[0] if rows else (0, None)  # type: ignore[return-value]
+        return rows[0] if rows else (0, None)
 
     def begin_draw(self, context: str) -> None:
         self._all("INSERT INTO draws VALUES (?, 1, NULL) ON CONFLICT DO UPDATE SET begun = begun + 1", (context,))
@@ -362,7 +373,7 @@ class Transaction:
 
     def scored_rows(self, snapshot: str) -> list[ScoredRows]:
         rows = self._all("SELECT model, bits, rows FROM scored_rows WHERE snapshot = ?", (snapshot,))
-        return [ScoredRows(*row) for row in rows]  # type: ignore[arg-type]
+        return [ScoredRows(*row) for row in rows]
 
     def put_scored_rows(self, snapshot: str, scored: ScoredRows) -> None:
         self._all("INSERT OR REPLACE INTO scored_rows VALUES (?, ?, ?, ?)", (snapshot, *astuple(scored)))
@@ -370,7 +381,7 @@ class Transaction:
     def label_layouts(self, snapshot: str) -> dict[str, float]:
         """Digests of the batch layouts that were trained in, with the bits that each gives away of a label."""
         rows = self._all("SELECT layout, share FROM label_layouts WHERE snapshot = ?", (snapshot,))
-        return dict(rows)  # type: ignore[arg-type]
+        return dict(rows)
 
     def add_label_layout(self, snapshot: str, layout: str, share: float) -> None:
         self._all("INSERT INTO label_layouts VALUES (?, ?, ?)", (snapshot, layout, share))
@@ -395,7 +406,7 @@ class Transaction:
     def uploads(self) -> list[FailedUploads]:
         """By consumer and dataset."""
         query = "SELECT consumer, dataset, count(*), max(began) FROM uploads GROUP BY consumer, dataset"
-        return [FailedUploads(*row) for row in self._all(query)]  # type: ignore[arg-type]
+        return [FailedUploads(*row) for row in self._all(query)]
 
     # --- receipts
 
@@ -404,7 +415,7 @@ class Transaction:
             "SELECT statement, signature FROM receipts_held WHERE server = ? AND population = ?",
             (server, population),
         )
-        return rows[0] if rows else (b"", b"")  # type: ignore[return-value]
+        return rows[0] if rows else (b"", b"")
 
     def hold_receipt(self, server: str, population: str, receipt: tuple[bytes, bytes]) -> None:
         self._all("INSERT OR REPLACE INTO receipts_held VALUES (?, ?, ?, ?)", (server, population, *receipt))
@@ -415,7 +426,7 @@ class Transaction:
     def rollbacks(self) -> list[bytes]:
         """Receipts that prove what this ledger does not have, and that nobody has acknowledged."""
         rows = self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NULL ORDER BY noticed")
-        return [row[0] for row in rows]  # type: ignore[misc]
+        return [row[0] for row in rows]
 
     def is_acknowledged(self, statement: bytes) -> bool:
         rows = self._all("SELECT 1 FROM rollbacks WHERE statement = ? AND acknowledged IS NOT NULL", (statement,))
@@ -425,13 +436,19 @@ class Transaction:
         self._all("UPDATE rollbacks SET acknowledged = ? WHERE acknowledged IS NULL", (acknowledged,))
 
 
-class _Reader(Transaction):
-    """Reads between the transactions of other threads."""
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
+
+def stamp(later: timedelta = timedelta()) -> str:
+    """The time as the database keeps it: UTC, to the second."""
+    return (datetime.now(UTC) + later).isoformat(timespec="seconds")
+
+
+class _Reader(Transaction):
     def __init__(self, store: Store) -> None:
-        super().__init__(store._db)
         self._store = store
 
-    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        with self._store._lock, self._store._readable():
-            return super()._all(query, values)
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._store._reading() as connection:
+            return connection.execute(query, values).fetchall()

@@ -126,7 +126,7 @@ def test_an_answer_that_was_charged_leaves_though_the_count_stays(
 
 def test_a_consumer_may_fail_so_often_in_a_day(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [datetime(2026, 1, 1, 12, tzinfo=UTC)]
-    monkeypatch.setattr(uploads, "now", lambda: clock[0])
+    monkeypatch.setattr(uploads, "stamp", lambda later=timedelta(): (clock[0] + later).isoformat())
     house = open_house(policy=limits(), budget=WIDE)
     answer = house.octets()
     for hour in range(3):
@@ -157,7 +157,7 @@ def refused(house: House, **changes: Any) -> PolicyRefused:
 
 def test_all_consumers_may_fail_so_often_for_ever(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [datetime(2026, 1, 1, tzinfo=UTC)]
-    monkeypatch.setattr(uploads, "now", lambda: clock[0])
+    monkeypatch.setattr(uploads, "stamp", lambda later=timedelta(): (clock[0] + later).isoformat())
     house = open_house(policy=limits(in_all=4), budget=WIDE)
     for consumer in ("shop", "bank", "shop", "bank"):
         wrong_hash(house, consumer)

@@ -38,6 +38,7 @@ from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.work import ending
+from blindfit.parties.work.memory import give_back_freed
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
 
 log = structlog.get_logger(__name__)
@@ -239,10 +240,12 @@ async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int
     """Runs one party until a signal tells it to stop; `on_ready` is told the port."""
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
+    giving_back = asyncio.create_task(give_back_freed(), name="memory")
     node = PartyNode(settings, base_dir, fitting(Limits(), raise_open_files()))
     await node.start()
     on_ready(node.port)
     log.info("party stops", party=settings.name, signal=await stopping)
+    giving_back.cancel()
     await node.stop()
 
 

@@ -19,8 +19,9 @@ def demo_authority(directory: Path) -> Path:
 
 @cache
 def make_identity(authority_dir: Path, name: str) -> Identity:
-    """The identity of a party under that authority, the same for the whole test session."""
-    return load(issue(authority_dir, name, days=1))
+    """The identity of a party under that authority, the same for the whole test session and its processes."""
+    files = PartyFiles.in_folder(authority_dir / name)
+    return load(files if files.certificate.exists() else issue(authority_dir, name, days=1))
 
 
 def load(files: PartyFiles) -> Identity:

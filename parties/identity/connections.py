@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -276,8 +277,7 @@ def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[b
     shown = next(iter(facts.get("x509_pem_cert", ())), None)
     if shown is None:
         raise PeerUnauthenticated(peer="a caller", reason="it showed no certificate")
-    certificate = x509.load_pem_x509_certificate(shown)
-    name = party_of(certificate)
+    certificate, name = _read_shown(shown)
     if name is None:
         raise PeerUnauthenticated(peer="a caller", reason="its certificate names no party")
     if certificate.not_valid_after_utc <= datetime.now(UTC):
@@ -285,6 +285,13 @@ def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[b
     if identity.revoked and identity.revoked.has(certificate):
         raise PeerUnauthenticated(peer=name, reason="its certificate was revoked")
     return name
+
+
+@lru_cache(maxsize=256)
+def _read_shown(pem: bytes) -> tuple[x509.Certificate, str | None]:
+    """Every call shows one."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    return certificate, party_of(certificate)
 
 
 # --- the client's side --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
+from blindfit.parties.measurement.background import Threads
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
@@ -112,13 +113,13 @@ class ChargingService:
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
         newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
-        fit: FitSettings = FitSettings(),  # noqa: B008 - frozen
+        fit: FitSettings | None = None,
         vault: Vault = PLAIN,
     ) -> None:
         self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
-        self.store, self.key, self.uniform, self.fit = store, key, uniform, fit
-        self.receipts = OwnReceipts(name, store, key)
+        self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()
+        self.receipts, self.threads = OwnReceipts(name, store, key), Threads()
         book.verify_chain(store.reader().ledger())
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:

@@ -261,8 +261,8 @@ class LabelsDesk(Background):
     """release_labels.Desk for one call."""
 
     def __init__(self, charging: ChargingService, releases: LabelReleases, consumer: str) -> None:
-        super().__init__()
-        self._charging, self._releases, self._consumer = charging, releases, consumer
+        super().__init__(charging.threads, consumer)
+        self._charging, self._releases = charging, releases
         self._closing = contextlib.ExitStack()
         spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed with the others
         self._ids = self._closing.enter_context(spool)

@@ -111,8 +111,8 @@ class AggregateDesk(Background):
     """walr.Desk for one call."""
 
     def __init__(self, service: MeasurementService, consumer: str) -> None:
-        super().__init__()
-        self._service, self._consumer = service, consumer
+        super().__init__(service.threads, consumer)
+        self._service = service
         self._closing = contextlib.ExitStack()
         spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 - closed with the others
         self._kept = self._closing.enter_context(spool)

@@ -22,9 +22,17 @@ import grpc
 import structlog
 from google.protobuf.message import DecodeError
 
-from blindfit.algorithms.errors import BlindfitError, CallNotAllowed, LimitExceeded, MalformedMessage, PeerTimeout
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    CallNotAllowed,
+    LimitExceeded,
+    MalformedMessage,
+    PeerTimeout,
+    forget_frames,
+)
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.turns import Turns
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +79,7 @@ class Guard(grpc.aio.ServerInterceptor):
         self._party, self._caller_of, self._roles = party, caller_of, roles
         self._most = (limits or Limits()).calls_of_a_peer
         self._calls: Counter[str] = Counter()
+        self._turns = Turns()
         self._connections: Counter[str] = Counter()
 
     def is_serving(self, connection: str) -> bool:
@@ -100,7 +109,7 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
                 with self._admitted(method, context):
-                    result = behaviour(await _parsed(raw, handler, method), context)
+                    result = behaviour(await self._parsed(raw, handler, method), context)
                     return await result if inspect.isawaitable(result) else result
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
@@ -113,7 +122,7 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
                 with self._admitted(method, context):
-                    responses = behaviour(await _parsed(raw, handler, method), context)
+                    responses = behaviour(await self._parsed(raw, handler, method), context)
                     if inspect.isawaitable(responses):  # it writes them itself
                         await responses
                         return
@@ -137,6 +146,30 @@ class Guard(grpc.aio.ServerInterceptor):
         with _counted(self._calls, caller), _counted(self._connections, context.peer()):
             yield
 
+    async def _parsed(self, raw: AsyncIterator[bytes], handler: Any, method: str) -> Any:
+        """A request, or the requests of a stream, from bytes.
+
+        Raises:
+            PeerTimeout, MalformedMessage: the one request did not come, or is none.
+        """
+        await self._turns.wait(_caller.get(), is_call=True)
+        if handler.request_streaming:
+            return self._parse_all(raw, handler)
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                data = await anext(aiter(raw))
+        except TimeoutError:
+            raise PeerTimeout(peer=_caller.get(), step=method, timeout_s=REQUEST_S) from None
+        except StopAsyncIteration:
+            raise MalformedMessage(culprit=_caller.get(), field="request", reason="is missing") from None
+        return _parse(data, handler)
+
+    async def _parse_all(self, raw: AsyncIterator[bytes], handler: Any) -> AsyncIterator[Any]:
+        caller = _caller.get()
+        async for data in raw:
+            await self._turns.wait(caller)
+            yield _parse(data, handler)
+
     async def _abort(self, method: str, context: Any, error: Exception) -> None:
         if isinstance(error, grpc.aio.AbortError):
             raise error
@@ -145,6 +178,8 @@ class Guard(grpc.aio.ServerInterceptor):
             error = LimitExceeded(peer=self._party, step=method, limit=f"files that {self._party} may have open")
         self._log(method, error)
         detail = error_codes.detail_of(error)
+        # gRPC's call, its own error and our frames hold each other: what these received would stay with them.
+        forget_frames(error)
         metadata = ((error_codes.ERROR_METADATA_KEY, detail.SerializeToString()),)
         await context.abort(error_codes.status_of(error), error_codes.name_of(detail.code), trailing_metadata=metadata)
 
@@ -166,29 +201,6 @@ def _counted(counter: Counter[str], key: str) -> Iterator[None]:
         counter[key] -= 1
         if not counter[key]:
             del counter[key]
-
-
-async def _parsed(raw: AsyncIterator[bytes], handler: Any, method: str) -> Any:
-    """A request, or the requests of a stream, from bytes.
-
-    Raises:
-        PeerTimeout, MalformedMessage: the one request did not come, or is none.
-    """
-    if handler.request_streaming:
-        return _parse_all(raw, handler)
-    try:
-        async with asyncio.timeout(REQUEST_S):
-            data = await anext(aiter(raw))
-    except TimeoutError:
-        raise PeerTimeout(peer=_caller.get(), step=method, timeout_s=REQUEST_S) from None
-    except StopAsyncIteration:
-        raise MalformedMessage(culprit=_caller.get(), field="request", reason="is missing") from None
-    return _parse(data, handler)
-
-
-async def _parse_all(raw: AsyncIterator[bytes], handler: Any) -> AsyncIterator[Any]:
-    async for data in raw:
-        yield _parse(data, handler)
 
 
 def _parse(data: bytes, handler: Any) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import sys
+from typing import Any
 
 M_ARENA_MAX = -8  # malloc.h of the GNU C library
+GIVE_BACK_S = 10.0
 
 
 def one_heap() -> None:
@@ -16,8 +19,19 @@ def one_heap() -> None:
     system: a party grew by 19 MiB with every session. Python's lock lets one thread allocate at a time anyway. Other
     libraries have no such heaps.
     """
-    if sys.platform != "linux":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = _of_gnu("mallopt")
     if mallopt is not None:
         mallopt(M_ARENA_MAX, 1)
+
+
+async def give_back_freed() -> None:
+    """For ever: to the system, what is free between what is in use. The library by itself gives back the heap's end."""
+    malloc_trim = _of_gnu("malloc_trim")
+    while malloc_trim is not None:
+        await asyncio.sleep(GIVE_BACK_S)
+        await asyncio.to_thread(malloc_trim, 0)
+
+
+def _of_gnu(name: str) -> Any:
+    """A function of the GNU C library; None where there is another."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -224,7 +224,7 @@ MUTANTS = (
         "uploads-without-an-answer-are-free",
         (12, 16),
         "parties/measurement/uploads.py",
-        "transaction.add_upload(self._consumer, self._dataset.name, now().isoformat())",
+        "transaction.add_upload(self._consumer, self._dataset.name, stamp())",
         "0",
         (UPLOADS,),
     ),

@@ -11,6 +11,7 @@ SESSIONS = "tests/wire/test_sessions_on_disk.py"
 GUARD = "tests/wire/test_guard.py"
 LIMITS = "tests/wire/test_limits.py"
 OVERLOAD = "tests/wire/test_overload.py"
+TURNS = "tests/wire/test_turns.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
 CONNECTIONS = "tests/identity/test_connections.py"
 IDENTITY_FILES = "tests/identity/test_identity_files.py"
@@ -393,5 +394,38 @@ MUTANTS = (
         "        party.sessions.end_what_ran_before()\n",
         "        party.sessions.end_what_ran_before()\n        self.port = self._bind()\n",
         (f"{SESSIONS}::test_a_second_start_by_mistake_changes_nothing",),
+    ),
+    # --- turns
+    Mutant(
+        "a-crowd-has-every-round",
+        (27,),
+        "parties/wire/turns.py",
+        "        async with peer.lock:\n",
+        "        if True:\n",
+        (f"{TURNS}::test_a_peer_with_much_to_say_has_one_message_in_a_round",),
+    ),
+    Mutant(
+        "no-share-is-too-much",
+        (27,),
+        "parties/wire/turns.py",
+        "if excess > 0 and any(",
+        "if excess > 1e9 and any(",
+        (f"{TURNS}::test_beyond_its_share_a_peer_waits_while_another_is_served",),
+    ),
+    Mutant(
+        "all-threads-for-whoever-asks-most",
+        (27,),
+        "parties/measurement/background.py",
+        "return self._of[consumer].submit(",
+        'return self._of[""].submit(',
+        (f"{TURNS}::test_a_consumers_work_leaves_threads_to_the_others",),
+    ),
+    Mutant(
+        "a-refused-call-keeps-its-request",
+        (27,),
+        "parties/wire/guard.py",
+        "        forget_frames(error)\n",
+        "",
+        (f"{TURNS}::test_a_refused_call_keeps_nothing_of_its_request",),
     ),
 )

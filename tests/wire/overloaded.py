@@ -14,12 +14,16 @@ import psutil
 
 from blindfit.parties.node import serve, set_up_logs
 from blindfit.parties.settings import PartySettings, PeerSettings, PopulationSettings
+from blindfit.parties.work.memory import one_heap
 from tests.wire.meter import settings_of
+
+ROWS = 5000
 
 
 def settings(authority: Path, directory: Path) -> PartySettings:
     """As of other tests; with a coordinator and a consumer more, and a budget for many requests."""
     plain = settings_of(authority, directory)
+    (directory / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(ROWS)))
     more = {"boss": PeerSettings(role="coordinator"), "rival": PeerSettings(role="active")}
     labels = plain.datasets["labels"].model_copy(update={"consumers": ["shop", "rival"]})
     return plain.model_copy(
@@ -41,6 +45,7 @@ def tell(port: int) -> None:
 
 
 if __name__ == "__main__":
+    one_heap()  # as `blindfit party`
     set_up_logs("error", "text")
     root, folder = map(Path, sys.argv[1:])
     asyncio.run(serve(settings(root, folder), folder, tell))

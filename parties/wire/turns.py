@@ -1,0 +1,41 @@
+"""Peers take turns: who sends much waits behind what he sent himself, and while others are served, also for them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+SHARE = 0.2  # of the event loop's time, which a peer may take while others are served
+CALL_S = 0.005  # what a call counts beside its messages: to take it, to answer, to end it
+MEMORY_S = 1.0  # what lies longer back counts little
+
+
+@dataclass
+class _Peer:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used_s: float = 0.0  # of the last MEMORY_S
+    last: float = -math.inf
+
+    def used(self, now: float) -> float:
+        return self.used_s * math.exp((self.last - now) / MEMORY_S)
+
+
+class Turns:
+    """In each round of the event loop, one message of a peer; for a peer beyond its share, in fewer of them."""
+
+    def __init__(self) -> None:
+        self._peers: dict[str, _Peer] = defaultdict(_Peer)
+
+    async def wait(self, name: str, *, is_call: bool = False) -> None:
+        """Until a call or a message of this peer may be looked at."""
+        peer, clock = self._peers[name], asyncio.get_running_loop().time
+        async with peer.lock:
+            began = clock()
+            await asyncio.sleep(0)
+            now = clock()
+            peer.used_s, peer.last = peer.used(now) + now - began + CALL_S * is_call, now
+            excess = peer.used_s - SHARE * MEMORY_S
+            if excess > 0 and any(now - other.last < MEMORY_S for other in self._peers.values() if other is not peer):
+                await asyncio.sleep(excess)

@@ -7,12 +7,19 @@ import structlog
 
 from tests.certificates import demo_authority
 from tests.interference.neighbours import Probe
+from tests.postgres import PostgresServer, running_postgres
 
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Probe:
     """What has run once is not run again."""
     return Probe(demo_authority(tmp_path_factory.mktemp("interference")))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="module", autouse=True)

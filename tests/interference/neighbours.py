@@ -30,6 +30,7 @@ class Side:
     case: Case
     then: tuple[Data, ...] = ()
     publish: bool = False
+    cut: bool = False  # in the middle of the first job, which the others resume
 
 
 class Refused(Exception):
@@ -43,14 +44,14 @@ class Probe:
     authority: Path
     _ran: dict[str, Ran] = field(default_factory=dict)
 
-    def run(self, case: Case, *then: Data, publish: bool = False, time: int = 1) -> Ran:
-        key = repr((vars(case), then, publish, time))
+    def run(self, case: Case, *then: Data, publish: bool = False, cut: bool = False, time: int = 1) -> Ran:
+        key = repr((vars(case), then, publish, cut, time))
         if key not in self._ran:
-            self._ran[key] = run(case, self.authority, then=then, publish=publish)
+            self._ran[key] = run(case, self.authority, then=then, publish=publish, cut=cut)
         return self._ran[key]
 
     def side(self, side: Side) -> Ran:
-        return self.run(side.case, *side.then, publish=side.publish)
+        return self.run(side.case, *side.then, publish=side.publish, cut=side.cut)
 
     def again(self, case: Case) -> Ran:
         """The same a second time, from nothing."""
@@ -335,6 +336,21 @@ def between_jobs(build: Build, *, publish: bool = False) -> Build:
     return built
 
 
+def resumed(build: Build, *, publish: bool = False) -> Build:
+    """A job that was cut off, and is resumed on a source that has changed since, or has not."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        one, other = build(case.with_job(taylor__epochs=3), probe)
+        return Side(one.case, (one.case.data,), publish, True), Side(one.case, (other.case.data,), publish, True)
+
+    return built
+
+
+def asked(party: str, build: Build) -> Build:
+    """Its operator says yes to each job."""
+    return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
+
+
 def in_job(build: Build, **changes: Any) -> Build:
     return lambda case, probe: build(case.with_job(**changes), probe)
 
@@ -352,6 +368,8 @@ PAIRS = (
     # walr
     Pair("walr", "a-label", "meter", a_label("meter")),
     Pair("walr", "a-label", "meter", a_label("meter"), source="sqlite"),
+    Pair("walr", "a-label", "meter", a_label("meter"), source="parquet"),
+    Pair("walr", "a-label-asked", "meter", asked("meter", a_label("meter"))),
     Pair("walr", "last-label", "meter", a_label("meter", LAST)),
     Pair("walr", "rare-class", "meter", rare_class("meter")),
     Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter"))),
@@ -378,6 +396,7 @@ PAIRS = (
     # dp-lr
     Pair("dp-lr", "a-label", "clinic", a_label("clinic")),
     Pair("dp-lr", "a-label", "clinic", a_label("clinic"), source="sqlite"),
+    Pair("dp-lr", "a-label-asked", "clinic", asked("clinic", a_label("clinic"))),
     Pair("dp-lr", "class-alone-in-training", "clinic", class_alone_in_training("clinic")),
     Pair("dp-lr", "class-alone-in-test", "clinic", class_alone_in_test("clinic")),
     Pair("dp-lr", "a-feature", "clinic", a_feature("clinic")),
@@ -393,6 +412,9 @@ PAIRS = (
     Pair("taylor", "class-alone-in-test", "bank", class_alone_in_test("bank"), omitted=FIGURES),
     Pair("taylor", "between-jobs", "bank", between_jobs(a_label("bank"))),
     Pair("taylor", "published-anew", "bank", between_jobs(a_label("bank"), publish=True)),
+    Pair("taylor", "resumed", "bank", resumed(a_label("bank"))),
+    Pair("taylor", "resumed-published-anew", "bank", resumed(a_label("bank"), publish=True)),
+    Pair("taylor", "resumed-feature", "shop-a", resumed(a_feature("shop-a"))),
     Pair("taylor-drawn", "a-label", "bank", a_label("bank", LAST), omitted=FIGURES),
     Pair("taylor-drawn", "between-jobs", "bank", between_jobs(a_label("bank", LAST)), omitted=FIGURES),
     Pair("taylor-drawn", "published-anew", "bank", between_jobs(a_label("bank", LAST), publish=True), omitted=FIGURES),
@@ -402,6 +424,10 @@ PAIRS = (
     Pair("taylor-linear", "one-price-in-training", "bank", one_price_in_training("bank")),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank")),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank"), source="sqlite"),
+    Pair("taylor-label-dp", "a-label", "bank", a_label("bank"), source="parquet"),
+    Pair("taylor-label-dp", "a-label-asked", "bank", asked("bank", a_label("bank"))),
+    Pair("taylor-label-dp", "resumed", "bank", resumed(a_label("bank"))),
+    Pair("taylor-label-dp", "resumed-published-anew", "bank", resumed(a_label("bank"), publish=True)),
     Pair("taylor-label-dp", "class-alone-in-training", "bank", class_alone_in_training("bank")),
     Pair("taylor-label-dp", "class-alone-in-test", "bank", class_alone_in_test("bank")),
     Pair("taylor-linkage", "a-label", "bank", a_label("bank")),

@@ -73,7 +73,7 @@ CHOICES: Mapping[str, Choices] = {
 }
 """By system, or by what its name begins with. Every choice goes with every other."""
 
-LAYOUTS: Choices = {"source": ("csv", "sqlite"), "batch_rows": (7, 64, 16384)}
+LAYOUTS: Choices = {"source": ("csv", "sqlite", "parquet"), "batch_rows": (7, 64, 16384)}
 
 
 def drawn(number: int) -> Pair:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.interference import world
 from tests.interference.known import LEAKS, NOT_RANDOM, leak
 from tests.interference.neighbours import COORDINATOR, PAIRS, Pair, Probe, told_apart
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import differences, not_random
+from tests.postgres import PostgresServer
 
 CELLS = [
     pytest.param(
@@ -25,6 +29,23 @@ CELLS = [
 @pytest.mark.parametrize(("pair", "observer"), CELLS)
 def test_others_see_the_same(pair: Pair, observer: str, probe: Probe) -> None:
     assert told_apart(pair, observer, probe) == []
+
+
+ON_A_SERVER = [
+    replace(pair, source="postgresql")
+    for pair in PAIRS
+    if pair.id in ("walr-a-label", "dp-lr-between-jobs", "taylor-label-dp-resumed", "taylor-resumed-published-anew")
+]
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("pair", ON_A_SERVER, ids=repr)
+def test_others_see_the_same_where_the_data_are_in_postgresql(
+    pair: Pair, probe: Probe, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "SERVERS", [postgres])
+    assert [line for observer in pair.observers for line in told_apart(pair, observer, probe)] == []
+    assert probe.side(pair.build(pair.case, probe)[1]).errors[-1] == ""
 
 
 def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:

@@ -10,16 +10,18 @@ import random
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import tomli_w
 
-from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.protocols.taylor import roles
@@ -27,11 +29,16 @@ from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
+from blindfit.parties.store.store import stamp
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
 from tests.certificates import make_identity
 from tests.interference.recorder import Recorder, listening
 from tests.interference.views import Record
+from tests.postgres import PostgresServer
+
+SERVERS: list[PostgresServer] = []
+"""The one that a source "postgresql" is in."""
 
 Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
 Data = dict[str, Rows]  # by party
@@ -105,16 +112,38 @@ def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
         with (root / f"{party}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns, *lines])
         return f"csv:{party}.csv"
+    lines = [[None if value == "" else value for value in line] for line in lines]
+    if source == "parquet":
+        table = pa.table(dict(zip(columns, zip(*lines, strict=True), strict=True)))
+        pyarrow.parquet.write_table(table, root / f"{party}.parquet")
+        return f"parquet:{party}.parquet"
+    if source == "postgresql":
+        return _write_to_postgresql(f"{root.name}_{party}".replace("-", "_"), columns, lines)
     path = root / f"{party}.sqlite"
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
-    kinds = ["TEXT" if isinstance(value, str) else "NUMERIC" for value in lines[0]]
-    database.execute(f"CREATE TABLE t ({', '.join(f'{c} {k}' for c, k in zip(columns, kinds, strict=True))})")
+    database.execute(_create("t", columns, lines[0], "NUMERIC"))
     marks = ", ".join("?" for _ in columns)
-    database.executemany(f"INSERT INTO t VALUES ({marks})", [[None if v == "" else v for v in line] for line in lines])
+    database.executemany(f"INSERT INTO t VALUES ({marks})", lines)
     database.commit()
     database.close()
     return f"sqlite:///{path}?table=t"
+
+
+def _write_to_postgresql(table: str, columns: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
+    (server,) = SERVERS
+    with server.connect() as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute(_create(table, columns, lines[0], "DOUBLE PRECISION"))
+        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copying:
+            for line in lines:
+                copying.write_row(line)
+    return server.url(table)
+
+
+def _create(table: str, columns: Sequence[str], line: Sequence[Any], number: str) -> str:
+    kinds = ["TEXT" if isinstance(value, str) else number for value in line]
+    return f"CREATE TABLE {table} ({', '.join(f'{c} {k}' for c, k in zip(columns, kinds, strict=True))})"
 
 
 def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
@@ -167,11 +196,12 @@ class Ran:
     kept: Mapping[str, str]
 
 
-def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool = False) -> Ran:
+def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool = False, cut: bool = False) -> Ran:
     """Runs the case's job from nothing; once more for each of `then`, after the parties' tables became those.
 
     Args:
         publish: all tables, before each further job.
+        cut: the first job is cut off in its second epoch, and the further ones resume it.
     """
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder())))
@@ -190,8 +220,10 @@ def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool
                     write_rows(root, party, data[party], case.source)
             written = data
             publishing = case.holders if publish and number > 1 else ()
-            errors.append(asyncio.run(_run_job(case, root, authority, recorder, f"s{number}", publishing)))
-        return Ran(recorder.record, tuple(errors), _kept(root))
+            job = case.with_job(taylor__resume="s1") if cut and number > 1 else case
+            with cut_off() if cut and number == 1 else nullcontext():
+                errors.append(asyncio.run(_run_job(job, root, authority, recorder, f"s{number}", publishing)))
+        return Ran(recorder.record, tuple(errors[cut:]), _kept(root))
 
 
 async def _run_job(
@@ -201,6 +233,7 @@ async def _run_job(
     for name in publishing:
         nodes[name].party.snapshots.publish("rows")
     recorder.session = session
+    saying_yes = [asyncio.create_task(_says_yes(node, session)) for node in nodes.values()]
     try:
         for node in nodes.values():
             await node.start()
@@ -214,8 +247,39 @@ async def _run_job(
             return f"{type(error).__name__}: {error}"
         return ""
     finally:
+        for operator in saying_yes:
+            operator.cancel()
         for node in nodes.values():
             await _stop(node)
+
+
+async def _says_yes(node: PartyNode, session: str) -> None:
+    """An operator who lets every job pass."""
+    store = node.party.store
+    while node.settings.policy.approve == "ask":
+        row = store.reader().session(session)
+        if row is not None and row.state == "HELD":
+            with store.transaction() as transaction:
+                transaction.change_session(session, state="ACCEPTED", changed=stamp())
+            return
+        await asyncio.sleep(0.05)
+
+
+@contextmanager
+def cut_off() -> Iterator[None]:
+    """A party loses its peer when it is about to send a gradient of the second epoch."""
+    send, sent = exchange.ExchangeChannel.send, [0]
+
+    async def cut(self: Any, to: str, message: object) -> None:
+        if type(message).__name__ == "MaskedGradient" and self.name == "shop-a":
+            sent[0] += 1
+            if sent[0] == 2:
+                raise PeerUnreachable(peer=to, address="-", step="MaskedGradient", reason="the connection was lost")
+        await send(self, to, message)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange.ExchangeChannel, "send", cut)
+        yield
 
 
 async def _stop(node: PartyNode) -> None:

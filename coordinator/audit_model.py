@@ -102,7 +102,7 @@ def open_attacked(path: Path) -> Attacked:
     if isinstance(model, WALRModel):
         return Attacked(model.standardiser.columns, model.feature_weights, model.probabilities)
     if isinstance(model, DPLogisticModel):
-        return Attacked(model.scale.columns, model.feature_weights, model.probabilities)
+        return Attacked(model.columns, model.feature_weights, model.probabilities)
     if not isinstance(model, VerticalModelPart) or model.model != "logistic":
         raise DataError(f"{path} is no logistic model: the attacks are on probabilities")
     if len(model.data_parties) > 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,45 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields, solvers
-from blindfit.algorithms.statistics.logistic import Floats, RealRows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
 from blindfit.algorithms.statistics.named_columns import Features, in_order, names_in
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
 
 FORMAT = "blindfit-pretrained-1"
 
 
-@dataclass(frozen=True)
-class Pretrained:
-    """
-    Args:
-        standardiser: of the public rows; the columns that it dropped have no weight.
-        weights: one for each kept column, standardised.
-        intercept: of standardised rows.
-    """
-
-    standardiser: Standardiser
-    weights: tuple[float, ...]
-    intercept: float
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.standardiser.columns
-
-    def scores(self, features: Features) -> Floats:
-        """Of raw features (n, columns).
-
-        Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
-
-        Raises:
-            DataError: a column is missing or comes twice, or a feature is not finite.
-        """
-        scores: Floats = self.standardiser.transform(features) @ np.array(self.weights) + self.intercept
-        return scores
-
-    def probabilities(self, features: Features) -> Floats:
-        return sigmoid(self.scores(features))
+class Pretrained(StandardisedLogistic):
+    """Its standardiser is of the public rows."""
 
     def raw_weights(self) -> tuple[dict[str, float], float]:
         """By name, and the intercept, for features as they were read."""

@@ -59,8 +59,8 @@ def report_of(outcome: Outcome) -> dict[str, Any]:
             "held_out": int(outcome.rows.test.sum()),
             "public_figures": _public_figures(session.job),
             "public": 0 if outcome.start.public is None else len(outcome.start.public[1]),
-            "features": len(outcome.model.scale.kept),
-            "dropped_columns": list(outcome.model.scale.dropped),
+            "features": len(outcome.model.standardiser.kept),
+            "dropped_columns": list(outcome.model.standardiser.dropped),
         },
         "privacy": _privacy(outcome),
         "fit": {

@@ -71,7 +71,7 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     ("RUNNING", "cancel"): "ENDED",
 }
 APPROVAL_POLL_S = 0.3
-KEPT_ENDED_SESSIONS = 64  # of one coordinator
+KEPT_ENDED_SESSIONS = 16  # of one coordinator: each holds on to a piece of the heap
 MOST_MEMBERS = 64
 MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one message
 MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside

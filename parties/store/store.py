@@ -21,6 +21,7 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry, from_json_line, to_j
 from blindfit.parties.files.private_files import make_private
 
 BUSY_TIMEOUT_S = 30.0
+READER_CACHE_KIB = 256  # of each thread; the system keeps the file's pages anyway
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (
@@ -216,6 +217,7 @@ class Store:
             if connection is None:
                 connection = self._of_thread.connection = _connect(self.path)
                 connection.execute("PRAGMA query_only = ON")
+                connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
                 self._readers.append(connection)
             yield connection
         except sqlite3.Error as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 SHARE = 0.2  # of the event loop's time, which a peer may take while others are served
 CALL_S = 0.005  # what a call counts beside its messages: to take it, to answer, to end it
+ROUND_S = 0.02  # what a round counts at most: a longer one was held up by this party's own work
 MEMORY_S = 1.0  # what lies longer back counts little
 
 
@@ -35,7 +36,7 @@ class Turns:
             began = clock()
             await asyncio.sleep(0)
             now = clock()
-            peer.used_s, peer.last = peer.used(now) + now - began + CALL_S * is_call, now
+            peer.used_s, peer.last = peer.used(now) + min(now - began, ROUND_S) + CALL_S * is_call, now
             excess = peer.used_s - SHARE * MEMORY_S
             if excess > 0 and any(now - other.last < MEMORY_S for other in self._peers.values() if other is not peer):
                 await asyncio.sleep(excess)

@@ -55,6 +55,16 @@ async def test_beyond_its_share_a_peer_waits_while_another_is_served(monkeypatch
     assert await calls("hostile", 1) < 0.1  # nobody else is there any more
 
 
+async def test_a_peer_does_not_pay_for_a_loop_that_stood_still() -> None:
+    waiting = Turns()
+    await waiting.wait("another")
+    asyncio.get_running_loop().call_soon(time.sleep, 0.4)
+    await waiting.wait("peer")
+    began = time.monotonic()
+    await waiting.wait("peer")
+    assert time.monotonic() - began < 0.1
+
+
 class Desk(Background):
     def close_files(self) -> None: ...
 

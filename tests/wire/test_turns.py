@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from pathlib import Path
 
 import pytest
@@ -37,32 +36,66 @@ async def test_a_peer_with_much_to_say_has_one_message_in_a_round(monkeypatch: p
     assert order.index("honest") <= 3
 
 
-async def test_beyond_its_share_a_peer_waits_while_another_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "CALL_S", 0.05)
+class Clock:
+    """In the place of asyncio: a round of the loop takes as long as the test says, and waits are written down."""
+
+    Lock = asyncio.Lock
+
+    def __init__(self) -> None:
+        self.now, self.round_s = 0.0, 0.001
+        self.waited: list[float] = []
+
+    def get_running_loop(self) -> Clock:
+        return self
+
+    def time(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds or self.round_s
+        self.waited += [seconds] if seconds else []
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(turns, "asyncio", clock)
+    return clock
+
+
+async def test_beyond_its_share_a_peer_waits_while_another_is_served(clock: Clock) -> None:
     waiting = Turns()
 
-    async def calls(peer: str, count: int) -> float:
-        began = time.monotonic()
+    async def calls(peer: str, count: int) -> None:
         for _ in range(count):
             await waiting.wait(peer, is_call=True)
-        return time.monotonic() - began
 
-    alone_s = await calls("hostile", 10)
-    assert await calls("honest", 3) < 0.1  # within its share
-    beside_s = await calls("hostile", 3)
-    assert alone_s < 0.1 < beside_s
-    await asyncio.sleep(turns.MEMORY_S * 1.5)
-    assert await calls("hostile", 1) < 0.1  # nobody else is there any more
+    await calls("hostile", 100)
+    assert clock.waited == []  # nobody else is there
+    await calls("honest", 20)
+    assert clock.waited == []  # within its share
+    began = clock.now
+    for _ in range(100):
+        await calls("hostile", 2)
+        waited = len(clock.waited)
+        await calls("honest", 1)
+        assert len(clock.waited) == waited
+    assert clock.now - began > 200 * turns.CALL_S / turns.SHARE / 2
+    clock.now += turns.MEMORY_S * 1.5
+    waited = len(clock.waited)
+    await calls("hostile", 100)
+    assert len(clock.waited) == waited  # the other one has gone
 
 
-async def test_a_peer_does_not_pay_for_a_loop_that_stood_still() -> None:
+async def test_a_peer_does_not_pay_for_a_loop_that_stood_still(clock: Clock) -> None:
     waiting = Turns()
     await waiting.wait("another")
-    asyncio.get_running_loop().call_soon(time.sleep, 0.4)
+    clock.round_s = 10.0
     await waiting.wait("peer")
-    began = time.monotonic()
+    clock.round_s = 0.001
+    await waiting.wait("another")
     await waiting.wait("peer")
-    assert time.monotonic() - began < 0.1
+    assert clock.waited == []
 
 
 class Desk(Background):

@@ -18,6 +18,7 @@ from tests.vertical.victim import Order
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 DEADLINE_S = 10.0  # a cut may last two seconds, an abort two more to be told
 STOP_S = 5.0
+KILLS, AT_A_TIME = 200, 20  # of each party
 
 # Without jitter, noise, a hold-out or a second batch, weights do not depend on the secret order of the rows.
 REPEATABLE = (
@@ -156,18 +157,18 @@ def test_lost_while_new_rows_are_scored(begun: Begun, victim: str, label: str) -
 
 @pytest.mark.soak
 @pytest.mark.timeout(36000)
-@pytest.mark.parametrize("kills", [200])
+@pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
 @pytest.mark.parametrize("victim", ROLES)
-def test_kills_at_random(begun: Begun, victim: str, kills: int) -> None:
+def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
     """Of each party: a quarter before there is anything to resume, the rest at any later point; half of them later by
     up to 50 ms, in the middle of what was computed then."""
-    cluster, draw = begun.cluster, random.Random(victim)
+    cluster, draw = begun.cluster, random.Random(f"{victim} {first}")
     expected = cluster.weights(cluster.run(*REPEATABLE))
     before = cluster.points(*REPEATABLE)[victim]
     before = before[: before.index("write base.json")]
     cluster.restore_checkpoints()
     later = cluster.points(begun.resume)[victim]
-    for kill in range(kills):
+    for kill in range(AT_A_TIME):
         fresh = kill % 4 == 0
         order = Order("", draw.randint(1, len(before if fresh else later)), draw.choice([0.0, 0.05 * draw.random()]))
         cluster.restore_checkpoints()

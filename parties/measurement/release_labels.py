@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,8 @@ class LabelReleases:
         self._directory = charging.store.path.parent / "label_releases"
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._open: dict[str, Remembered] = {}
-        self._making = threading.Lock()  # two fits at once would be one in vain
+        # Two fits of one release at once would be one in vain; another release's may take minutes.
+        self._making: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._make_mechanism = LimitedMaker(charging.fit)
         self._remove_leftovers()
         for dataset in charging.datasets.values():
@@ -129,7 +131,7 @@ class LabelReleases:
             count_kept: how many of the request's rows have a label among these.
         """
         reader = self._store.reader()
-        with self._making:
+        with self._making[protocol.release_digest(request).hex()]:
             remembered = self._remembered(reader, request)
             if remembered is None:
                 self._charging.check_chargeable(reader, request, dataset, consumer, cost_of(request, dataset))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,26 @@ def test_no_label_reaches_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_limits_are_for_a_server_of_numeric_labels() -> None:
     values = {"name": "shop", "role": "active", "identity": {}, "peers": {}, "fit": {"time_limit_s": 0}}
     assert any("fit.time_limit_s" in line for line in mistakes(values, PartySettings))
+
+
+def test_a_long_fit_holds_up_no_other_release(tmp_path: Path) -> None:
+    counter = counter_with(tmp_path, FitSettings())
+    make, begun, ends = counter.releases._make_mechanism, threading.Event(), threading.Event()
+
+    def slow(settings: MechanismSettings, *rest: Any) -> Any:
+        if settings.name == GIVEN.name:
+            begun.set()
+            assert ends.wait(30)
+        return make(settings, *rest)
+
+    counter.releases._make_mechanism = slow
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(counter.ask, settings=GIVEN)
+        assert begun.wait(30)
+        other = pool.submit(counter.ask, settings=LAPLACE, consumer="bank")
+        try:
+            assert other.result(30).release.receipt
+            assert not waiting.done()
+        finally:
+            ends.set()
+        waiting.result(30)

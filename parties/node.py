@@ -69,6 +69,7 @@ class PartyNode:
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
+        self.guard: Guard
         self._door: asyncio.Task[None]
         self.port = 0
 
@@ -106,9 +107,9 @@ class PartyNode:
             lambda: party.receipts,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
-        guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
+        self.guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
         self.server = grpc.aio.server(
-            interceptors=(guard,),
+            interceptors=(self.guard,),
             options=server_options(party.limits),
             maximum_concurrent_rpcs=party.limits.calls_of(len(roles)),
         )
@@ -118,7 +119,7 @@ class PartyNode:
         party.snapshots.tell_of_changes()
         self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")
         await self.server.start()
-        doorkeeper = Doorkeeper(self.port, party.limits, guard.is_serving)
+        doorkeeper = Doorkeeper(self.port, party.limits, self.guard.is_serving)
         self._door = asyncio.create_task(doorkeeper.watch(), name="doorkeeper")
         log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
 

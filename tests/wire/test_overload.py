@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import BlindfitError, ConfigError, LimitExceeded
 from blindfit.algorithms.messages import Octets
 from blindfit.algorithms.protocols.table import ALL, CHUNKS, Arrow, Table
-from blindfit.parties.node import set_up_logs
+from blindfit.parties.node import PartyNode, set_up_logs
 from blindfit.parties.sessions import sessions as module
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.wire import codec, doorkeeper, guard
@@ -186,17 +186,25 @@ async def test_two_peers_with_every_call_leave_the_others_theirs(authority: Path
 async def test_calls_whose_request_never_comes_are_counted_and_end(
     authority: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "REQUEST_S", 0.5)
     async with metering(authority, tmp_path, Limits(calls_of_a_peer=5)) as node:
         async with connect(node, make_identity(authority, "shop")) as shop:
             silent = [shop.stream_stream("/blindfit.v1.Measurement/Budget")() for _ in range(5)]
-            async with asyncio.timeout(5):
-                while await call(shop, WATCH, b"") != "LIMIT_EXCEEDED":
-                    await asyncio.sleep(0.01)
+            await calls_at(node, 5)
+            assert await call(shop, WATCH, b"") == "LIMIT_EXCEEDED"
             for stream in silent:
-                error = await refusal(stream.read())
-                assert "waited 0.5 s for shop" in str(error)
+                stream.cancel()
+            await calls_at(node, 0)
+            monkeypatch.setattr(guard, "REQUEST_S", 0.1)
+            error = await refusal(shop.stream_stream("/blindfit.v1.Measurement/Budget")().read())
+            assert "waited 0.1 s for shop" in str(error)
             assert await call(shop, WATCH, b"") == "OK"
+
+
+async def calls_at(node: PartyNode, count: int) -> None:
+    """When so many calls of shop go on."""
+    async with asyncio.timeout(10):
+        while node.guard._calls["shop"] != count:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_unary_call_without_a_request_is_malformed(authority: Path, tmp_path: Path) -> None:
@@ -314,21 +322,21 @@ MAIL = Table("mail", Arrow("1", ALL, ALL, Parcel, CHUNKS, "all of it"))
 
 
 async def send_half(site: Site, to: str, session: str, mib: int) -> grpc.aio.StreamStreamCall:
-    """Chunks of a message that has no last one, as long as they are taken."""
+    """Chunks of a message that has no last one."""
     channel = await site.connect(to, site.addresses[to])
     stream = exchange_pb2_grpc.ExchangeStub(channel).Open()
     await stream.write(pb.Frame(session=session, sender=site.name, hello=pb.Hello(outbox="x")))
     await stream.read()
-
-    async def send() -> None:
-        for number in range(1, mib + 1):
-            chunk = pb.Chunk(data=b"x" * MIB)
-            await stream.write(pb.Frame(session=session, sender=site.name, sequence=number, step="Parcel", chunk=chunk))
-
-    with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
-        async with asyncio.timeout(0.5):
-            await send()
+    for number in range(1, mib + 1):
+        chunk = pb.Chunk(data=b"x" * MIB)
+        await stream.write(pb.Frame(session=session, sender=site.name, sequence=number, step="Parcel", chunk=chunk))
     return stream
+
+
+async def filled(account: Account, octets: int) -> None:
+    async with asyncio.timeout(20):
+        while account.held < octets:
+            await asyncio.sleep(0.01)
 
 
 async def drained(account: Account) -> None:
@@ -356,8 +364,8 @@ async def test_half_a_message_is_let_go_with_its_stream(authority: Path) -> None
     async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         receiver = up["p1"].join("s")
         account = receiver._arrivals["p0"].inbox.account
-        stream = await send_half(up["p0"], "p1", "s", 8)
-        assert account.held >= 4 * MIB
+        stream = await send_half(up["p0"], "p1", "s", 4)
+        await filled(account, 4 * MIB)
         stream.cancel()
         await drained(account)
 

@@ -20,16 +20,17 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import tomli_w
+from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.protocols.taylor import roles
+from blindfit.coordinator import operator
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
-from blindfit.parties.store.store import stamp
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
 from tests.certificates import make_identity
@@ -233,7 +234,7 @@ async def _run_job(
     for name in publishing:
         nodes[name].party.snapshots.publish("rows")
     recorder.session = session
-    saying_yes = [asyncio.create_task(_says_yes(node, session)) for node in nodes.values()]
+    saying_yes = [asyncio.create_task(_says_yes(node, root, session)) for node in nodes.values()]
     try:
         for node in nodes.values():
             await node.start()
@@ -247,20 +248,18 @@ async def _run_job(
             return f"{type(error).__name__}: {error}"
         return ""
     finally:
-        for operator in saying_yes:
-            operator.cancel()
+        for asked in saying_yes:
+            asked.cancel()
         for node in nodes.values():
             await _stop(node)
 
 
-async def _says_yes(node: PartyNode, session: str) -> None:
+async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
     """An operator who lets every job pass."""
-    store = node.party.store
     while node.settings.policy.approve == "ask":
-        row = store.reader().session(session)
+        row = node.party.store.reader().session(session)
         if row is not None and row.state == "HELD":
-            with store.transaction() as transaction:
-                transaction.change_session(session, state="ACCEPTED", changed=stamp())
+            operator.decide(node.settings, root, session, row.digest, refuse=False, console=Console(quiet=True))
             return
         await asyncio.sleep(0.05)
 

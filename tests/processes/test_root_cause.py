@@ -4,30 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerUnreachable
+from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.identity.connections import Identity
+from tests.certificates import demo_authority, make_identity
 
 BANK_STOPPED = PeerAborted(culprit="bank", code="CANCELLED")
 PASSED_ON = PeerAborted(culprit="shop-a", code="CANCELLED")  # whose abort came before the bank's
 LOST = PeerUnreachable(peer="bank", address="a:1", step="Watch", reason="the connection was lost")
 
 
-async def named(ends: list[tuple[str, BlindfitError]]) -> BlindfitError:
-    """What a coordinator says that hears these one after the other."""
+PARTIES = {
+    "bank": {"role": "active", "dataset": "rows"},
+    "shop-a": {"role": "passive", "dataset": "rows"},
+    "shop-b": {"role": "passive", "dataset": "rows"},
+    "notary": {"role": "key-node"},
+}
+Ends = Sequence[tuple[str, BlindfitError]]
 
-    class Hearing(JobSession):
-        async def _watch(self, name: str) -> None:
-            names = [party for party, _ in ends]
-            await asyncio.sleep(0.01 * names.index(name))
-            raise dict(ends)[name]
 
-    session = Hearing(None, {party: "a:1" for party, _ in ends}, None, id="s")  # type: ignore[arg-type]
+class Hearing(JobSession):
+    """A coordinator that hears these ends one after the other."""
+
+    def hear(self, ends: Ends) -> None:
+        self._ends = dict(ends)
+        self.addresses = dict.fromkeys(self._ends, "a:1")
+
+    async def _watch(self, name: str) -> None:
+        await asyncio.sleep(0.01 * list(self._ends).index(name))
+        raise self._ends[name]
+
+
+async def named(ends: Ends, own: Identity) -> BlindfitError:
+    session = Hearing(read_job({"protocol": "taylor", "parties": PARTIES}), {}, own)
+    session.hear(ends)
     with pytest.raises(BlindfitError) as raised:
         await session._watch_all()
     return raised.value
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    return make_identity(demo_authority(tmp_path_factory.mktemp("root-cause")), "coordinator")
 
 
 ENDS = [("bank", BANK_STOPPED), ("shop-a", BANK_STOPPED), ("shop-b", PASSED_ON), ("notary", PASSED_ON)]
@@ -36,16 +59,16 @@ ENDS = [("bank", BANK_STOPPED), ("shop-a", BANK_STOPPED), ("shop-b", PASSED_ON),
 @pytest.mark.parametrize(
     "ends", list(itertools.permutations(ENDS)), ids=lambda ends: "-".join(party for party, _ in ends)
 )
-async def test_who_was_stopped_is_named_whoever_is_heard_first(ends: tuple[tuple[str, BlindfitError], ...]) -> None:
-    assert str(await named(list(ends))) == "bank ended the session: CANCELLED"
+async def test_who_was_stopped_is_named_whoever_is_heard_first(ends: Ends, own: Identity) -> None:
+    assert str(await named(ends, own)) == "bank ended the session: CANCELLED"
 
 
 @pytest.mark.parametrize("ends", list(itertools.permutations([("bank", LOST), *ENDS[1:]])))
-async def test_who_has_a_reason_of_its_own_is_named(ends: tuple[tuple[str, BlindfitError], ...]) -> None:
-    assert await named(list(ends)) is LOST
+async def test_who_has_a_reason_of_its_own_is_named(ends: Ends, own: Identity) -> None:
+    assert await named(ends, own) is LOST
 
 
-async def test_two_that_name_each_other_are_no_riddle() -> None:
+async def test_two_that_name_each_other_are_no_riddle(own: Identity) -> None:
     other = PeerAborted(culprit="shop-b", code="CANCELLED")
-    error = await named([("shop-b", PASSED_ON), ("shop-a", other)])
+    error = await named([("shop-b", PASSED_ON), ("shop-a", other)], own)
     assert error in (PASSED_ON, other)

@@ -112,7 +112,8 @@ def party(
 
     one_heap()
     with ending.said(loaded.name):
-        asyncio.run(serve(loaded, settings.parent, on_ready))
+        ending.run(serve(loaded, settings.parent, on_ready))
+    ending.leave()
 
 
 @app.command()

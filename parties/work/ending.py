@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import multiprocessing
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, NoReturn
 
 import structlog
 
@@ -42,6 +44,23 @@ def said(party: str) -> Iterator[None]:
         raise
     else:
         log.info("party ended", party=party)
+
+
+def run(party: Coroutine[Any, Any, None]) -> None:
+    """As asyncio.run, which waits for threads at its end: a fit takes minutes."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(party)
+
+
+def leave() -> NoReturn:
+    """Ends the process and what it has started, whatever threads are doing: what they have not brought to the disk has
+    not happened, as after a kill."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def told_to_stop() -> str:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,13 +127,13 @@ class Project:
         assert old in text
         self.path(name).write_text(text.replace(old, new))
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, program: Sequence[str] = ("-m", "blindfit")) -> None:
         for name in names:
             ready, log = self.path(f"{name}.ready"), self.path(f"{name}.log")
             ready.unlink(missing_ok=True)
             with log.open("ab") as out:
                 self.processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "blindfit", "party", f"{name}.toml", "--ready-file", ready.name],
+                    [sys.executable, *program, "party", f"{name}.toml", "--ready-file", ready.name],
                     cwd=self.directory,
                     stdout=out,
                     stderr=out,

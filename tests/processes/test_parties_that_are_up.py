@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +52,37 @@ def test_sigterm_ends_a_party_within_5_seconds(project):
     assert project.kill("meter", signal.SIGTERM) == 0
     assert project.kill("shop", signal.SIGTERM) == 0
     assert time.monotonic() - started < 10
+
+
+BUSY = """
+import asyncio, multiprocessing, time
+from blindfit.parties import node
+
+start = node.PartyNode.start
+
+async def busy(self):
+    await start(self)
+    self.work = asyncio.create_task(asyncio.to_thread(time.sleep, 600))
+    self.child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    self.child.start()
+    print("child", self.child.pid, flush=True)
+
+node.PartyNode.start = busy
+
+from blindfit.__main__ import main
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_sigterm_waits_for_no_thread_and_leaves_no_process(project):
+    """A fit may have minutes to go."""
+    project.start("meter", program=("-c", BUSY))
+    (child,) = re.findall(r"^child (\d+)$", project.log("meter"), re.MULTILINE)
+    assert project.kill("meter", signal.SIGTERM) == 0
+    assert "party ended" in project.log("meter")
+    assert not psutil.pid_exists(int(child)) or psutil.Process(int(child)).status() == psutil.STATUS_ZOMBIE
 
 
 def test_an_operator_approves_and_refuses(project):

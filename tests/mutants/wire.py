@@ -436,4 +436,12 @@ MUTANTS = (
         'with self._making[""]:',
         ("tests/release_labels/test_limits.py::test_a_long_fit_holds_up_no_other_release",),
     ),
+    Mutant(
+        "a-signal-waits-for-threads",
+        (17,),
+        "coordinator/cli.py",
+        "ending.run(serve(loaded, settings.parent, on_ready))",
+        "asyncio.run(serve(loaded, settings.parent, on_ready))",
+        ("tests/processes/test_parties_that_are_up.py::test_sigterm_waits_for_no_thread_and_leaves_no_process",),
+    ),
 )

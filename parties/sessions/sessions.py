@@ -396,8 +396,6 @@ class Sessions:
         await self._change(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
-        # An ended session is kept a while; what its protocol had in hand is not.
-        forget_frames(error)
 
     async def cancel(self, session_id: str) -> Session[JobParameters]:
         session = self.get(session_id)

@@ -276,7 +276,7 @@ MUTANTS = (
         "parties/wire/frames.py",
         "        if not self._part:\n            self.acknowledged",
         "        if True:\n            self.acknowledged",
-        (f"{FRAMES}::TestSchedules",),
+        (f"{FRAMES}::test_a_message_that_was_cut_in_its_middle_is_sent_again_from_its_start",),
     ),
     Mutant(
         "unstarted-sessions-take-in-everything",

@@ -101,6 +101,28 @@ Exchange.TestCase.settings = settings(max_examples=60, stateful_step_count=40, d
 TestSchedules = Exchange.TestCase
 
 
+def test_a_message_that_was_cut_in_its_middle_is_sent_again_from_its_start() -> None:
+    """What was acknowledged is not kept by its sender: a part of a message is not, as it goes with its stream."""
+    outbox, inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
+    inbox.accept(outbox.hello())
+    data = bytes(range(3 * LIMITS.chunk_bytes))
+    outbox.put("Letter", data)
+    first = outbox.frame_after(0)
+    assert first is not None
+    inbox.accept(first)
+    assert inbox.acknowledged == 0
+    outbox.acknowledge(inbox.acknowledged)
+    inbox.drop_part()
+    inbox.accept(outbox.hello())
+    for sequence in range(3):
+        frame = outbox.frame_after(sequence)
+        assert frame is not None
+        inbox.accept(frame)
+    arrived = inbox.pop()
+    assert arrived is not None
+    assert arrived.data == data
+
+
 def test_unread_is_a_message_or_a_part_of_one_and_no_farewell() -> None:
     outbox, inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
     outbox.put("First", b"x" * (LIMITS.chunk_bytes + 1))

@@ -7,11 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from blindfit.algorithms.protocols import align, handshake, link, predict, ready, receipts, release_labels, taylor, walr
+from blindfit.algorithms.protocols import (
+    align,
+    draw,
+    handshake,
+    link,
+    predict,
+    ready,
+    receipts,
+    release_labels,
+    taylor,
+    walr,
+)
 from blindfit.algorithms.protocols.table import Arrow, Table
 
 PAGE = Path(__file__).with_name("protocols.md")
-PROTOCOLS = (handshake, align, link, ready, receipts, taylor, predict, walr, release_labels)
+PROTOCOLS = (handshake, draw, align, link, ready, receipts, taylor, predict, walr, release_labels)
 HEAD = """# What is sent
 
 Every message of every protocol: who sends it to whom, how often, and what the receiver can read of it. A party sends

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.util
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, handshake, link, predict, ready, receipts, release_labels, taylor, walr
+from blindfit.algorithms.protocols import align, link, taylor
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
 from tests import toy
 
-PROTOCOLS = (handshake, align, link, ready, receipts, taylor, predict, walr, release_labels, toy)
+NAMES = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__) if module.name != "table")
+PROTOCOLS = (*(importlib.import_module(f"{protocols.__name__}.{name}") for name in NAMES), toy)
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"    (\d+) ")
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda module: module.__name__.rsplit(".")[-1])

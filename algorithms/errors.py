@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 
 Told = Literal["public", "own", "charged"]
 
+NO_MEMORY = "there is not enough memory"
+
 
 class BlindfitError(Exception):
     """The root: one line that says what was wrong, and where there is one, a hint that says what to do.
@@ -309,3 +311,12 @@ class UnknownId(DataError):
             hint='align the ids first; or, with unknown_rows = "zero", the dataset takes it as label 0',
         )
         self.position, self.count = position, count
+
+
+def where(error: BaseException) -> str:
+    """File and line of an exception, innermost last."""
+    trace, places = error.__traceback__, []
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " > ".join(places[-4:])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 UniformInt = Callable[[int], int]
 """Takes m >= 1 and returns an integer uniform on [0, m)."""
@@ -91,6 +90,8 @@ def keyed_uniform(key: bytes, purpose: str) -> UniformInt:
 
 def keyed_normals(key: bytes, purpose: str, count: int) -> npt.NDArray[np.float64]:
     """Standard normal numbers that only the key's owner can repeat: for jitter, which claims no DP."""
+    from scipy.special import ndtri  # here: whoever only reads a job draws nothing
+
     uniform = keyed_uniform(key, purpose)
     draws = np.array([uniform(1 << 52) for _ in range(count)], dtype=np.float64)
     return np.asarray(ndtri((draws + 0.5) * 2.0**-52))  # of 53 bits the last would round to 1, and be infinite

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.walr_model import WALRModel
     from blindfit.parties.identity.connections import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
-    from blindfit.parties.node import VERSION as __version__  # noqa: N811
     from blindfit.parties.systems import load_model
     from blindfit.parties.training.public_model import load_pretrained
+
+__version__ = "0.1.0"
 
 __all__ = [
     "BlindfitError",
@@ -80,8 +81,6 @@ _ELSEWHERE = {
 
 def __getattr__(name: str) -> Any:
     """Imported when first used: a party process needs no estimator, and a notebook no server."""
-    if name == "__version__":
-        return importlib.import_module("blindfit.parties.node").VERSION
     if name not in __all__:
         raise AttributeError(f"module 'blindfit' has no attribute {name!r}")
     return getattr(importlib.import_module(_ELSEWHERE.get(name, "blindfit.algorithms.errors")), name)

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.label_mechanisms import NAMES
-from blindfit.coordinator import audit_mechanism, audit_model
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 
 _OF_MECHANISMS = ("epsilon", "delta", "range", "half-width", "samples", "labels")
 _OF_MODELS = ("members", "non-members", "label", "id", "sensitive")
@@ -57,6 +55,10 @@ def audit(
         _refuse(given, _OF_MODELS, f"{target} is a mechanism")
         _audit_mechanism(target, epsilon, delta, ends, half_width, samples, labels, confidence, as_json)
         return
+    from rich.console import Console
+
+    from blindfit.coordinator import audit_model
+
     if not (target.endswith(".json") or Path(target).exists()):
         raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
     _refuse(given, _OF_MECHANISMS, f"{target} is a model")
@@ -91,6 +93,10 @@ def _audit_mechanism(
     confidence: float | None,
     as_json: bool,
 ) -> None:
+    from rich.console import Console
+
+    from blindfit.coordinator import audit_mechanism
+
     if labels is not None and ends is None:
         raise ConfigError("--labels needs --range: the range is public, and not taken from the labels")
     settings = audit_mechanism.mechanism_settings(

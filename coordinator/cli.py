@@ -1,4 +1,7 @@
-"""The command line. An error is one line and a hint, never a traceback."""
+"""The command line. An error is one line and a hint, never a traceback.
+
+Signatures alone are read when the process starts; what a command does is imported when it is called.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,21 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError
+from blindfit import __version__
+from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator import audit as audit_
-from blindfit.coordinator import calibrate as calibrate_
-from blindfit.coordinator import certs, jobs, ledger_view, operator, preflight, pretrained, snapshots
-from blindfit.coordinator import health as health_
-from blindfit.coordinator import predict as prediction
-from blindfit.coordinator import purge as purge_
-from blindfit.coordinator.job import load_job, shown
-from blindfit.coordinator.launcher import BLINDFIT
-from blindfit.coordinator.report.party import render_party
-from blindfit.parties.node import VERSION, open_identity, serve, set_up_logs
-from blindfit.parties.systems import load_party
-from blindfit.parties.wire.guard import where
-from blindfit.parties.work import ending
-from blindfit.parties.work.memory import one_heap
+from blindfit.coordinator import certs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from blindfit.coordinator.job import Job
+    from blindfit.coordinator.operator import Confirm
+    from blindfit.parties.settings import PartySettings
 
 app = typer.Typer(
     name="blindfit",
@@ -46,7 +43,23 @@ JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.
 PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
 
-console = Console(stderr=False)
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _job(path: Path, overrides: list[str] | None) -> Job[Any]:
+    from blindfit.coordinator.job import load_job
+
+    return load_job(path, overrides or [])
+
+
+def _party(path: Path, overrides: list[str] | None) -> PartySettings:
+    from blindfit.parties.systems import load_party
+
+    return load_party(path, overrides or [])
 
 
 @app.command()
@@ -54,15 +67,19 @@ def run(
     context: typer.Context, job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None
 ) -> None:
     """Run a job here: one process for each party, then a report."""
-    written = jobs.run_here(load_job(job, overrides or []), job.parent, out, console, context.obj)
-    written.show(console)
+    from blindfit.coordinator import jobs
+
+    console = _console()
+    jobs.run_here(_job(job, overrides), job.parent, out, console, context.obj).show(console)
 
 
 @app.command()
 def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
     """Run a job on parties that are already up."""
-    written = jobs.submit(load_job(job, overrides or []), job.parent, out, console)
-    written.show(console)
+    from blindfit.coordinator import jobs
+
+    console = _console()
+    jobs.submit(_job(job, overrides), job.parent, out, console).show(console)
 
 
 @app.command()
@@ -75,17 +92,21 @@ def predict(
     overrides: SetOption = None,
 ) -> None:
     """Score new rows with a model that the parties have trained, every party on this machine."""
-    written = jobs.run_here(
-        prediction.load(job, overrides or [], session, model), job.parent, out, console, context.obj
-    )
-    written.show(console)
+    from blindfit.coordinator import jobs
+    from blindfit.coordinator import predict as prediction
+
+    console = _console()
+    asked = prediction.load(job, overrides or [], session, model)
+    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
 
 
 @app.command()
 def check(job: JobFile, overrides: SetOption = None) -> None:
     """Say what would leak, fail or take long, before any byte leaves."""
-    findings = preflight.check(load_job(job, overrides or []), job.parent)
-    preflight.show(findings, console)
+    from blindfit.coordinator import preflight
+
+    findings = preflight.check(_job(job, overrides), job.parent)
+    preflight.show(findings, _console())
     if any(finding.refuses for finding in findings):
         raise typer.Exit(1)
 
@@ -93,7 +114,9 @@ def check(job: JobFile, overrides: SetOption = None) -> None:
 @app.command()
 def show(job: JobFile, overrides: SetOption = None) -> None:
     """Print the whole job with every default."""
-    sys.stdout.write(shown(load_job(job, overrides or [])))
+    from blindfit.coordinator.job import shown
+
+    sys.stdout.write(shown(_job(job, overrides)))
 
 
 @app.command()
@@ -103,7 +126,11 @@ def party(
     ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
 ) -> None:
     """Run one party until it is told to stop."""
-    loaded = load_party(settings, overrides or [])
+    from blindfit.parties.node import serve, set_up_logs
+    from blindfit.parties.work import ending
+    from blindfit.parties.work.memory import one_heap
+
+    loaded = _party(settings, overrides)
     set_up_logs(loaded.log_level, loaded.log_format)
 
     def on_ready(port: int) -> None:
@@ -125,8 +152,9 @@ def pretrain(
     overrides: SetOption = None,
 ) -> None:
     """Fit public rows, as the start of a private fit or what it shrinks towards."""
-    loaded = load_party(settings, overrides or [])
-    pretrained.pretrain(loaded, settings.parent, dataset, out, l2, console)
+    from blindfit.coordinator import pretrained
+
+    pretrained.pretrain(_party(settings, overrides), settings.parent, dataset, out, l2, _console())
 
 
 @app.command()
@@ -138,7 +166,9 @@ def approve(
     overrides: SetOption = None,
 ) -> None:
     """Say yes (or no) to a job that waits for this party's operator."""
-    loaded = load_party(settings, overrides or [])
+    from blindfit.coordinator import operator
+
+    loaded, console = _party(settings, overrides), _console()
     if session is None:
         operator.list_held(loaded, settings.parent, console)
     elif digest is None and not refuse:
@@ -147,7 +177,7 @@ def approve(
         operator.decide(loaded, settings.parent, session, digest, refuse=refuse, console=console)
 
 
-def _asks() -> operator.Confirm | None:
+def _asks() -> Confirm | None:
     return typer.confirm if sys.stdin.isatty() else None
 
 
@@ -162,7 +192,9 @@ def publish(
     overrides: SetOption = None,
 ) -> None:
     """Make the next snapshot of a dataset, which jobs read from then on, whether or not anything changed."""
-    loaded = load_party(settings, overrides or [])
+    from blindfit.coordinator import snapshots
+
+    loaded, console = _party(settings, overrides), _console()
     if dataset is None:
         snapshots.show(loaded, settings.parent, console)
         return
@@ -182,10 +214,13 @@ def ledger(
     overrides: SetOption = None,
 ) -> None:
     """What was spent, on what, by whom, and what is left."""
+    from blindfit.coordinator import ledger_view
+
+    console = _console()
     if verify:
         ledger_view.verify(settings, console)
         return
-    loaded = load_party(settings, overrides or [])
+    loaded = _party(settings, overrides)
     if acknowledge:
         ledger_view.acknowledge(loaded, settings.parent, console)
     if export is not None:
@@ -205,7 +240,9 @@ def purge(
     overrides: SetOption = None,
 ) -> None:
     """Remove what a party keeps of sessions: checkpoints, model parts, reports, transcripts, predictions."""
-    loaded = load_party(settings, overrides or [])
+    from blindfit.coordinator import purge as purge_
+
+    loaded, console = _party(settings, overrides), _console()
     purge_.purge(loaded, settings.parent, session, ended_before, console, all_ended=all_ended, yes=yes, dry_run=dry_run)
 
 
@@ -218,21 +255,28 @@ def lock(
     overrides: SetOption = None,
 ) -> None:
     """Put the keys and checkpoints that a party keeps under its passphrase, or under another one."""
-    operator.lock(load_party(settings, overrides or []), settings.parent, old, console)
+    from blindfit.coordinator import operator
+
+    operator.lock(_party(settings, overrides), settings.parent, old, _console())
 
 
 @app.command()
 def health(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party on this machine serves; so does the exit status."""
-    loaded = load_party(settings, overrides or [])
+    from blindfit.coordinator import health as health_
+    from blindfit.parties.identity.connections import open_identity
+
+    loaded = _party(settings, overrides)
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
-    console.print(f"{loaded.name} serves", highlight=False)
+    _console().print(f"{loaded.name} serves", highlight=False)
 
 
 @app.command()
 def calibrate(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party's workers work, and how fast they are."""
-    calibrate_.calibrate(load_party(settings, overrides or []), settings.parent, console)
+    from blindfit.coordinator import calibrate as calibrate_
+
+    calibrate_.calibrate(_party(settings, overrides), settings.parent, _console())
 
 
 app.command()(audit_.audit)
@@ -243,39 +287,45 @@ def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where a party's report.json and model.json are.")],
 ) -> None:
     """Make a party's own page, with its weights, from its own files."""
-    render_party(directory, console)
+    from blindfit.coordinator.report.party import render_party
+
+    render_party(directory, _console())
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(VERSION)
+    typer.echo(__version__)
 
 
-def main(command: Sequence[str] = BLINDFIT) -> None:
+def main(command: Sequence[str] | None = None) -> None:
     """Args:
-    command: how this command line is started, for the processes of parties.
+    command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
     """
-    errors = Console(stderr=True)
     try:
         app(obj=command)
     except BlindfitError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        if error.hint:
-            errors.print(f"[dim]hint:[/] {escape(error.hint)}", highlight=False, soft_wrap=True)
-        raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+        _end(str(error), error.hint, 2 if isinstance(error, ConfigError) else 1)
     except MemoryError:
-        errors.print(f"[bold red]error:[/] {ending.NO_MEMORY}", highlight=False)
-        errors.print("[dim]hint:[/] run it where there is more, or with fewer rows or workers", highlight=False)
-        raise SystemExit(1) from None
+        _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", 1)
     except Exception as error:
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
-        errors.print(
-            f"[bold red]error:[/] a bug in Blindfit: {type(error).__name__} at {where(error)}", highlight=False
+        _end(
+            f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
+            "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
+            70,
         )
-        errors.print("[dim]hint:[/] set BLINDFIT_TRACEBACK=1 to see all of it, and please report it", highlight=False)
-        raise SystemExit(70) from None
     except KeyboardInterrupt:
-        errors.print("[bold red]stopped[/]: the parties were told", highlight=False)
+        _console(stderr=True).print("[bold red]stopped[/]: the parties were told", highlight=False)
         raise SystemExit(130) from None
+
+
+def _end(what: str, hint: str, status: int) -> NoReturn:
+    from rich.markup import escape
+
+    errors = _console(stderr=True)
+    errors.print(f"[bold red]error:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    if hint:
+        errors.print(f"[dim]hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
+    raise SystemExit(status) from None

@@ -23,18 +23,19 @@ from blindfit.algorithms.errors import (
     TransportError,
 )
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.launcher import BLINDFIT, Launched, launch, party_settings, reason_in_log
+from blindfit.coordinator.launcher import Launched, launch, party_settings, reason_in_log
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.snapshots import changed
 from blindfit.coordinator.systems import view
-from blindfit.parties.identity.connections import Identity
-from blindfit.parties.node import open_identity
+from blindfit.parties.identity.connections import Identity, open_identity
 
 
-def run_here(job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] = BLINDFIT) -> Written:
-    """Every party as a process on this machine, started by `command`; all of them report into `out`."""
+def run_here(
+    job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] | None = None
+) -> Written:
+    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     _tell_of_changes(job, base_dir, console)
     started = time.monotonic()

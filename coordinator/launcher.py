@@ -59,11 +59,11 @@ class Launched:
 
 
 @contextlib.contextmanager
-def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] = BLINDFIT) -> Iterator[Launched]:
+def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | None = None) -> Iterator[Launched]:
     """Starts every party of the job and stops them at the end.
 
     Args:
-        command: what is this command line, in a process of its own.
+        command: what is this command line, in a process of its own; None: `python -m blindfit`.
 
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
@@ -75,7 +75,7 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] = BL
         _make_certificates(certificates, [*job.parties, coordinator])
         try:
             for name in job.parties:
-                processes[name] = _start(job, name, base_dir, certificates, out, command)
+                processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
             addresses = {n: f"localhost:{_port(n, process, out)}" for n, process in processes.items()}
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:

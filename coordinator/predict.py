@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blindfit import __version__
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.report.wording import counted, duration
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import read_json, write_json
-from blindfit.parties.node import VERSION
 
 
 def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
@@ -101,7 +101,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     if type(common) is not int:
         raise MalformedMessage(culprit=active, field="summary", reason="has no number of rows")
     content = {
-        "blindfit": VERSION,
+        "blindfit": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "session": session.id,
         "name": job.name,

@@ -17,19 +17,18 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
+from blindfit import __version__
 from blindfit.algorithms.errors import BlindfitError, ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
-from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, state_to_pb
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
-from blindfit.parties.settings import IdentitySettings, PartySettings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.tables import cut
@@ -46,7 +45,6 @@ log = structlog.get_logger(__name__)
 SHUTDOWN_GRACE_S = 3.0
 SCHEDULE_S = 30.0  # between two looks at what is to be published
 MOST_LOGGED_CHARS = 2000  # of one text
-VERSION = "0.1.0"
 
 
 class PartyNode:
@@ -54,7 +52,7 @@ class PartyNode:
 
     def __init__(self, settings: PartySettings, base_dir: Path, limits: Limits | None = None) -> None:
         self.settings = settings
-        identity = open_identity(settings.identity, base_dir)
+        identity = tls.open_identity(settings.identity, base_dir)
         if identity.name != settings.name:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
@@ -78,7 +76,7 @@ class PartyNode:
         return self.party.sessions
 
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
-        run, tables = _measured(seat.run), system(protocol).tables
+        run, tables = _measured(seat.run), system(protocol).tables()
         return Part(seat.check, self._recorded(run, tables) if tables else run, tables)
 
     def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
@@ -192,7 +190,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
         return control_pb2.PartyDescription(
             name=settings.name,
             role=settings.role,
-            version=VERSION,
+            version=__version__,
             protocol_version=PROTOCOL_VERSION,
             protocols=settings.policy.protocols,
             datasets=sorted(settings.datasets),
@@ -224,17 +222,6 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
 
 # --- running ---------------------------------------------------------------------------------------------
-
-
-def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
-    passphrase = read_passphrase(base_dir / settings.passphrase_file) if settings.passphrase_file else None
-    return tls.load_identity(
-        base_dir / settings.certificate,
-        base_dir / settings.key,
-        base_dir / settings.authority,
-        base_dir / settings.revoked if settings.revoked else None,
-        passphrase,
-    )
 
 
 async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:

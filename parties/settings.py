@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.parties.data.settings import DatasetSettings, IfExists
 from blindfit.parties.tables import Settings
 
@@ -172,6 +172,8 @@ class PartyDatasetSettings(DatasetSettings):
     @classmethod
     def _is_a_range(cls, label_range: tuple[float, float] | None) -> tuple[float, float] | None:
         if label_range is not None:
+            from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+
             try:
                 LabelGrid(*label_range)
             except ConfigError as error:

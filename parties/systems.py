@@ -10,24 +10,23 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import grpc
-
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
-from blindfit.algorithms.messages import ParameterValue
-from blindfit.parties.files.vault import Vault
-from blindfit.parties.files.written import read_json
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
-from blindfit.parties.sessions.system import Role, Seat, System
+from blindfit.parties.sessions.system import ModelReader, Role, Seat, System
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.rows_file import write_rows
-from blindfit.parties.snapshots.snapshots import Writer
 from blindfit.parties.tables import load_settings, validate
 
 if TYPE_CHECKING:
+    import grpc
+
+    from blindfit.algorithms.messages import ParameterValue
+    from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.dp_lr.settings import DPLRJob
+    from blindfit.parties.files.vault import Vault
     from blindfit.parties.label_dp.settings import LabelDPJob
     from blindfit.parties.predict.settings import PredictJob
     from blindfit.parties.sessions.party import Party
+    from blindfit.parties.snapshots.snapshots import Writer
     from blindfit.parties.taylor.settings import TaylorJob
     from blindfit.parties.walr.settings import WalrJob
 
@@ -35,7 +34,6 @@ MOST_PASSIVE = 15
 
 
 def walr() -> System[WalrJob]:
-    from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
     from blindfit.parties.walr.settings import WalrJob
 
     def consumer(party: Party) -> Seat[WalrJob]:
@@ -43,15 +41,19 @@ def walr() -> System[WalrJob]:
 
         return Consumer(party)
 
+    def models() -> Mapping[str, ModelReader]:
+        from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
+
+        return {FORMAT: WALRModel.from_dict}
+
     return System(
         WalrJob,
         {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
-        models={FORMAT: WALRModel.from_dict},
+        models=models,
     )
 
 
 def label_dp() -> System[LabelDPJob]:
-    from blindfit.algorithms.statistics.label_regression_model import FORMAT, LabelRegressionModel
     from blindfit.parties.label_dp.settings import LabelDPJob
 
     def consumer(party: Party) -> Seat[LabelDPJob]:
@@ -59,15 +61,19 @@ def label_dp() -> System[LabelDPJob]:
 
         return LabelRegression(party)
 
+    def models() -> Mapping[str, ModelReader]:
+        from blindfit.algorithms.statistics.label_regression_model import FORMAT, LabelRegressionModel
+
+        return {FORMAT: LabelRegressionModel.from_dict}
+
     return System(
         LabelDPJob,
         {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
-        models={FORMAT: LabelRegressionModel.from_dict},
+        models=models,
     )
 
 
 def dp_lr() -> System[DPLRJob]:
-    from blindfit.algorithms.statistics.dp_logistic_model import FORMAT, DPLogisticModel
     from blindfit.parties.dp_lr.settings import DPLRJob
 
     def trainer(party: Party) -> Seat[DPLRJob]:
@@ -75,17 +81,20 @@ def dp_lr() -> System[DPLRJob]:
 
         return Trainer(party)
 
+    def models() -> Mapping[str, ModelReader]:
+        from blindfit.algorithms.statistics.dp_logistic_model import FORMAT, DPLogisticModel
+
+        return {FORMAT: DPLogisticModel.from_dict}
+
     return System(
         DPLRJob,
         {"active": Role(1, 1, trainer)},
-        models={FORMAT: DPLogisticModel.from_dict},
+        models=models,
         options={"active": frozenset({"policy.least_rows"})},
     )
 
 
 def taylor() -> System[TaylorJob]:
-    from blindfit.algorithms.protocols import align, draw, link, predict, ready, receipts, taylor
-    from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
     from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
 
     def data_party(party: Party) -> Seat[TaylorJob]:
@@ -98,12 +107,22 @@ def taylor() -> System[TaylorJob]:
 
         return KeyNode(party)
 
+    def tables() -> Sequence[Table]:
+        from blindfit.algorithms.protocols import align, draw, link, predict, ready, receipts, taylor
+
+        return tuple(p.TABLE for p in (taylor, draw, align, link, ready, receipts, predict))
+
+    def models() -> Mapping[str, ModelReader]:
+        from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
+
+        return {FORMAT: VerticalModelPart.from_dict}
+
     roles = _vertical_roles(data_party, key_node)
     return System(
         TaylorJob,
         roles,
-        tables=(taylor.TABLE, draw.TABLE, align.TABLE, link.TABLE, ready.TABLE, receipts.TABLE, predict.TABLE),
-        models={FORMAT: VerticalModelPart.from_dict},
+        tables=tables,
+        models=models,
         options={
             **dict.fromkeys(roles, frozenset({"policy.unsafe"})),
             "passive": frozenset({"policy.unsafe", "policy.models_per_row"}),
@@ -113,7 +132,6 @@ def taylor() -> System[TaylorJob]:
 
 
 def predict() -> System[PredictJob]:
-    from blindfit.algorithms.protocols import align, predict
     from blindfit.parties.predict.settings import PredictJob
 
     def data_party(party: Party) -> Seat[PredictJob]:
@@ -126,10 +144,15 @@ def predict() -> System[PredictJob]:
 
         return KeyNode(party)
 
+    def tables() -> Sequence[Table]:
+        from blindfit.algorithms.protocols import align, predict
+
+        return (align.TABLE, predict.TABLE)
+
     return System(
         PredictJob,
         _vertical_roles(data_party, key_node),
-        tables=(align.TABLE, predict.TABLE),
+        tables=tables,
         options={"active": frozenset({"scores"}), "passive": frozenset({"policy.models_per_row"})},
     )
 
@@ -207,7 +230,7 @@ def seats_of(party: Party) -> dict[str, Seat[Any]]:
     return {name: role.open(party) for name, role in roles.items() if role is not None}
 
 
-AddService = Callable[["Party", grpc.aio.Server], str]
+AddService = Callable[["Party", "grpc.aio.Server"], str]
 
 
 def services_of(role: str) -> Sequence[AddService]:
@@ -222,6 +245,8 @@ def services_of(role: str) -> Sequence[AddService]:
 def snapshot_writer(role: str, vault: Vault) -> Writer:
     """What a party of this role keeps of its datasets."""
     if role != "measurement":
+        from blindfit.parties.snapshots.rows_file import write_rows
+
         return write_rows
     from blindfit.parties.measurement.label_index import write_index
 
@@ -262,14 +287,16 @@ def load_model(path: str | Path) -> Any:
     Raises:
         DataError: names the file and what is wrong with it.
     """
+    from blindfit.parties.files.written import read_json
+
     content = read_json(Path(path))
     kind = str(content.get("format")) if isinstance(content, dict) else ""
     for name in SYSTEMS:
-        reader = system(name).models.get(kind)
+        reader = system(name).models().get(kind)
         if reader is not None:
             try:
                 return reader(content)
             except (DataError, RangeError) as error:
                 raise DataError(f"{path}: {error}") from None
-    formats = [known for name in SYSTEMS for known in system(name).models]
+    formats = [known for name in SYSTEMS for known in system(name).models()]
     raise DataError(f"{path} is not a model: its format is none of {', '.join(formats)}")

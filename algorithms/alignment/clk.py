@@ -16,13 +16,15 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.messages import ParameterValue
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.messages import ParameterValue
 
 Filters = npt.NDArray[np.uint8]  # (n_records, filter_bits / 8)
 FieldKind = Literal["text", "date"]

@@ -19,8 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.special import erfcx, ndtr, ndtri
-
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.privacy.discrete_gaussian import sample_vector
 from blindfit.algorithms.privacy.events import ReleaseEvent
@@ -38,6 +36,8 @@ _ROUNDING, _CANCELLATION = 1e-11, 1e-14
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """The delta at this epsilon, rounded up; decreasing in both arguments."""
+    from scipy.special import ndtr
+
     middle, half_width = epsilon * noise_multiplier, 0.5 / noise_multiplier
     x, y = middle - half_width, middle + half_width
     larger_term = float(ndtr(-x))
@@ -50,6 +50,8 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     """The least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
+    from scipy.special import ndtri
+
     check_delta(delta)
     if gaussian_delta(noise_multiplier, 0.0) <= delta:
         return 0.0
@@ -64,6 +66,8 @@ def _normal_density(t: float) -> float:
 
 
 def _mills_ratio(t: float) -> float:
+    from scipy.special import erfcx
+
     return math.sqrt(math.pi / 2) * float(erfcx(t / math.sqrt(2)))
 
 
@@ -82,6 +86,8 @@ def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> 
 
 def analytic_noise_multiplier(epsilon: float, delta: float) -> float:
     """The least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
+    from scipy.special import ndtri
+
     check_epsilon(epsilon)
     check_delta(delta)
     # Enough by the tail bound: the positive root of epsilon s - 1/(2s) = t, where Phi(-t) = delta/2.

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
@@ -186,6 +185,8 @@ def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
     Label and noise project on n_columns of batch_rows dimensions: the guess of row i has mean h y_i and variance
     h (1 - h) + 4 jitter^2 h, with h = n_columns / batch_rows.
     """
+    from scipy.special import ndtr
+
     h = min(1.0, n_columns / batch_rows)
     variance = h * (1 - h) + 4 * jitter**2 * h
     return float(ndtr(math.sqrt(2) * h / math.sqrt(variance))) if variance else 1.0 if h else 0.5

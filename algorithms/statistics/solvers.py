@@ -20,7 +20,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.statistics.logistic import (
@@ -355,11 +354,13 @@ def backtrack(
 
 def solve_positive(matrix: Floats, right: Floats) -> Floats:
     """matrix^-1 right for a positive semidefinite matrix; a singular one gets the least ridge that factorises."""
+    from scipy.linalg import cho_factor, cho_solve
+
     size = float(np.trace(matrix)) / len(matrix)
     for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
         try:
             factor = cho_factor(matrix + ridge * size * np.eye(len(matrix)))
-        except (LinAlgError, ValueError):  # ValueError: infinite or NaN
+        except (np.linalg.LinAlgError, ValueError):  # ValueError: infinite or NaN
             continue
         solution: Floats = cho_solve(factor, right)
         return solution

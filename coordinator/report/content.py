@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from blindfit import __version__
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator.job import Job
@@ -16,7 +17,6 @@ from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import read_json
-from blindfit.parties.node import VERSION
 
 
 def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def content_of_party(directory: Path) -> dict[str, Any]:
 
 def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any]:
     return {
-        "blindfit": VERSION,
+        "blindfit": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "session": session,
         "name": name,

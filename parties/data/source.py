@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_texts
-from blindfit.parties.data.database import open_table
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
@@ -217,6 +216,8 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
     url = database_of(settings.url)
     if url is None:
         raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
+    from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
+
     return open_table(url, base_dir, name, settings.made_by)
 
 

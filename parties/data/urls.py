@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
 
 POSTGRESQL_DRIVERS = ("postgresql", "postgresql+psycopg")
 KINDS_OF_URL = "csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"
@@ -17,6 +18,9 @@ FORMATS: dict[str, FileFormat] = {"csv": "csv", "parquet": "parquet"}
 
 def parse_database_url(url: str) -> URL | None:
     """The URL in parts, or None where it is no database URL."""
+    from sqlalchemy.engine import make_url  # here: a CSV file needs no SQLAlchemy
+    from sqlalchemy.exc import ArgumentError
+
     try:
         return make_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is no number

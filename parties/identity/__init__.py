@@ -1,0 +1,3 @@
+"""Who we are, who they are: certificates, and connections on which both sides have shown theirs."""
+
+CRL_DAYS = 30  # how long a list of what was revoked is valid

@@ -40,10 +40,11 @@ from blindfit.parties.files.private_files import (
     replace_file,
     write_new,
 )
+from blindfit.parties.identity import CRL_DAYS
 
 PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")
-CRL_DAYS = 30
+
 CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose clock is behind ours
 
 

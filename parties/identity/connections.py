@@ -34,8 +34,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError, PeerUnauthenticated, PeerUnreachable
-from blindfit.parties.files.private_files import private_pem, read_certificate, read_file, read_private_key
+from blindfit.parties.files.private_files import (
+    private_pem,
+    read_certificate,
+    read_file,
+    read_passphrase,
+    read_private_key,
+)
 from blindfit.parties.identity.authority import PartyFiles, party_of
+from blindfit.parties.settings import IdentitySettings
 from blindfit.parties.wire.limits import Limits, channel_options
 
 log = structlog.get_logger(__name__)
@@ -164,6 +171,18 @@ def load_identity(
         passphrase=passphrase,
         revoked=revocations,
         stamps=stamps,
+    )
+
+
+def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
+    """As a party's or a job's file names it, from the folder of that file; raises as `load_identity`."""
+    passphrase = read_passphrase(base_dir / settings.passphrase_file) if settings.passphrase_file else None
+    return load_identity(
+        base_dir / settings.certificate,
+        base_dir / settings.key,
+        base_dir / settings.authority,
+        base_dir / settings.revoked if settings.revoked else None,
+        passphrase,
     )
 
 

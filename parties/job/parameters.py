@@ -6,15 +6,17 @@ Each system's own job adds its tables to these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import AlignSettings, PrivacySettings, SplitSettings, TimeoutSettings
 from blindfit.parties.tables import Settings
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.messages import ParameterValue
+    from blindfit.algorithms.randomness import PublicRandomness
 
 PROPOSED = "the proposed job"
 MOST_PARTS = 4  # of a parameter's name
@@ -109,6 +111,8 @@ class TrainingParameters(JobParameters):
     @property
     def trial_randomness(self) -> PublicRandomness:
         """For forecasts: a split as good as the one that the parties will draw."""
+        from blindfit.algorithms.randomness import PublicRandomness
+
         return PublicRandomness.from_seed(self.seed or 0)
 
     @property

@@ -22,7 +22,8 @@ import numpy as np
 import structlog
 
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
-from blindfit.algorithms.privacy.label_mechanisms import NAMES, FittedMechanism
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
+from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism
 from blindfit.algorithms.protocols import release_labels as protocol
 from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
 from blindfit.parties.measurement import labels_codec as codec

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.job.parameters import JobParameters
 
 if TYPE_CHECKING:
+    from blindfit.algorithms.messages import ParameterValue
+    from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.sessions.party import Party
     from blindfit.parties.sessions.sessions import Member, Session
 
 J = TypeVar("J", bound=JobParameters)
 J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)
-Summary = dict[str, ParameterValue]
+Summary = dict[str, "ParameterValue"]
 ModelReader = Callable[[Mapping[str, Any]], Any]  # what a model.json holds -> the model; raises DataError
 
 
@@ -51,13 +51,14 @@ class System(Generic[J]):
         roles: in the order in which a mistake in a job file lists them.
         tables: what its parties send each other, but for the handshake; a session of a system that has any is recorded.
         models: how to read what its parties write as model.json, by the file's `format`.
+            Both are functions: whoever reads a job imports no protocol and no model.
         options: of a party's file, what a party of this role makes use of for this system and not without one.
         unsafe: flags by which its jobs do without a defence.
     """
 
     job: type[J]
     roles: Mapping[str, Role[J]]
-    tables: Sequence[Table] = ()
-    models: Mapping[str, ModelReader] = field(default_factory=dict)
+    tables: Callable[[], Sequence[Table]] = tuple
+    models: Callable[[], Mapping[str, ModelReader]] = dict
     options: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unsafe: frozenset[str] = frozenset()

@@ -29,6 +29,7 @@ from blindfit.algorithms.errors import (
     MalformedMessage,
     PeerTimeout,
     forget_frames,
+    where,
 )
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.limits import Limits
@@ -210,12 +211,3 @@ def _parse(data: bytes, handler: Any) -> Any:
         raise MalformedMessage(
             culprit=_caller.get(), field="request", reason="is not the method's protobuf message"
         ) from None
-
-
-def where(error: BaseException) -> str:
-    """File and line of an exception, innermost last."""
-    trace, places = error.__traceback__, []
-    while trace is not None:
-        places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    return " > ".join(places[-4:])

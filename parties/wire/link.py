@@ -20,10 +20,10 @@ from blindfit.algorithms.errors import (
     PeerUnauthenticated,
     PeerUnreachable,
     TransportError,
+    where,
 )
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.frames import Outbox
-from blindfit.parties.wire.guard import where
 from blindfit.protos import exchange_pb2_grpc
 
 log = structlog.get_logger(__name__)

@@ -23,14 +23,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import joblib
-
 from blindfit.algorithms.errors import ComputeFailed, ConfigError
 from blindfit.algorithms.workers import THIS_PROCESS, Task, Workers
 from blindfit.parties.files.private_files import read_certificate, read_private_key
 from blindfit.parties.settings import ComputeSettings, PartySettings
 
-__all__ = ["ComputeSettings", "JoblibWorkers", "open_workers", "workers_of"]
+__all__ = ["ComputeSettings", "JoblibWorkers", "cores", "open_workers", "workers_of"]
 
 R = TypeVar("R")
 Losses = Mapping[type[BaseException], tuple[str, str]]  # what is raised when workers are lost -> why, and what to do
@@ -71,8 +69,15 @@ def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[
         with _connected(compute, base_dir) as client:
             yield _dask_workers(compute, client)
     else:
-        count = 1 if compute.backend == "serial" else compute.workers or joblib.cpu_count()
+        count = 1 if compute.backend == "serial" else compute.workers or cores()
         yield THIS_PROCESS if count == 1 else _loky_workers(count, compute.task_timeout_s)
+
+
+def cores() -> int:
+    """That this process may use."""
+    import joblib
+
+    return int(joblib.cpu_count())
 
 
 class JoblibWorkers:
@@ -118,10 +123,12 @@ class JoblibWorkers:
 
     def _collect(self, calls: list[Task], results: dict[int, Any]) -> None:
         """Adds each result when it comes, so that what was done before a worker died is kept."""
+        from joblib import delayed
+
         if calls:
             with self._turn:
                 # Bare arrays would be scattered by joblib, and lost with the worker that holds them; a Task is not.
-                results.update(self._parallel()(joblib.delayed(Task.run)(call) for call in calls))
+                results.update(self._parallel()(delayed(Task.run)(call) for call in calls))
 
     def _too_slow(self, done: int, tasks: int) -> ComputeFailed:
         return ComputeFailed(
@@ -141,6 +148,8 @@ class JoblibWorkers:
 
 
 def _loky_workers(count: int, task_timeout_s: float) -> JoblibWorkers:
+    import joblib
+
     parallel = partial(
         joblib.Parallel,
         n_jobs=count,
@@ -175,6 +184,8 @@ def _dask_workers(compute: ComputeSettings, client: Any) -> JoblibWorkers:
 
 
 def _dask_parallel(client: Any, count: int, task_timeout_s: float) -> Any:
+    import joblib
+
     if client.status != "running":
         raise CancelledError  # as what was under way when the scheduler was lost
     return joblib.Parallel(

@@ -15,14 +15,12 @@ from typing import Any, NoReturn
 
 import structlog
 
-from blindfit.algorithms.errors import BlindfitError
-from blindfit.parties.wire.guard import where
+from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, where
 
 log = structlog.get_logger(__name__)
 
 #: What ends a process by default without a word, and can be caught. The log names the one that came.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
-NO_MEMORY = "there is not enough memory"
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.data import sinks
+from blindfit.parties.data import table_sink
 from blindfit.parties.data.sinks import Sink, open_sink
 
 KINDS = ["csv", "parquet", "sqlite", "postgresql"]
@@ -225,7 +225,7 @@ def broken(n: int) -> Any:
 
 @pytest.mark.parametrize("if_exists", ["refuse", "append", "replace"])
 def test_a_table_whose_last_row_fails_leaves_nothing(database, if_exists, monkeypatch):
-    monkeypatch.setattr(sinks, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(table_sink, "ROWS_AT_ONCE", 10)
     refused(
         database.sink(if_exists),
         broken(35),
@@ -238,7 +238,7 @@ def test_a_table_whose_last_row_fails_leaves_nothing(database, if_exists, monkey
 @pytest.mark.parametrize("if_exists", ["append", "replace"])
 def test_a_table_whose_last_row_fails_is_as_it_was(database, if_exists, monkeypatch):
     database.sink().write(table())
-    monkeypatch.setattr(sinks, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(table_sink, "ROWS_AT_ONCE", 10)
     refused(database.sink(if_exists), broken(35))
     assert database.rows() == rows_of(table())
 

@@ -48,7 +48,7 @@ IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
 
 
 def lines_of(tmp_path: Path, protocol: str, kinds: list[str]) -> list[dict[str, object]]:
-    transcript = Transcript((handshake.TABLE, *system(protocol).tables))
+    transcript = Transcript((handshake.TABLE, *system(protocol).tables()))
     for kind in kinds:
         transcript.received("shop", kind, b"12")
     transcript.write(tmp_path / "transcript.jsonl")
@@ -58,7 +58,7 @@ def lines_of(tmp_path: Path, protocol: str, kinds: list[str]) -> list[dict[str, 
 def test_every_message_of_a_training_has_its_line(tmp_path: Path) -> None:
     lines = lines_of(tmp_path, "taylor", list(LINES))
     assert {line["kind"]: (line["step"], line["opened"]) for line in lines} == LINES
-    names = {arrow.message.__name__ for table in system("taylor").tables for arrow in table.arrows}
+    names = {arrow.message.__name__ for table in system("taylor").tables() for arrow in table.arrows}
     assert names | {"Hello"} == set(LINES)
 
 

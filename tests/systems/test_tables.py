@@ -46,12 +46,12 @@ GENERIC = (
 
 def test_a_system_has_an_entry_in_each_table():
     assert list(SYSTEMS) == list(VIEWS)
-    formats = [known for name in SYSTEMS for known in system(name).models]
+    formats = [known for name in SYSTEMS for known in system(name).models()]
     assert len(formats) == len(set(formats))
     for name in SYSTEMS:
         chosen = system(name)
         assert chosen.job.model_fields["protocol"].default == name
-        assert chosen.models == {} or view(name).report is not None
+        assert chosen.models() == {} or view(name).report is not None
 
 
 @pytest.mark.parametrize("place", GENERIC)

@@ -17,7 +17,7 @@ def system() -> System[Any]:
     return System(
         room.ToyJob,
         {"active": Role(1, 1, room.Holder), "passive": Role(1, 1, room.Holder), "key-node": Role(1, 1, room.Dealer)},
-        tables=(toy.TABLE,),
+        tables=lambda: (toy.TABLE,),
     )
 
 

@@ -130,7 +130,7 @@ def _run(project: Project, overrides: tuple[str, ...], session: str) -> None:
     job = load_job(project.root / "job.toml", overrides).parameters
     chosen = system(job.protocol)
     members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in ROLES.items()}
-    network = LocalNetwork(ROLES, *chosen.tables)
+    network = LocalNetwork(ROLES, *chosen.tables())
     read: dict[str, Snapshot] = {}
 
     async def run(name: str, party: Party) -> None:

@@ -1,8 +1,8 @@
 """Mechanisms that release labels under label differential privacy: fit one, publish its parameters, draw, debias."""
 
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, Law
 from blindfit.algorithms.privacy.label_mechanisms.fitting import (
-    NAMES,
     FittedMechanism,
     MakeMechanism,
     MechanismSettings,

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES, OPTIONS
 from blindfit.algorithms.privacy.label_mechanisms.base import (
     LEAST_EPSILON,
     LEAST_SHARE,
@@ -32,20 +33,6 @@ from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
 from blindfit.algorithms.privacy.label_mechanisms.unbiased import Unbiased
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
-_FOR_A_PRIOR = frozenset({"prior", "epsilon_prior", "prior_mechanism", "cell_width"})
-
-OPTIONS: dict[str, frozenset[str]] = {
-    "laplace": frozenset(),
-    "gaussian": frozenset({"delta"}),
-    "staircase": frozenset({"optimal_for"}),
-    "rr-on-bins": _FOR_A_PRIOR | {"rounding"},
-    "unbiased": _FOR_A_PRIOR | {"rounding", "output_cells", "output_reach"},
-    "rp-with-prior": _FOR_A_PRIOR | {"half_width"},
-    "rp-banded": _FOR_A_PRIOR | {"half_width"},
-}
-"""What each mechanism uses beside name, grid and epsilon."""
-
-NAMES = tuple(OPTIONS)
 _EVERYWHERE = frozenset({"name", "grid", "epsilon"})
 
 

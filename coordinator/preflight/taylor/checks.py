@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import joblib
-
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.gradient_leaks import Leak
@@ -26,6 +24,7 @@ from blindfit.parties.training.budget import event_of
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.prepared import Prepared
+from blindfit.parties.work.compute import cores
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100
@@ -188,7 +187,7 @@ def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     }
     names = {name: source.feature_names for name, source in sources.items()}
     speed, cost = _costed(job, trial_of(rows, names, roles, job.parameters))
-    return cost.train_seconds(speed, joblib.cpu_count(), job.parameters.taylor.epochs)
+    return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
 
 
 def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
@@ -202,12 +201,12 @@ def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylo
 
 def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     speed, cost = _costed(job, trial)
-    cores = joblib.cpu_count()
+    here = cores()
     epochs = job.parameters.taylor.epochs
-    each = cost.epoch_seconds(speed, cores)
+    each = cost.epoch_seconds(speed, here)
     if job.parameters.paillier.engine == "phe":
         speed, cost = taylor_cost.measure_reference(job.parameters.taylor.key_bits), replace(cost, one_by_one=True)
-        own, each = each, cost.epoch_seconds(speed, cores)
+        own, each = each, cost.epoch_seconds(speed, here)
         text = f"python-paillier is a slow reference: about {each / own:.0f} times the time of Blindfit's own engine"
         yield Finding("warning", "paillier.engine", text)
     waited_s = job.parameters.timeouts.step_s
@@ -218,7 +217,7 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     yield Finding(
         "note",
         "time",
-        f"about {cost.train_seconds(speed, cores, epochs):,.2g} s to train, if all parties are on this machine and "
+        f"about {cost.train_seconds(speed, here, epochs):,.2g} s to train, if all parties are on this machine and "
         f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
         "mod n^2",
     )

@@ -1,11 +1,10 @@
-"""A real PostgreSQL server of one's own, in a temporary directory, on a free port of this machine."""
+"""A real PostgreSQL server of one's own, in a temporary directory, on a port that nobody else is given."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -13,9 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+
+from tests.ports import held_address
 
 USER = "tester"
 PASSWORD = "s3cret-pa55"
@@ -83,8 +85,9 @@ def _started(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
         "-A",
         "scram-sha-256",
     ]
-    subprocess.run([*as_user, *initdb, f"--pwfile={password_file}"], check=True, capture_output=True, cwd=directory)
-    server = PostgresServer(_free_port(), binaries, data)
+    command = [*initdb, f"--pwfile={password_file}"]
+    subprocess.run(command, check=True, capture_output=True, cwd=directory, **as_user)
+    server = PostgresServer(int(held_address().rpartition(":")[2]), binaries, data)
     options = {
         "listen_addresses": "127.0.0.1",
         "port": server.port,
@@ -94,7 +97,7 @@ def _started(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
     arguments = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*as_user, binaries / "postgres", "-D", data, *arguments], stdout=log, stderr=log, cwd=directory
+            [binaries / "postgres", "-D", data, *arguments], stdout=log, stderr=log, cwd=directory, **as_user
         )
     try:
         _wait_until_ready(server, process, directory / "log")
@@ -108,20 +111,14 @@ def _started(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
             process.wait()
 
 
-def _unprivileged(directory: Path) -> list[str]:
-    """PostgreSQL refuses to run as root: the prefix of a command that runs it as someone else."""
+def _unprivileged(directory: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root: whom to run it as instead."""
     if os.geteuid() != 0:
-        return []
+        return {}
     names = {entry.pw_name for entry in pwd.getpwall()}
     account = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
     os.chown(directory, account.pw_uid, account.pw_gid)
-    return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def _wait_until_ready(server: PostgresServer, process: subprocess.Popen, log: Path) -> None:

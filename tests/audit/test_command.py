@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +11,10 @@ from rich.console import Console
 
 from blindfit.algorithms.privacy import label_mechanisms
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.coordinator import audit as command
-from blindfit.coordinator import audit_mechanism, audit_model
+from blindfit.coordinator import audit, audit_mechanism, audit_model
+from tests import command
 from tests.audit import models, mutants
+from tests.command import Done
 from tests.processes.reading import error_line
 
 FILES = ("--members", "members.csv", "--non-members", "others.csv")
@@ -36,15 +34,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def blindfit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "blindfit", "audit", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+def blindfit(folder: Path, *arguments: str) -> Done:
+    return command.blindfit(folder, "audit", *arguments)
 
 
 def change(path: Path, row: int, column: int, value: str) -> None:
@@ -69,8 +60,8 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(audit_mechanism, "FITS_TAKE_S", 0.0)
     written: list[str] = []
-    monkeypatch.setattr(command.sys, "stdout", type("Out", (), {"write": lambda _, text: written.append(text)})())
-    command.audit("rr-on-bins", ends=(0.0, 7.0), samples=2000, labels="labels.csv:spend", as_json=True)
+    monkeypatch.setattr(audit.sys, "stdout", type("Out", (), {"write": lambda _, text: written.append(text)})())
+    audit.audit("rr-on-bins", ends=(0.0, 7.0), samples=2000, labels="labels.csv:spend", as_json=True)
     content = json.loads("".join(written))
     assert content["holds"] is True
     assert content["fits"] == audit_mechanism.LEAST_FITS
@@ -83,7 +74,7 @@ def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch, capsys):
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(broken))
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(typer.Exit) as ended:
-        command.audit("staircase", samples=20_000)
+        audit.audit("staircase", samples=20_000)
     assert ended.value.exit_code == 1
     shown = capsys.readouterr().out
     assert "BROKEN" in shown

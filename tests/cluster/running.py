@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.reading import CLUSTER, mounts
-from tests.processes.conftest import free_address
+from tests.ports import held_address
 
 
 def run(*command: str | Path, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
@@ -56,7 +56,7 @@ def bring_here(source: Path, party: str, folder: Path, addresses: dict[str, str]
 
 
 def party_file(party: str, folder: Path, addresses: dict[str, str] | None = None) -> Path:
-    return bring_here(CLUSTER / f"{party}.toml", party, folder, addresses or {party: free_address()})
+    return bring_here(CLUSTER / f"{party}.toml", party, folder, addresses or {party: held_address()})
 
 
 @contextmanager

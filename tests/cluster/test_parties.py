@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import health
 from tests.cluster.reading import CLUSTER, job_of
 from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
-from tests.processes.conftest import free_address
+from tests.ports import held_address
 from tests.processes.reading import error_line
 
 # --- jobs
@@ -23,7 +23,7 @@ QUICK = {"walr": [], "taylor": ["--set", "taylor.epochs=1"]}
 @pytest.mark.parametrize("name", QUICK)
 def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
     parties = sorted(job_of(name).parties)
-    addresses = {party: free_address() for party in parties}
+    addresses = {party: held_address() for party in parties}
     certify(tmp_path, "coordinator", *parties)
     hand_out_data(tmp_path / "data")
     job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)

@@ -22,7 +22,8 @@ from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
-from tests.processes.conftest import Project, free_address
+from tests.ports import held_address
+from tests.processes.conftest import Project
 
 N_ROWS, N_PUBLIC = 600, 80
 NAMES = ("age", "dose", "pulse")
@@ -143,7 +144,7 @@ def clinic(tmp_path: Path) -> Iterator[Clinic]:
 def project(tmp_path: Path) -> Iterator[Project]:
     """Real processes: `run`, or a party that is up at an address of its own."""
     write_project(tmp_path)
-    address = free_address()
+    address = held_address()
     authority.create_authority(tmp_path / "ca", "test-authority")
     for name in ("clinic", "coordinator"):
         authority.issue(tmp_path / "ca", name, ["localhost"])

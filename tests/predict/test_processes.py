@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from blindfit.parties.identity import authority
-from tests.processes.conftest import Project, free_address
+from tests.ports import held_address
+from tests.processes.conftest import Project
 from tests.processes.reading import error_line
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "keys": "key-node"}
@@ -84,7 +85,7 @@ def job_file(protocol: str, dataset: str, addresses: dict[str, str], rest: str) 
 @pytest.fixture
 def project(tmp_path):
     write_rows(tmp_path)
-    addresses = {name: free_address() for name in ROLES}
+    addresses = {name: held_address() for name in ROLES}
     for name, address in addresses.items():
         (tmp_path / f"{name}.toml").write_text(party_file(name, address))
     (tmp_path / "train.toml").write_text(job_file("taylor", "old", addresses, "[taylor]\nepochs = 1\n"))
@@ -116,13 +117,13 @@ def scored_alone(project: Project, session: str) -> list[tuple[str, float, float
 
 
 def submit(project: Project, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
-    return project.blindfit("submit", job, "--out", "out", "--set", f"predict.session={session}", timeout_s=120)
+    return project.blindfit("submit", job, "--out", "out", "--set", f"predict.session={session}")
 
 
 @pytest.mark.timeout(400)
 def test_a_training_and_what_is_predicted_with_it(project):
     project.start(*ROLES)
-    trained = project.blindfit("submit", "train.toml", "--out", "train", timeout_s=200)
+    trained = project.blindfit("submit", "train.toml", "--out", "train")
     assert trained.returncode == 0, trained.stderr
     session = json.loads(project.path("train/report.json").read_text())["session"]
 
@@ -154,7 +155,7 @@ def run_on_this_machine(project: Project, session: str, expected: list[tuple[str
     with project.path("bank.toml").open("a") as file:
         file.write('[scores]\nurl = "sqlite:///kept.db?table=scores"\n')
     command = ("predict", "predict.toml", "--model", "train", "--out", "here")
-    done = project.blindfit(*command, timeout_s=120)
+    done = project.blindfit(*command)
     assert done.returncode == 0, done.stderr
     assert "table scores of sqlite:///kept.db" in done.stdout
     assert read_table(project.path("kept.db")) == expected
@@ -163,7 +164,7 @@ def run_on_this_machine(project: Project, session: str, expected: list[tuple[str
     project.path("kept.db").unlink()
     part = project.path(f"state/post/models/{session}/model.json")
     project.edit(str(part), '"feature_bound": 8.0', '"feature_bound": 9.0')
-    line = error_line(project.blindfit(*command, timeout_s=120))
+    line = error_line(project.blindfit(*command))
     assert line.startswith(f"error: {part.relative_to(project.directory)} does not have this party's signature")
     assert not project.path("kept.db").exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,8 @@ import numpy as np
 import pytest
 
 from blindfit.parties.identity import authority
+from tests.command import Done, Forked, blindfit, in_a_process
+from tests.ports import held_address
 
 N_ROWS = 1500
 N_FEATURES = 4
@@ -106,18 +107,13 @@ class Project:
     """Two parties' files in a folder; `blindfit(...)` runs the command there."""
 
     directory: Path
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
 
-    def blindfit(self, *arguments: str, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "blindfit", *arguments],
-            cwd=self.directory,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,  # nobody sits there to be asked
-            timeout=timeout_s,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+    def blindfit(self, *arguments: str) -> Done:
+        return blindfit(self.directory, *arguments)
+
+    def in_a_process(self, *arguments: str) -> Done:
+        return in_a_process(self.directory, *arguments)
 
     def path(self, name: str) -> Path:
         return self.directory / name
@@ -127,16 +123,19 @@ class Project:
         assert old in text
         self.path(name).write_text(text.replace(old, new))
 
-    def start(self, *names: str, program: Sequence[str] = ("-m", "blindfit")) -> None:
+    def start(self, *names: str, program: Sequence[str] = ()) -> None:
+        """
+        Args:
+            program: what Python is started with, in a process of its own; by default the party is forked.
+        """
         for name in names:
             ready, log = self.path(f"{name}.ready"), self.path(f"{name}.log")
             ready.unlink(missing_ok=True)
             with log.open("ab") as out:
-                self.processes[name] = subprocess.Popen(
-                    [sys.executable, *program, "party", f"{name}.toml", "--ready-file", ready.name],
-                    cwd=self.directory,
-                    stdout=out,
-                    stderr=out,
+                words = [sys.executable, *(program or ("-m", "blindfit")), "party", f"{name}.toml"]
+                start = subprocess.Popen if program else Forked
+                self.processes[name] = start(
+                    [*words, "--ready-file", ready.name], cwd=self.directory, stdout=out, stderr=out
                 )
         for name in names:
             give_up = time.monotonic() + 30
@@ -184,18 +183,10 @@ def write_rows(directory: Path, n_rows: int = N_ROWS, seed: int = 0) -> None:
     (directory / "labels.csv").write_text("id,label\n" + "".join(f"u{i},{int(y[i])}\n" for i in order))
 
 
-def free_address() -> str:
-    import socket
-
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"localhost:{s.getsockname()[1]}"
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     write_rows(tmp_path)
-    addresses = {"shop": free_address(), "meter": free_address()}
+    addresses = {"shop": held_address(), "meter": held_address()}
     for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
         (tmp_path / name).write_text(text.format(**addresses))
     authority.create_authority(tmp_path / "ca", "test-authority")

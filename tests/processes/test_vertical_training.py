@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         shutil.copy(path, directory)
     subprocess.run([sys.executable, EXAMPLE / "prepare.py", "--out", directory / "data"], check=True)
     project = Project(directory)
-    done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2", timeout_s=280)
+    done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2")
     assert done.returncode == 0, done.stderr
     project.path("said").write_text(done.stdout)
     return project

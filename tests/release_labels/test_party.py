@@ -14,7 +14,8 @@ from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.parties.identity.connections import load_identity
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels
-from tests.processes.conftest import Project, free_address, project
+from tests.ports import held_address
+from tests.processes.conftest import Project, project
 from tests.processes.reading import error_line
 
 __all__ = ["project"]  # a fixture
@@ -27,7 +28,7 @@ NUMBERS = ('label = "label"\n', 'label = "label"\nlabel_kind = "number"\nlabel_r
 @pytest.fixture
 def numbers(project: Project) -> Project:
     """The project, its labels being numbers, one of them outside the range."""
-    address = free_address()
+    address = held_address()
     project.edit("meter.toml", *NUMBERS)
     listen = next(line for line in project.path("meter.toml").read_text().splitlines() if line.startswith("listen"))
     project.edit("meter.toml", listen, f'listen = "{address}"')

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tomli_w
 
 from tests import toy
+from tests.command import Done, in_a_process
+from tests.command import blindfit as released
 
-ROOT = Path(__file__).parents[2]
 PARTIES = {"p0": "active", "p1": "passive", "dealer": "key-node"}
 X, Y = [3, 5, -2, 11], [7, -1, 4, 1000]
 
@@ -47,14 +45,8 @@ def party(name: str, role: str) -> dict[str, object]:
     }
 
 
-def blindfit(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.toy_system", *arguments],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-    )
+def blindfit(project: Path, *arguments: str) -> Done:
+    return in_a_process(project, *arguments, module="tests.toy_system")
 
 
 def test_it_runs_with_report_and_transcript(project):
@@ -85,8 +77,6 @@ def test_its_pre_flight_and_its_options(project):
 
 
 def test_a_released_blindfit_does_not_know_it(project):
-    refused = subprocess.run(
-        [sys.executable, "-m", "blindfit", "check", "job.toml"], cwd=project, capture_output=True, text=True
-    )
+    refused = released(project, "check", "job.toml")
     assert refused.returncode == 2
     assert "protocol: 'toy' is not one of walr, label-dp, dp-lr, taylor, predict" in refused.stderr

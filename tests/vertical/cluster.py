@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,12 +19,13 @@ from blindfit.coordinator.job import load_job
 from blindfit.coordinator.launcher import identity_of
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity import authority
+from tests.command import Forked
 from tests.vertical.project import ROLES, Project
 from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 
 ROOT = Path(__file__).parents[2]
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
-HANGS_S = 25.0  # longer than every deadline of the jobs below
+HANGS_S = 90.0  # longer than every deadline of the jobs below, where a machine has ten other things to do
 TIMEOUTS = ("timeouts.step_s=20", "timeouts.reconnect_s=2")  # half a second is too short where every core is busy
 SMALL = (*TIMEOUTS, "taylor.batch_rows=30", "taylor.epochs=3")
 
@@ -47,7 +47,7 @@ class Patient(JobSession):
 @dataclass
 class Cluster:
     project: Project
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, Forked] = field(default_factory=dict)
 
     def path(self, *parts: str) -> Path:
         return self.project.root.joinpath(*parts)
@@ -66,7 +66,7 @@ class Cluster:
             command += ["party", str(self.path(f"{name}.toml"))]
             command += ["--set", "listen=localhost:0", "--set", f"identity={{{table}}}", "--set", 'log_format="json"']
             with (folder / "party.log").open("ab") as log:
-                self.processes[name] = subprocess.Popen(
+                self.processes[name] = Forked(
                     [*command, "--ready-file", str(folder / "port")], cwd=ROOT, stdout=log, stderr=log
                 )
         for name in names:
@@ -146,9 +146,7 @@ class Cluster:
             shutil.copytree(self.path(saved, name), self.path("state", name, "checkpoints"))
 
 
-async def _until_both_end(
-    session: Patient, process: subprocess.Popen[bytes]
-) -> tuple[BlindfitError | None, float, float]:
+async def _until_both_end(session: Patient, process: Forked) -> tuple[BlindfitError | None, float, float]:
     """The job's error, when the job ended and when the process did."""
     stopped = asyncio.create_task(_until_it_stops(process))
     error: BlindfitError | None = None
@@ -162,7 +160,7 @@ async def _until_both_end(
     return error, ended, time.time() if stopped.cancelled() else stopped.result()
 
 
-async def _until_it_stops(process: subprocess.Popen[bytes]) -> float:
+async def _until_it_stops(process: Forked) -> float:
     while process.poll() is None:
         await asyncio.sleep(0.02)
     return time.time()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.csv
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
+from tests.command import Done, blindfit
 
 ROLES = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
 ROWS, COLUMNS = 240, 3
@@ -77,11 +77,9 @@ class Project:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
 
-    def run(self, *overrides: str, out: str = "out") -> subprocess.CompletedProcess[str]:
-        command = self.command("run", str(self.root / "job.toml"), "--out", str(self.root / out))
-        for override in overrides:
-            command += ["--set", override]
-        return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    def run(self, *overrides: str, out: str = "out") -> Done:
+        sets = [word for override in overrides for word in ("--set", override)]
+        return blindfit(self.root, "run", str(self.root / "job.toml"), "--out", str(self.root / out), *sets)
 
 
 def _parties(without: str = "") -> str:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from blindfit.algorithms.protocols import handshake
@@ -40,7 +41,7 @@ def transcript(project: Project, name: str) -> list[dict[str, object]]:
 def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> None:
     finished = project.run("taylor.epochs=2", 'taylor.class_weights="balanced"')
     assert finished.returncode == 0, finished.stderr
-    arrows = [arrow for table in (handshake.TABLE, *system("taylor").tables) for arrow in table.arrows]
+    arrows = [arrow for table in (handshake.TABLE, *system("taylor").tables()) for arrow in table.arrows]
     for name, role in ROLES.items():
         lines = transcript(project, name)
         for line in lines:
@@ -97,8 +98,8 @@ def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
 
 
 def _process_of(project: Project, name: str) -> int:
-    listed = subprocess.run(["pgrep", "-f", f"party {project.root / name}.toml"], capture_output=True, text=True)
-    return int(listed.stdout.split()[0])
+    config = str(project.root / f"{name}.toml")
+    return next(p.pid for p in psutil.process_iter(["cmdline"]) if config in (p.info["cmdline"] or []))
 
 
 def test_label_dp_is_charged_once_to_the_active_partys_ledger(project: Project) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from distributed import LocalCluster
 
 from blindfit.algorithms.errors import ComputeFailed
 from blindfit.coordinator import calibrate
+from tests.command import Done, blindfit
 from tests.processes.reading import error_line
 
 PARTY = """
@@ -28,16 +26,9 @@ role = "coordinator"
 """
 
 
-def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run(directory: Path, *options: str) -> Done:
     (directory / "shop.toml").write_text(PARTY)
-    return subprocess.run(
-        [sys.executable, "-m", "blindfit", "calibrate", "shop.toml", *(f"--set={option}" for option in options)],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "COLUMNS": "120"},
-    )
+    return blindfit(directory, "calibrate", "shop.toml", *(f"--set={option}" for option in options))
 
 
 def rows(output: str) -> dict[str, str]:

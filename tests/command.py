@@ -1,0 +1,139 @@
+"""The command line as most tests run it: in this process, with parties that are forked from one that has imported it.
+
+Two thirds of a small job's time are imports, the same in every test. A forked party is a process as any other, with
+memory, files, signals and an exit code of its own; `in_a_process` starts everything anew, as a user does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import IO, Any
+from unittest import mock
+
+from blindfit.coordinator import cli, launcher
+from blindfit.parties import node
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
+IMPORTED = [
+    "blindfit.coordinator.cli",
+    "blindfit.parties.node",
+    *(f"blindfit.parties.{seat}" for seat in ("walr.consumer", "label_dp.consumer", "dp_lr.trainer")),
+    *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
+    *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
+    "blindfit.parties.data.database",
+    "scipy.special",
+    "scipy.linalg",
+]
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(IMPORTED)
+
+Done = subprocess.CompletedProcess[str]
+
+
+def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.main) -> Done:
+    """What `blindfit ARGUMENTS` says and how it ends, in a directory; a party whose file is right is not started."""
+    said, errors, code = io.StringIO(), io.StringIO(), 0
+    processes = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
+    with (
+        contextlib.chdir(directory),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(errors),
+        mock.patch.dict(os.environ, ENVIRONMENT),
+        mock.patch.object(sys, "argv", ["blindfit", *arguments]),
+        mock.patch.object(launcher, "subprocess", processes),
+        mock.patch.object(node, "set_up_logs", side_effect=AssertionError("a party makes a process its own")),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return Done(arguments, code, said.getvalue(), errors.getvalue())
+
+
+def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", timeout_s: float = 90) -> Done:
+    """The same between processes that all start from nothing."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,  # nobody sits there to be asked
+        timeout=timeout_s,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+    )
+
+
+class Forked:
+    """What tests and the launcher use of `subprocess.Popen`.
+
+    Args:
+        words: an interpreter, -m, a module and its arguments.
+        stdout: a file, of standard error too.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str | Path],
+        *,
+        stdout: IO[bytes],
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        **_same: Any,
+    ) -> None:
+        self.args = [str(word) for word in words]
+        assert self.args[1] == "-m"
+        log = Path(f"/proc/self/fd/{stdout.fileno()}").readlink()
+        place = (str(cwd or Path.cwd()), str(log), dict(env or os.environ))
+        self._process = _forks.Process(target=_run, args=(self.args[2:], *place), daemon=False)
+        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+            self._process.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def _run(words: list[str], directory: str, log: str, environment: dict[str, str]) -> None:
+    """In the child: from here on as if it had been started with these words."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    out = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.argv = words
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -9,26 +9,40 @@ one release of mu cannot give, so it exists here only. What to expect of the squ
 so the claim holds where labels are rare, and fails where half of them or more are positive. Centring the hybrid one
 (p - c in place of p, c the rate of labels) mends that.
 
-    python -m benchmarks.hybrid_gradient
+    python -m benchmarks.hybrid_gradient [--json FILE] [--quick]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import machine
 from blindfit.algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
 
-N_ROWS, DRAWS = 100_000, 100
 INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
-BATCH_SIZES = (64, 256, 1024, 4096)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    rows: int
+    draws: int
+    batch_sizes: tuple[int, ...]
+
+
+FULL = Effort(100_000, 100, (64, 256, 1024, 4096))
+QUICK = Effort(2_000, 5, (64, 256))
 
 
 @dataclass(frozen=True)
@@ -88,19 +102,19 @@ def _compare_at(
     return Distances(name, batch_rows, *(distances / draws).tolist())
 
 
-def measure(console: Console) -> dict[str, list[dict[str, object]]]:
+def measure(console: Console, effort: Effort) -> dict[str, list[dict[str, object]]]:
     """Prints a table of distances at several base rates; returns them by base rate."""
     generator = np.random.default_rng(1)
-    features = np.hstack([generator.normal(size=(N_ROWS, 20)), np.ones((N_ROWS, 1))])
+    features = np.hstack([generator.normal(size=(effort.rows, 20)), np.ones((effort.rows, 1))])
     table = Table(
         "base rate", "weights at", "m", "ordinary", "hybrid", "hybrid, centred", title="distance from the full gradient"
     )
     results: dict[str, list[dict[str, object]]] = {}
     for intercept in INTERCEPTS:
         weights = np.append(generator.normal(size=20) / 4, intercept)
-        labels = generator.random(N_ROWS) < sigmoid(features @ weights)
+        labels = generator.random(effort.rows) < sigmoid(features @ weights)
         rate = f"{labels.mean():.3f}"
-        found = compare(features, labels, BATCH_SIZES, DRAWS, generator)
+        found = compare(features, labels, effort.batch_sizes, effort.draws, generator)
         results[rate] = [asdict(distances) for distances in found]
         for d in found:
             figures = [f"{value:.4f}" for value in (d.ordinary, d.hybrid, d.hybrid_centred)]
@@ -109,5 +123,15 @@ def measure(console: Console) -> dict[str, list[dict[str, object]]]:
     return results
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--quick", action="store_true", help="few rows and draws: to see that it runs")
+    options = parser.parse_args()
+    result = {"machine": machine.describe(), "distances": measure(Console(), QUICK if options.quick else FULL)}
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(Console())))
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 LARGE_SPREAD = 0.1  # of the middle half of the times, over their median: then there are more rounds
@@ -27,10 +27,15 @@ class Times:
 
     def ratio(self, over: str, under: str) -> float:
         """The median of what the ratio was in each round."""
-        return statistics.median(a / b for a, b in zip(self.seconds[over], self.seconds[under], strict=True))
+        return median_ratio(self.seconds[over], self.seconds[under])
 
     def spread(self) -> float:
         return max(_spread(times) for times in self.seconds.values())
+
+
+def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
+    """Of two lists of times, round by round."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
 def in_turn(

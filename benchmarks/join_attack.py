@@ -1,6 +1,6 @@
 """Who is in a measurement server's table, guessed from how long its joins take.
 
-    python -m benchmarks.join_attack [--pairs 60] [--uploads 6] [--json FILE]
+    python -m benchmarks.join_attack [--pairs 60] [--uploads 6] [--json FILE] [--quick]
 
 A consumer uploads ids under a hash that is wrong, so that nothing is charged, and takes the time from the first row to
 the refusal, over TLS, from another process. Of two sets of ids, one that the table has and one that it has not, both
@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,23 +60,39 @@ from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
-N_ROWS, MANY = 200_000, 10**9
+MANY = 10**9
 BATCHES_OF_ONE, CROWD = 200, 4_096
 SERVERS = ("ours", "known ids alone")
 ATTACKS = ("one id", "4,096 ids")
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: rows of the table, pairs of known and unknown ids, uploads of each."""
+
+    rows: int
+    pairs: int
+    uploads: int
+
+
+FULL = Effort(200_000, 60, 6)
+QUICK = Effort(10_000, 2, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=60, help="of known and unknown ids, for each attack")
-    parser.add_argument("--uploads", type=int, default=6, help="of each set of ids")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--pairs", type=int, help=f"of known and unknown ids, for each attack; default {FULL.pairs}")
+    parser.add_argument("--uploads", type=int, help=f"of each set of ids; default {FULL.uploads}")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--quick", action="store_true", help="two pairs, one upload: to see that it runs")
     parser.add_argument("--serve", nargs=2, metavar=("DIRECTORY", "SERVER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         asyncio.run(serve(Path(options.serve[0]), options.serve[1]))
         return
-    results = [measure(server, attack, options.pairs, options.uploads) for server in SERVERS for attack in ATTACKS]
+    effort = QUICK if options.quick else FULL
+    effort = Effort(effort.rows, options.pairs or effort.pairs, options.uploads or effort.uploads)
+    results = [result for server in SERVERS for result in measure(server, effort)]
     show(results, Console())
     if options.json:
         options.json.write_text(json.dumps({"machine": machine.describe(), "results": results}, indent=2) + "\n")
@@ -94,39 +111,43 @@ def show(results: list[dict[str, Any]], console: Console) -> None:
 # --- the attacker -----------------------------------------------------------------------------------
 
 
-def measure(server: str, attack: str, pairs: int, uploads: int) -> dict[str, Any]:
+def measure(server: str, effort: Effort) -> list[dict[str, Any]]:
+    """Every attack on one server."""
     with tempfile.TemporaryDirectory() as directory:
-        identity = prepare(Path(directory))
+        identity = prepare(Path(directory), effort.rows)
         command = [sys.executable, "-m", "benchmarks.join_attack", "--serve", directory, server]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             address = f"127.0.0.1:{int(next(iter(process.stdout or ())))}"
             try:
-                times = asyncio.run(attacked(identity, address, attack, pairs, uploads))
+                return [
+                    {"server": server, "attack": attack}
+                    | guesses(asyncio.run(attacked(identity, address, attack, effort)))
+                    for attack in ATTACKS
+                ]
             finally:
                 process.communicate("")
+
+
+def guesses(times: NDArray[np.float64]) -> dict[str, Any]:
     known, unknown = np.median(times[:, 0], axis=1), np.median(times[:, 1], axis=1)
-    right = int((known > unknown).sum())
-    by_luck = sum(math.comb(pairs, n) for n in range(right, pairs + 1)) / 2**pairs
-    ratio = float(np.median(known / unknown))
+    pairs, right = len(times), int((known > unknown).sum())
     return {
-        "server": server,
-        "attack": attack,
         "pairs": pairs,
         "right": right,
-        "by_luck": by_luck,
-        "time_ratio": ratio,
+        "by_luck": sum(math.comb(pairs, n) for n in range(right, pairs + 1)) / 2**pairs,
+        "time_ratio": float(np.median(known / unknown)),
     }
 
 
-async def attacked(identity: Identity, address: str, attack: str, pairs: int, uploads: int) -> NDArray[np.float64]:
+async def attacked(identity: Identity, address: str, attack: str, effort: Effort) -> NDArray[np.float64]:
     """Seconds: pair, known or unknown, upload."""
-    times = np.zeros((pairs, 2, uploads))
+    times = np.zeros((effort.pairs, 2, effort.uploads))
     draw = random.Random(1)
     async with await connections.open_channel(identity, "labels", address, Limits()) as channel:
         stub = measurement_pb2_grpc.MeasurementStub(channel)  # type: ignore[no-untyped-call]
-        for pair in range(pairs):
-            sets = [list(ids_of(attack, pair, kind)) for kind in ("row", "sow")]
-            for upload in range(-1, uploads):  # the first one warms up
+        for pair in range(effort.pairs):
+            sets = [list(ids_of(attack, pair, kind, effort.rows)) for kind in ("row", "sow")]
+            for upload in range(-1, effort.uploads):  # the first one warms up
                 for which in draw.sample((0, 1), 2):
                     taken_s = await time_of(stub, sets[which])
                     if upload >= 0:
@@ -134,11 +155,11 @@ async def attacked(identity: Identity, address: str, attack: str, pairs: int, up
     return times
 
 
-def ids_of(attack: str, pair: int, kind: str) -> Iterator[tuple[str, ...]]:
+def ids_of(attack: str, pair: int, kind: str, rows: int) -> Iterator[tuple[str, ...]]:
     if attack == "one id":
         yield from [(f"{kind}-{pair}",)] * BATCHES_OF_ONE
     else:
-        yield tuple(f"{kind}-{pair * CROWD % (N_ROWS - CROWD) + i}" for i in range(CROWD))
+        yield tuple(f"{kind}-{pair * CROWD % (rows - CROWD) + i}" for i in range(CROWD))
 
 
 async def time_of(stub: measurement_pb2_grpc.MeasurementStub, batches: list[tuple[str, ...]]) -> float:
@@ -168,12 +189,12 @@ async def description(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
 # --- the servers ------------------------------------------------------------------------------------
 
 
-def prepare(directory: Path) -> Identity:
+def prepare(directory: Path, rows: int) -> Identity:
     """The table, certificates; the attacker's identity."""
     with (directory / "visits.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["id", "label"])
-        table.writerows((f"row-{i}", i % 2) for i in range(N_ROWS))
+        table.writerows((f"row-{i}", i % 2) for i in range(rows))
     create_authority(directory / "certs", "Benchmark", days=2)
     return identity_of(directory, "shop")
 

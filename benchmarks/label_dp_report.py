@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import label_dp_published
 from benchmarks.label_dp_arms import ARMS, CONSTANT, NO_NOISE, OURS
-from benchmarks.label_dp_runs import Outcome
+from benchmarks.label_dp_results import Outcome
 
 Figures = dict[str, Any]
 

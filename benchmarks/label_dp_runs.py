@@ -11,21 +11,19 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from benchmarks.label_dp_arms import ARMS, CONSTANT, NO_NOISE, Case, Released, nearness, release
 from benchmarks.label_dp_data import Dataset, Split
-from benchmarks.label_dp_network import TrainingSettings, largest_difference, train
+from benchmarks.label_dp_network import TOGETHER, TrainingSettings, largest_difference, train
+from benchmarks.label_dp_results import Outcome, Results, outcome_of
 
 SWEPT_ARMS = ("rp", "rp debiased")
 SWEPT_EPSILONS = (0.5, 2.0, 8.0)
 HALF_WIDTH_FACTORS = (0.25, 0.5, 2.0)
 PRIOR_FACTORS = (0.1, 0.5, 2.0)
 SWEEP_SEEDS = 3
-UNIT = 32  # cases that one process takes at a time
-
-Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,20 @@ def swept(epsilons: Sequence[float]) -> list[Case]:
     return cases
 
 
-def run(dataset: Dataset, plan: Plan, say: Callable[[str], None]) -> list[Outcome]:
+def run(dataset: Dataset, plan: Plan, results: Results, say: Callable[[str], None]) -> list[Outcome]:
+    """Outcomes of the whole plan; what `results` has is not run again, and what is run is kept there."""
+    found = results.found(dataset)
+    outcomes = [found[seed, case] for seed in range(plan.seeds) for case in plan.cases(seed) if (seed, case) in found]
     units = []
     for seed in range(plan.seeds):
-        cases = plan.cases(seed)
-        units += [(seed, cases[first : first + UNIT]) for first in range(0, len(cases), UNIT)]
-    total, outcomes, started = sum(len(cases) for _, cases in units), [], time.perf_counter()
+        missing = [case for case in plan.cases(seed) if (seed, case) not in found]
+        units += [(seed, missing[first : first + TOGETHER]) for first in range(0, len(missing), TOGETHER)]
+    total, started = len(outcomes) + sum(len(cases) for _, cases in units), time.perf_counter()
+    say(f"{dataset.name}: {len(outcomes)} of {total} networks are in {results.path}")
     work = (delayed(run_unit)(dataset, plan.training, seed, cases) for seed, cases in units)
-    for found in Parallel(n_jobs=os.cpu_count(), return_as="generator_unordered")(work):
-        outcomes += found
+    for made in Parallel(n_jobs=os.cpu_count(), return_as="generator_unordered")(work):
+        results.add(dataset, made)
+        outcomes += made
         say(f"{dataset.name}: {len(outcomes)} of {total} networks, {time.perf_counter() - started:.0f} s")
     return in_order(outcomes + [constant(dataset.split(seed), seed) for seed in range(plan.seeds)])
 
@@ -68,18 +71,18 @@ def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def constant(split: Split, seed: int) -> Outcome:
     """The mean of the true training labels as every row's prediction."""
     error = float(np.square(split.test[1] - split.train[1].mean()).mean())
-    return {**asdict(Case(CONSTANT, float("inf"))), "seed": seed, "mse": error}
+    return outcome_of(Case(CONSTANT, float("inf")), seed, error)
 
 
 def run_unit(dataset: Dataset, training: TrainingSettings, seed: int, cases: Sequence[Case]) -> list[Outcome]:
-    torch.set_num_threads(1)  # a process for each core: threads of one small product wait for each other
     split = dataset.split(seed)
     released = [_release(case, dataset, split.train[1], seed) for case in cases]
     labels = np.stack([split.train[1] if r is None else r.labels for r in released])
-    predicted = train(split.train[0], labels, split.test[0], training, seed)
+    with threadpool_limits(1):  # a process for each core: threads of one small product wait for each other
+        predicted = train(split.train[0], labels, split.test[0], training, seed)
     errors = np.square(predicted - split.test[1]).mean(axis=1)
     return [
-        {**asdict(case), "seed": seed, "mse": float(error), **_facts(r, dataset, split.train[1])}
+        outcome_of(case, seed, float(error)) | _facts(r, dataset, split.train[1])
         for case, error, r in zip(cases, errors, released, strict=True)
     ]
 
@@ -102,11 +105,11 @@ def _facts(released: Released | None, dataset: Dataset, labels: Any) -> dict[str
 
 def check_ensemble(dataset: Dataset, training: TrainingSettings) -> dict[str, float]:
     """The ensemble against networks trained alone, on three cases."""
-    torch.set_num_threads(1)
     split = dataset.split(0)
     cases = [Case("rp", 2.0), Case("rp auto debiased", 2.0), Case("laplace", 2.0)]
     labels = np.stack([release(case, dataset, split.train[1], 0).labels for case in cases])
-    difference = largest_difference(split.train[0], labels, split.test[0], training, 0)
+    with threadpool_limits(1):
+        difference = largest_difference(split.train[0], labels, split.test[0], training, 0)
     return {"largest_difference": difference, "labels_std": float(labels.std())}
 
 

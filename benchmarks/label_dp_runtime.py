@@ -25,7 +25,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe
+from benchmarks import machine
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
 from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import optimal_bins
 from blindfit.algorithms.randomness import public_generator, system_uniform
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    result = describe() | measure(quick=options.quick)
+    result = {"machine": machine.describe()} | measure(quick=options.quick)
     show(result, Console())
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.label_dp_arms import ARMS
+from blindfit.algorithms.errors import ConfigError
 
 Figures = Mapping[str, Any]
 PARTS = (
@@ -97,6 +99,23 @@ def audit_table(result: Figures) -> tuple[list[str], list[list[str]]]:
 # --- for a document --------------------------------------------------------------------------------------
 
 
+BEGIN, END = "<!-- figures of benchmarks.label_dp -->", "<!-- end of the figures -->"
+WIDTH = 125
+
+
+def put_into(page: str, result: Figures) -> str:
+    """The page with the tables and the explanation between its two marks.
+
+    Raises:
+        ConfigError: the page has no such marks.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ConfigError(f"the page has no place for the figures, between {BEGIN} and {END}")
+    return before + BEGIN + "\n" + markdown(result) + END + after
+
+
 def markdown(result: Figures) -> str:
     return "\n".join(_markdown_lines(result)) + "\n"
 
@@ -117,7 +136,7 @@ def _markdown_lines(result: Figures) -> Iterator[str]:
             yield from _pipes(*nearness_table(figures))
     yield "\nStaircase noise, what its epsilon is at least (99 % confidence):\n"
     yield from _pipes(*audit_table(result))
-    yield f"\n{result['explanation']}"
+    yield "\n" + fill(result["explanation"], WIDTH)
 
 
 def _pipes(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -11,7 +12,8 @@ import gmpy2
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.in_turn import in_turn
+from benchmarks.in_turn import Times, in_turn, median_ratio
+from benchmarks.products import GMP, VECTOR_UNIT, Products, in_microseconds
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext, Randomisers, ReceivedCiphertext
 from blindfit.algorithms.paillier.interop import private_key_to_phe, vector_to_phe
@@ -28,7 +30,6 @@ VALUE_BITS = 16  # of a plain number of the matrices, with its sign
 SLOT_BITS = 96
 PACKS = 4
 PHE_ROWS, PHE_COLUMNS = 64, 4  # a part of the matrix: python-paillier's cost is linear in it
-PRODUCTS = 500  # at a time, for the time of one
 
 Integers = npt.NDArray[np.int64]
 
@@ -59,31 +60,29 @@ class Operation:
 
 
 def measure(operation: Operation, kernel: Kernel, rounds: int) -> dict[str, Any]:
-    """Medians; the time of a product is taken in every round, before and after ours."""
-    runs: dict[str, Callable[[], object]] = {
-        "product": partial(multiply, kernel.modulus),
-        "half product": partial(multiply, kernel.n),
-        "ours": operation.run,
-        "product again": partial(multiply, kernel.modulus),
-    }
+    """Medians; the times of products are taken in every round, and the bound is made of those of its own round."""
+    full, half = Products("product", kernel.modulus), Products("half product", kernel.n)
+    runs: dict[str, Callable[[], object]] = {**full.runs, **half.runs, "ours": operation.run}
     if operation.phe is not None:
         runs["phe"] = operation.phe
-    kernels = (kernel, *operation.halves)
-    before = [one.counts.products for one in kernels]
+    before, before_half = _counted([kernel]), _counted(operation.halves)
     times = in_turn(runs, rounds)
-    products, *halves = ((one.counts.products - n) / times.rounds for one, n in zip(kernels, before, strict=True))
-    half_products = sum(halves) + operation.mod_n
-    product_s = (times.median("product") + times.median("product again")) / 2 / PRODUCTS
-    bound_s = products * product_s + half_products * times.median("half product") / PRODUCTS
+    products = _per_round(_counted([kernel]), before, times)
+    half_products = _per_round(_counted(operation.halves), before_half, times)
+    half_products[GMP] += operation.mod_n
+    costs = [*_costs(products, full, times), *_costs(half_products, half, times)]
+    bounds_s = [sum(of_round) for of_round in zip(*costs, strict=True)]
     figures: dict[str, Any] = {
         "operation": operation.name,
         "per": operation.per,
         "us": times.median("ours") / operation.count * 1e6,
-        "products": products / operation.count,
-        "half_products": half_products / operation.count,
-        "product_us": product_s * 1e6,
-        "bound_us": bound_s / operation.count * 1e6,
-        "over_bound": times.median("ours") / bound_s,
+        "products": sum(products.values()) / operation.count,
+        "half_products": sum(half_products.values()) / operation.count,
+        "by_vector_unit": (products[VECTOR_UNIT] + half_products[VECTOR_UNIT])
+        / (sum(products.values()) + sum(half_products.values())),
+        **in_microseconds({unit: statistics.median(taken) for unit, taken in full.seconds(times).items()}),
+        "bound_us": statistics.median(bounds_s) / operation.count * 1e6,
+        "over_bound": median_ratio(times.seconds["ours"], bounds_s),
         "rounds": times.rounds,
     }
     if operation.phe is not None:
@@ -92,11 +91,19 @@ def measure(operation: Operation, kernel: Kernel, rounds: int) -> dict[str, Any]
     return figures
 
 
-def multiply(modulus: int) -> None:
-    """PRODUCTS products of numbers of the modulus' size."""
-    x, y = modulus * 2 // 3, modulus * 3 // 5
-    for _ in range(PRODUCTS):
-        x = x * y % modulus
+def _counted(kernels: Sequence[Kernel]) -> dict[str, int]:
+    """Products so far, by the unit that computed them: kernels count both, a vector unit its own."""
+    by_vector_unit = sum(kernel.unit.multiplied for kernel in kernels if kernel.unit is not None)
+    return {GMP: sum(kernel.counts.products for kernel in kernels) - by_vector_unit, VECTOR_UNIT: by_vector_unit}
+
+
+def _per_round(after: dict[str, int], before: dict[str, int], times: Times) -> dict[str, float]:
+    return {unit: (count - before[unit]) / times.rounds for unit, count in after.items()}
+
+
+def _costs(counts: dict[str, float], size: Products, times: Times) -> list[list[float]]:
+    """For each unit that this processor has, seconds of its products in every round."""
+    return [[counts[unit] * taken for taken in seconds] for unit, seconds in size.seconds(times).items()]
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Private set intersection: how near the whole protocol comes to the group operations that it cannot do without.
 
-    python -m benchmarks.psi [--ids 100000] [--cores 2] [--json FILE]
+    python -m benchmarks.psi [--ids 100000] [--cores 2] [--json FILE] [--quick]
 
 Two data parties with as many ids each, half of them common, and a key node; all three roles in this one process, over
 an in-memory network that still encodes every message, each with as many threads as there are cores. The processor does
@@ -32,7 +32,7 @@ from nacl import bindings
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe
+from benchmarks import machine
 from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.alignment.psi import BlindingKey
 from blindfit.algorithms.protocols import align
@@ -42,18 +42,21 @@ from blindfit.parties.wire.channel import LocalNetwork
 PARTIES = ("advertiser", "bank")
 KEY_NODE = "key node"
 ROLES = {"advertiser": "active", "bank": "passive", KEY_NODE: "key-node"}
+IDS, QUICK_IDS = 100_000, 500
 OPERATIONS = 4_000  # of each kind, for the time of one
 AIM_OVER_BOUND = 1.3
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ids", type=int, default=100_000, help="at each of the two data parties")
+    parser.add_argument("--ids", type=int, help=f"at each of the two data parties; default {IDS:,}")
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_IDS:,} ids: to see that it runs")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
-    result = describe() | measure(options.ids, len(os.sched_getaffinity(0)))
+    ids = options.ids or (QUICK_IDS if options.quick else IDS)
+    result = {"machine": machine.describe()} | measure(ids, len(os.sched_getaffinity(0)))
     show(result, Console())
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from blindfit.parties.taylor.settings import TaylorJob
 from examples.taylor.epsilons import AS_IT_IS, EPSILONS, KEPT_ALONE, Pooled, simulate
 
 SMALL_DRAWS, LARGE_DRAWS = 61, 9
-EPOCHS, JOBS = 4, 5
 PRIVATE = "[privacy]\nepsilon = 1.0\n"
 TIMED = {
     "without label DP": ("", "validation_fraction = 0.0\n"),
@@ -39,22 +39,35 @@ TIMED = {
 }
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How often epochs are timed."""
+
+    timed: tuple[str, ...]
+    jobs: int
+    epochs: int
+
+
+FULL = Effort(tuple(TIMED), 5, 4)
+QUICK = Effort((AS_IT_IS,), 1, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where breast/, bank/, housing/ are")
-    parser.add_argument("--quick", action="store_true", help="few draws, one job each")
+    parser.add_argument("--quick", action="store_true", help="one draw, one short job each: to see that it runs")
     options = parser.parse_args()
     console = Console()
     result: dict[str, Any] = {"machine": machine.describe(), "epsilons": EPSILONS, "figures": {}}
     for name, (pooled, chosen, draws) in tables(options.data).items():
         job = TaylorJob.model_validate({"taylor": chosen})
         with console.status(name):
-            found = simulate(job, pooled, ways=(AS_IT_IS, KEPT_ALONE), draws=3 if options.quick else draws)
+            found = simulate(job, pooled, ways=(AS_IT_IS, KEPT_ALONE), draws=1 if options.quick else draws)
         result["figures"][name] = {way: [round(figure, 4) for figure in figures] for way, figures in found.items()}
         console.print(_figures(name, result["figures"][name]))
     with console.status("epochs between processes"):
-        result["epoch"] = epochs(options.data, 1 if options.quick else JOBS)
+        result["epoch"] = times_of_epochs(options.data, QUICK if options.quick else FULL)
     console.print(_epochs(result["epoch"]))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
@@ -90,13 +103,14 @@ def houses(data: Path) -> Pooled:
     return Pooled(rows, read.prices, (0.0, 5.0))
 
 
-def epochs(data: Path, jobs: int) -> dict[str, list[float]]:
+def times_of_epochs(data: Path, effort: Effort) -> dict[str, list[float]]:
     """Milliseconds for each row and epoch of every job; in turn, because a machine's speed drifts."""
     parties = taylor.breast_parties(data)
-    times: dict[str, list[float]] = {name: [] for name in TIMED}
-    for _ in range(jobs):
-        for name, (tables_, options) in TIMED.items():
-            run = taylor.measure(parties, epochs=EPOCHS, batch_rows=128, tables=tables_, options=options)
+    times: dict[str, list[float]] = {name: [] for name in effort.timed}
+    for _ in range(effort.jobs):
+        for name in effort.timed:
+            tables_, options = TIMED[name]
+            run = taylor.measure(parties, epochs=effort.epochs, batch_rows=128, tables=tables_, options=options)
             times[name].append(round(run.ms_per_row_epoch, 4))
     return times
 

@@ -1,9 +1,9 @@
 """WALR: what privacy costs in accuracy, and what the whole job costs in time.
 
-    python -m benchmarks.walr [--json FILE] [--rows 1000000] [--features 50]
+    python -m benchmarks.walr [--json FILE] [--rows 1000000] [--features 50] [--quick]
 
 1. `gain_kept`: the RAND data (in statsmodels), 30 % held out; the private model's part of the non-private gain in log
-   loss over the constant, median of 5 draws of the noise at each epsilon.
+   loss over the constant, median of 40 draws of the noise at each epsilon, with their 5th and 95th percentiles.
 2. `time_over_sklearn`: rows x features from parquet, an active party and a measurement server as two processes that are
    up, the whole job from its proposal to its stored model, over scikit-learn's LogisticRegression (its defaults, lbfgs)
    on the same standardised and rounded training matrix in memory. `time_over_sklearn_from_files`: over the same without
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,29 +54,46 @@ from blindfit.parties.walr.settings import WalrJob
 EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"
 DELTA = 1e-5
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-DRAWS = 5
 FRAC_BITS = 16
-REPETITIONS = 3
 ALL_ROWS = "split.test_fraction=0"
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    draws: int
+    rows: int
+    repetitions: int
+    hybrid: hybrid_gradient.Effort
+
+
+FULL = Effort(40, 1_000_000, 3, hybrid_gradient.FULL)
+QUICK = Effort(5, 3_000, 1, hybrid_gradient.QUICK)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, help=f"of the whole job; default {FULL.rows:,}")
     parser.add_argument("--features", type=int, default=50)
+    parser.add_argument("--quick", action="store_true", help="few draws, few rows: to see that it runs")
     options = parser.parse_args()
+    effort = QUICK if options.quick else FULL
     console = Console()
     result: dict[str, Any] = {"machine": machine.describe()}
-    result["accuracy"] = accuracy()
+    result["accuracy"] = accuracy(effort.draws)
     show_accuracy(result["accuracy"], console)
-    result["job"] = whole_job(options.rows, options.features)
+    result["job"] = whole_job(options.rows or effort.rows, options.features, effort.repetitions)
     show_job(result["job"], console)
-    result["hybrid_gradient"] = hybrid_gradient.measure(console)
+    result["hybrid_gradient"] = hybrid_gradient.measure(console, effort.hybrid)
     result |= {key: result["job"][key] for key in ("rows_per_s", "time_over_sklearn", "server_peak_mib")}
-    result["gain_kept"] = {str(row["epsilon"]): row["gain_kept"] for row in result["accuracy"]["rows"]}
+    result["gain_kept"] = {
+        str(row["epsilon"]): {key: row[key] for key in ("gain_kept", "low", "high")}
+        for row in result["accuracy"]["rows"]
+    }
     console.print_json(
         data={key: result[key] for key in ("rows_per_s", "time_over_sklearn", "server_peak_mib", "gain_kept")}
     )
@@ -95,67 +113,75 @@ def rand_data() -> tuple[Floats, Floats, NDArray[np.bool_]]:
     return x, y, np.random.default_rng(7).random(len(y)) < 0.3
 
 
-def accuracy() -> dict[str, Any]:
+def accuracy(draws: int) -> dict[str, Any]:
     x, y, held_out = rand_data()
     train, test = (x[~held_out], y[~held_out]), (x[held_out], y[held_out])
     constant = metrics.log_loss(test[1], np.full(len(test[1]), train[1].mean()))
-    standardiser = Standardiser.fit([train[0]])
-    plain = LogisticRegression(C=np.inf, tol=1e-8).fit(standardiser.transform(train[0]), train[1])
-    best = metrics.log_loss(test[1], plain.predict_proba(standardiser.transform(test[0]))[:, 1])
-    rows = [accuracy_at(epsilon, train, test, standardiser, constant, best) for epsilon in EPSILONS]
-    return {"data": "RAND health insurance", "constant": constant, "non_private": best, "draws": DRAWS, "rows": rows}
+    data = PreparedRows.of(*train)
+    plain = LogisticRegression(C=np.inf, tol=1e-8).fit(data.standardiser.transform(train[0]), train[1])
+    best = metrics.log_loss(test[1], plain.predict_proba(data.standardiser.transform(test[0]))[:, 1])
+    rows = [accuracy_at(epsilon, draws, data, test, constant, best) for epsilon in EPSILONS]
+    return {"data": "RAND health insurance", "constant": constant, "non_private": best, "draws": draws, "rows": rows}
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """What the active party sends, and the labels of the measurement server: the same for every draw of the noise."""
+
+    standardiser: Standardiser
+    bound: int  # of a row's norm, in steps of the grid
+    rows: ConsumerRows
+    labels: dict[str, int]
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats) -> PreparedRows:
+        standardiser = Standardiser.fit([x])
+        columns = append_constant(standardiser.transform(x))
+        bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(row_norms(columns)), FRAC_BITS)
+        ids = tuple(map(str, range(len(y))))
+        rows = ConsumerRows(ids, fixed_point.quantise_rows(columns, bound, FRAC_BITS))
+        return cls(standardiser, bound, rows, dict(zip(ids, y.astype(int).tolist(), strict=True)))
 
 
 def accuracy_at(
-    epsilon: float,
-    train: tuple[Floats, Floats],
-    test: tuple[Floats, Floats],
-    standardiser: Standardiser,
-    constant: float,
-    best: float,
+    epsilon: float, draws: int, data: PreparedRows, test: tuple[Floats, Floats], constant: float, best: float
 ) -> dict[str, Any]:
-    losses = [
-        metrics.log_loss(test[1], private_model(epsilon, *train, standardiser).probabilities(test[0]))
-        for _ in range(DRAWS)
-    ]
+    losses = [metrics.log_loss(test[1], private_model(epsilon, data).probabilities(test[0])) for _ in range(draws)]
     kept = [metrics.gain_kept(loss, best, constant) for loss in losses]
+    low, high = np.quantile(kept, [0.05, 0.95])
     return {
         "epsilon": epsilon,
         "log_loss": statistics.median(losses),
         "gain_kept": statistics.median(kept),
-        "least": min(kept),
-        "most": max(kept),
+        "low": float(low),
+        "high": float(high),
+        "of_each_draw": kept,
     }
 
 
-def private_model(epsilon: float, x: Floats, y: Floats, standardiser: Standardiser) -> WALRModel:
+def private_model(epsilon: float, data: PreparedRows) -> WALRModel:
     """The protocol's own steps with both seats in this process, fresh noise from the system's generator."""
-    columns = append_constant(standardiser.transform(x))
-    bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(row_norms(columns)), FRAC_BITS)
-    ids = tuple(map(str, range(len(y))))
-    rows = ConsumerRows(ids, fixed_point.quantise_rows(columns, bound, FRAC_BITS))
-    request = walr.step_1_open(rows, bound, ReleaseSettings("rand", "1", epsilon, DELTA, frac_bits=FRAC_BITS))
-    answer = walr.run_locally(rows, request, dict(zip(ids, y.astype(int), strict=True)), system_uniform)
+    settings = ReleaseSettings("rand", "1", epsilon, DELTA, frac_bits=FRAC_BITS)
+    request = walr.step_1_open(data.rows, data.bound, settings)
+    answer = walr.run_locally(data.rows, request, data.labels, system_uniform)
     mu, noise_std = walr.step_6_mean(answer, request)
-    norm_bound = bound * 2.0**-FRAC_BITS
+    norm_bound = data.bound * 2.0**-FRAC_BITS
     fit = fit_released(
-        QuantisedRows(rows.weights, FRAC_BITS),
+        QuantisedRows(data.rows.weights, FRAC_BITS),
         mu,
         noise_std=noise_std,
         norm_bound=norm_bound,
         epsilon=epsilon,
         settings=SolverSettings(l2=0.0),
     )
-    return WALRModel(standardiser, fit.result.weights, True, norm_bound)
+    return WALRModel(data.standardiser, fit.result.weights, True, norm_bound)
 
 
 def show_accuracy(result: dict[str, Any], console: Console) -> None:
-    table = Table(
-        "epsilon", "log loss", "gain kept", "least", "most",
-        title=f"RAND: constant {result['constant']:.4f}, non-private {result['non_private']:.4f}; {DRAWS} draws",
-    )  # fmt: skip
+    title = f"RAND: constant {result['constant']:.4f}, non-private {result['non_private']:.4f}; {result['draws']} draws"
+    table = Table("epsilon", "log loss", "gain kept, median", "5 %", "95 %", title=title)
     for row in result["rows"]:
-        shares = [f"{row[name]:.1%}" for name in ("gain_kept", "least", "most")]
+        shares = [f"{row[name]:.1%}" for name in ("gain_kept", "low", "high")]
         table.add_row(f"{row['epsilon']:g}", f"{row['log_loss']:.4f}", *shares)
     console.print(table)
 
@@ -163,7 +189,7 @@ def show_accuracy(result: dict[str, Any], console: Console) -> None:
 # --- the whole job -----------------------------------------------------------------------------------------
 
 
-def whole_job(rows: int, features: int) -> dict[str, Any]:
+def whole_job(rows: int, features: int, repetitions: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="blindfit-bench-") as temporary:
         directory = Path(temporary)
         generate(directory / "data", rows, features)
@@ -175,7 +201,7 @@ def whole_job(rows: int, features: int) -> dict[str, Any]:
         (directory / "publisher.toml").write_text(publisher)
         x, y = training_matrix(directory, job)
         runs = [
-            (run_job(directory, i), time_sklearn(x, y), time_from_files(directory / "data")) for i in range(REPETITIONS)
+            (run_job(directory, i), time_sklearn(x, y), time_from_files(directory / "data")) for i in range(repetitions)
         ]
     return summarise(runs, len(y), features)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 
-from benchmarks import label_dp, label_dp_audit, label_dp_data, label_dp_published
-from benchmarks.label_dp_arms import ARMS, DELTA, OURS, Case, nearness, release
+from benchmarks import label_dp, label_dp_audit, label_dp_data, label_dp_published, label_dp_runs, label_dp_tables
+from benchmarks.label_dp_arms import ARMS, DELTA, NO_NOISE, OURS, Case, nearness, release
 from benchmarks.label_dp_data import EPSILONS, Dataset
-from blindfit.algorithms.errors import DataError
+from benchmarks.label_dp_network import TOGETHER, Adam, Ensemble, TrainingSettings, first_weights, one_by_one, train
+from benchmarks.label_dp_report import bold, exceptions
+from benchmarks.label_dp_results import Results, outcome_of
+from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -142,10 +147,6 @@ def test_the_audit_finds_what_there_is() -> None:
 
 
 def test_the_ensemble_trains_each_network_as_if_alone(toy: Dataset) -> None:
-    torch = pytest.importorskip("torch", reason="training needs PyTorch")
-    torch.set_num_threads(1)  # several wait for each other at every small product
-    from benchmarks.label_dp_network import TOGETHER, TrainingSettings, one_by_one, train
-
     split = toy.split(0)
     noise = np.random.default_rng(0).normal(size=(TOGETHER + 2, len(split.train[1])))
     labels = split.train[1] + 0.1 * noise
@@ -156,10 +157,46 @@ def test_the_ensemble_trains_each_network_as_if_alone(toy: Dataset) -> None:
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
-def test_the_rate_falls_as_published() -> None:
-    pytest.importorskip("torch", reason="training needs PyTorch")
-    from benchmarks.label_dp_network import TrainingSettings
+def test_gradients_are_those_of_the_loss() -> None:
+    """Central differences in double precision, along a random direction of each parameter."""
+    draw = np.random.default_rng(3)
+    ensemble = Ensemble([draw.normal(size=(2, *weight.shape[-2:])) / 3 for weight in first_weights(5, seed=0)])
+    x, y = draw.normal(size=(9, 5)), draw.normal(size=(2, 9, 1))
 
+    def losses() -> np.ndarray:
+        return np.square(ensemble.predict(x) - y).mean(axis=(1, 2))
+
+    gradients, _ = ensemble.gradients(x, y)
+    for parameter, gradient in zip(ensemble.parameters, gradients, strict=True):
+        direction, size = draw.normal(size=parameter.shape), 1e-6
+        parameter += size * direction
+        above = losses()
+        parameter -= 2 * size * direction
+        slope = (above - losses()) / (2 * size)
+        parameter += size * direction
+        np.testing.assert_allclose(slope, (gradient * direction).sum(axis=(1, 2)), rtol=1e-5, atol=1e-8)
+
+
+def test_adam_takes_the_steps_of_scikit_learns() -> None:
+    draw = np.random.default_rng(4)
+    ours, theirs = (np.ones((3, 4)) for _ in range(2))
+    adam, reference = Adam([ours], weight_decay=0.0), AdamOptimizer([theirs], learning_rate_init=0.01)
+    for _ in range(5):
+        gradient = draw.normal(size=(3, 4))
+        reference.update_params([theirs], [gradient])
+        adam.step([gradient.copy()], 0.01)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_weight_decay_is_added_to_the_gradient() -> None:
+    decayed, plain = (np.full((2, 2), 3.0) for _ in range(2))
+    gradient = np.array([[0.5, -0.2], [0.1, 0.3]])
+    Adam([decayed], weight_decay=0.1).step([gradient.copy()], 0.01)
+    Adam([plain], weight_decay=0.0).step([gradient + 0.1 * plain], 0.01)
+    np.testing.assert_allclose(decayed, plain)
+
+
+def test_the_rate_falls_as_published() -> None:
     text, code = TrainingSettings(), TrainingSettings(halving=True)
     assert [text.rate(epoch) for epoch in (0, 24, 25, 49)] == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4])
     assert [code.rate(epoch) for epoch in (0, 9, 10, 49)] == pytest.approx([1e-3, 1e-3, 5e-4, 1e-3 / 16])
@@ -169,17 +206,11 @@ def test_the_rate_falls_as_published() -> None:
 
 
 def test_bold_is_what_overlaps_the_best() -> None:
-    pytest.importorskip("torch", reason="the report's arms are trained with PyTorch")
-    from benchmarks.label_dp_report import bold
-
     arms = {"a": {"mean": 1.0, "std": 0.2}, "b": {"mean": 1.5, "std": 0.3}, "c": {"mean": 1.5, "std": 0.2}}
     assert bold(arms) == {"a", "b"}
 
 
 def test_exceptions_are_found_and_only_they() -> None:
-    pytest.importorskip("torch", reason="the report's arms are trained with PyTorch")
-    from benchmarks.label_dp_report import exceptions
-
     arms = {arm: {"mean": 1.0, "std": 0.1} for arm in ARMS} | {arm: {"mean": 2.0, "std": 0.1} for arm in OURS}
     arms["rp debiased"] = {"mean": 1.05, "std": 0.1}
     arms["staircase"] = {"mean": 0.9, "std": 0.1}
@@ -189,36 +220,32 @@ def test_exceptions_are_found_and_only_they() -> None:
     assert found[0]["behind"] == pytest.approx(0.15)
 
 
-def test_a_missing_pytorch_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_dp, "find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"error: .* needs PyTorch\nhint: pip install 'blindfit\[bench\]'"):
-        label_dp.main(["--quick"])
-
-
 def test_no_seeds_are_refused() -> None:
-    pytest.importorskip("torch", reason="training needs PyTorch")
     with pytest.raises(SystemExit, match="--seeds must be at least 1"):
         label_dp.main(["--seeds", "0"])
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("docs") / "label_dp.md"
+    path.write_text(f"before\n{label_dp_tables.BEGIN}\nold figures\n{label_dp_tables.END}\nafter\n")
+    return path
+
+
+def run(directory: Path, page: Path) -> dict[str, Any]:
+    files = {"--results": directory / "results.jsonl", "--json": directory / "figures.json", "--docs": page}
+    options = [str(part) for option in (*files.items(), ("--plot", directory)) for part in option]
+    label_dp.main(["--quick", *options])
+    result: dict[str, Any] = json.loads((directory / "figures.json").read_text())
+    return result
+
+
 def test_the_whole_benchmark_on_toy_data(
-    toy: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    toy: Dataset, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch", reason="training needs PyTorch")
     monkeypatch.setattr(label_dp_data, "crime", lambda _: toy)
-    monkeypatch.setattr(label_dp, "QUICK_EPSILONS", (0.5, 8.0))
-    monkeypatch.setattr(label_dp, "QUICK_EPOCHS", 1)
-    monkeypatch.setattr(label_dp_audit, "DRAWS", 20_000)
-    files = [
-        "--json",
-        str(tmp_path / "figures.json"),
-        "--markdown",
-        str(tmp_path / "tables.md"),
-        "--plot",
-        str(tmp_path),
-    ]
-    label_dp.main(["--quick", *files])
-    result = json.loads((tmp_path / "figures.json").read_text())
+    monkeypatch.setattr(label_dp, "QUICK", label_dp.Effort(2, (0.5, 8.0), 1, 20_000))
+    result = run(tmp_path, page)
     figures = result["datasets"]["Crime"]
     assert [row["epsilon"] for row in figures["rows"]] == [0.5, 8.0]
     assert all(set(row["arms"]) == set(ARMS) for row in figures["rows"])
@@ -226,6 +253,53 @@ def test_the_whole_benchmark_on_toy_data(
     assert figures["ensemble"]["largest_difference"] < 1e-5
     assert {sweep["varied"] for sweep in figures["sweeps"]} == {"half_width", "epsilon_prior", "true prior"}
     assert (tmp_path / "label-dp-crime.svg").stat().st_size > 10_000
-    assert result["explanation"] in (tables := (tmp_path / "tables.md").read_text())
-    assert f"{figures['rows'][0]['arms']['laplace']['mean']:.4f}" in tables
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old figures" not in text
+    assert " ".join(result["explanation"].split()) in " ".join(text.split())
+    assert f"{figures['rows'][0]['arms']['laplace']['mean']:.4f}" in text
     assert result["explanation"] in " ".join(capsys.readouterr().out.split())
+
+    def not_again(*_: object) -> None:
+        raise AssertionError("a finished network was trained again")
+
+    monkeypatch.setattr(label_dp_runs, "run_unit", not_again)
+    assert run(tmp_path, page)["datasets"] == result["datasets"]
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no place for the figures"):
+        label_dp_tables.put_into("a page\n", {"datasets": {}, "audit": [], "explanation": ""})
+
+
+# --- what is kept ----------------------------------------------------------------------------------------
+
+
+CASE = Case("rp", 1.0, "half_width", 0.5)
+
+
+def test_kept_outcomes_are_found_again_bit_for_bit(toy: Dataset, tmp_path: Path) -> None:
+    results, kept = Results(tmp_path / "new" / "results.jsonl", {"epochs": 3}), outcome_of(CASE, 4, 1 / 3)
+    assert results.found(toy) == {}
+    results.add(toy, [kept, outcome_of(Case(NO_NOISE, math.inf), 4, 0.25)])
+    found = results.found(toy)
+    assert found[4, CASE] == kept
+    assert set(found) == {(4, CASE), (4, Case(NO_NOISE, math.inf))}
+
+
+def test_a_line_that_a_killed_run_left_unfinished_is_ignored(toy: Dataset, tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl", {})
+    results.add(toy, [outcome_of(CASE, seed, 0.5) for seed in range(2)])
+    whole = results.path.read_bytes()
+    results.path.write_bytes(whole[:-20])
+    assert set(results.found(toy)) == {(0, CASE)}
+    results.add(toy, [outcome_of(CASE, 2, 0.5)])
+    assert set(results.found(toy)) == {(0, CASE), (2, CASE)}
+
+
+def test_outcomes_of_other_settings_or_rows_are_not_found(toy: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    Results(path, {"epochs": 3}).add(toy, [outcome_of(CASE, 0, 0.5)])
+    assert Results(path, {"epochs": 4}).found(toy) == {}
+    assert Results(path, {"epochs": 3}).found(toy.standardised()) == {}

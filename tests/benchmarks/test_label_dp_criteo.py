@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import label_dp_criteo_network as network
+from benchmarks.label_dp_arms import ARMS, Case, release
 from benchmarks.label_dp_criteo import COLUMNS, HASHED, LEAST_OCCURRENCES, NUMBERS, RESPONSE, generate, read
+from benchmarks.label_dp_network import Ensemble, TrainingSettings
+from benchmarks.label_dp_results import Results
+from benchmarks.label_dp_runs import Plan
 from blindfit.algorithms.errors import DataError
 
 ROWS = 6000
@@ -99,8 +103,6 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_its_labels_are_released_over_400_euros(file: Path) -> None:
-    from benchmarks.label_dp_arms import Case, release
-
     dataset = read(file).dataset()
     released = release(Case("rp", 2.0), dataset, dataset.labels, seed=0)
     assert released.fitted.epsilon <= 2.0
@@ -109,18 +111,7 @@ def test_its_labels_are_released_over_400_euros(file: Path) -> None:
     assert released.labels.max() <= 470
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    torch = pytest.importorskip("torch", reason="training needs PyTorch")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def test_a_network_learns_from_the_file(file: Path, one_thread: None) -> None:
-    from benchmarks import label_dp_criteo_network as network
-
+def test_a_network_learns_from_the_file(file: Path) -> None:
     rows = network.standardised(read(file))
     everywhere = np.arange(len(rows.amounts))
     settings = network.CriteoTraining(epochs=30, batch_rows=64)
@@ -129,14 +120,38 @@ def test_a_network_learns_from_the_file(file: Path, one_thread: None) -> None:
     assert errors.mean() < 0.8 * rows.amounts.var()
 
 
-def test_every_arm_is_run_and_reported(file: Path, one_thread: None) -> None:
-    from benchmarks import label_dp_criteo_network as network
-    from benchmarks.label_dp_arms import ARMS
-    from benchmarks.label_dp_network import TrainingSettings
-    from benchmarks.label_dp_runs import Plan
+def test_gradients_of_embeddings_are_those_of_the_loss() -> None:
+    """Central differences in double precision; a value that stands twice in a batch counts twice."""
+    draw = np.random.default_rng(5)
+    trained = network.EmbeddingNetwork((4, 3), 3, 2, seed=0)
+    trained._embeddings = [embedding.astype(np.float64) for embedding in trained._embeddings]
+    trained._dense = Ensemble([parameter.astype(np.float64) for parameter in trained._dense.parameters])
+    codes, numbers, y = np.array([[0, 2], [3, 2], [0, 1]], np.int32), draw.normal(size=(3, 3)), draw.normal(size=3)
 
+    def loss() -> float:
+        return float(np.square(trained.predict(codes, numbers) - y).mean())
+
+    gradients = trained.gradients(codes, numbers, y)
+    for parameter, gradient in zip(trained.parameters, gradients, strict=True):
+        direction, size = draw.normal(size=parameter.shape), 1e-6
+        parameter += size * direction
+        above = loss()
+        parameter -= 2 * size * direction
+        slope = (above - loss()) / (2 * size)
+        parameter += size * direction
+        assert slope == pytest.approx((gradient * direction).sum(), rel=1e-5, abs=1e-8)
+
+
+def test_every_arm_is_run_and_reported_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    figures = network.measure(file, Plan(1, (8.0,), TrainingSettings(epochs=1)), said.append)
+    plan, results = Plan(1, (8.0,), TrainingSettings(epochs=1)), Results(tmp_path / "results.jsonl", {})
+    figures = network.measure(file, plan, results, said.append)
     assert set(figures["rows"][0]["arms"]) == set(ARMS)
     assert figures["rows"][0]["arms"]["rp"]["published"]["mean"] == 3104.52
     assert len(said) == len(ARMS) + 2
+
+    def not_again(*_: object) -> None:
+        raise AssertionError("a finished network was trained again")
+
+    monkeypatch.setattr(network, "train", not_again)
+    assert network.measure(file, plan, results, said.append) == figures

@@ -1,0 +1,391 @@
+"""Every command of README and docs is typed, page by page, in the order in which it stands, in a fresh folder.
+
+The pages themselves say what is typed. The tables here say what is typed otherwise, and why; which commands cannot be
+typed in a test; and what a page promises beyond an exit status of 0 and the files that a command is told to write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+import runpy
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from blindfit.coordinator import cli
+from tests.command import blindfit
+from tests.readme.pages import PAGES, ROOT, Shown, printed_after, shown_in, to_type
+from tests.readme.terminal import MAKEFILE, Given, Terminal
+
+CONTAINERS = "needs Docker; tests/cluster runs what is in the containers, without them"
+INSTALLS = "installs packages"
+NOT_TYPED = {
+    "make test": "runs this test",
+    "make setup": INSTALLS,
+    "blindfit calibrate examples/taylor/hospital.toml": "measures for long; tests/work runs it",
+    "make lint": "a check of its own, beside the tests",
+    "make mutants": "ten minutes of tests, tests/mutants",
+    "make soak": "hours of tests",
+    "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
+    ". .venv/bin/activate": "the tests have their Python",
+    "pip install 'blindfit[postgresql]'": INSTALLS,
+    "pip install 'blindfit[phe]'": INSTALLS,
+    "docker-compose up": CONTAINERS,
+    "BLINDFIT_EXAMPLE=walr docker-compose up": CONTAINERS,
+    "docker-compose up -d": CONTAINERS,
+    "docker-compose logs -f coordinator": CONTAINERS,
+    "docker-compose run --rm coordinator walr": CONTAINERS,
+    "docker-compose down": CONTAINERS,
+    "docker-compose down -v": CONTAINERS,
+    "docker compose": CONTAINERS,
+    "docker cp $(docker-compose ps -q hospital):/state/models hospital-models": CONTAINERS,
+    "docker-compose exec hospital blindfit health /etc/blindfit/party.toml": CONTAINERS,
+    "python -m blindfit.coordinator.health /etc/blindfit/party.toml": CONTAINERS,
+    "docker-compose run --rm --entrypoint blindfit certificates certs revoke /authority archive": CONTAINERS,
+    "docker-compose run --rm certificates": CONTAINERS,
+    "docker build --target party -t blindfit .": CONTAINERS,
+    "docker build --target party --build-arg EXTRAS=postgresql -t blindfit .": CONTAINERS,
+    "docker run --init --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges -p 7100:7100 "
+    '-v "$PWD/party.toml:/etc/blindfit/party.toml:ro" -v "$PWD/identity:/identity:ro" -v "$PWD/data:/data:ro" '
+    "-v blindfit-state:/state blindfit party /etc/blindfit/party.toml": CONTAINERS,
+}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """How a command is typed, where not as it stands, and what it does.
+
+    Attributes:
+        add: words at its end.
+        instead: all of it.
+        why: of both.
+        answers: to what it asks.
+        until: it runs in a terminal of its own, and has printed this when the next one is typed.
+        lets_end: a command in another terminal that ends well after this one.
+        status: of its end.
+        says: patterns of what it prints.
+        writes: files.
+        prints: labels of the rows are those of the next block of the page.
+    """
+
+    add: str = ""
+    instead: str = ""
+    why: str = ""
+    answers: str = ""
+    until: str = ""
+    lets_end: str = ""
+    status: int = 0
+    says: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    prints: bool = False
+
+    def command(self, shown: str) -> str:
+        return self.instead or f"{shown} {self.add}".rstrip()
+
+
+ONE_EPOCH = "an epoch does all that twenty do"
+FEWER_DRAWS = {  # of what demos simulate, not of what they run
+    "examples/taylor/epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
+    "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
+    "examples/dp_lr/demo.py": ("DRAWS = 20", "DRAWS = 2"),
+}
+SUBMIT = "blindfit submit examples/walr/submitted.toml"
+CLINIC = "blindfit party examples/walr/clinic.toml --set listen=localhost:7101 --set policy.approve=ask"
+INSURER = "blindfit party examples/walr/insurer.toml --set listen=localhost:7102"
+BETWEEN = {
+    CLINIC: Typed(until="party is up"),
+    INSURER: Typed(until="party is up"),
+    SUBMIT: Typed(until="waits for the operator of clinic", writes=("runs/latest/report.html",)),
+    "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "digest")),
+}
+APPROVE = "blindfit approve examples/walr/clinic.toml SESSION DIGEST"
+LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
+TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
+SAMPLES = Typed(
+    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
+)
+
+
+# --- what a page takes for granted ----------------------------------------------------------------------
+
+
+def quick_demos(terminal: Terminal) -> None:
+    for name, (draws, fewer) in FEWER_DRAWS.items():
+        terminal.edit(name, draws, fewer)
+
+
+def walr_has_run(terminal: Terminal) -> None:
+    """What `make demo` leaves."""
+    for command in ("python examples/walr/prepare.py", "blindfit run examples/walr/job.toml --out runs/walr"):
+        assert terminal.type(command).returncode == 0
+
+
+def a_job_waits(terminal: Terminal) -> None:
+    """What the README does up to the approval."""
+    for shown in to_type("README.md"):
+        if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
+            assert terminal.type(shown.text).returncode == 0
+    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+    for command in (CLINIC, INSURER, SUBMIT):
+        terminal.start(command, BETWEEN[command].until)
+
+
+def data_of_taylor(terminal: Terminal) -> None:
+    """What `make demo-taylor` makes."""
+    assert terminal.type("python examples/taylor/prepare.py").returncode == 0
+
+
+def a_public_model(terminal: Terminal) -> None:
+    """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
+    _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dp_lr.md").read_text(), re.S)
+    draw = np.random.default_rng(1)
+    columns = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
+    rows = {"features": draw.normal(size=(200, 9)), "labels": draw.integers(0, 2, 200), "names": columns}
+    with contextlib.chdir(terminal.directory):
+        exec(compile(snippet, "dp_lr.md", "exec"), rows)
+    assert terminal.type("python examples/dp_lr/prepare.py").returncode == 0
+
+
+GIVEN: dict[str, Given] = {
+    "README.md": quick_demos,
+    "docs/dp_lr.md": a_public_model,
+    "docs/measurement.md": walr_has_run,
+    "docs/policy.md": a_job_waits,
+    "docs/prediction.md": quick_demos,
+    "docs/taylor.md": data_of_taylor,
+}
+TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
+    "make demo": "README.md",
+    "make demo-label-dp": "README.md",
+    "make demo-dp-lr": "README.md",
+    "make demo-taylor": "docs/prediction.md",
+    LINK: "README.md",
+}
+
+TYPED: dict[str, dict[str, Typed]] = {
+    "README.md": {
+        "make demo": Typed(says=("gain kept",), writes=("runs/walr/report.html", "runs/walr/insurer/model.json")),
+        "make demo-label-dp": Typed(
+            says=("the same model, epsilon 0 spent", *("laplace", "rp-banded")), writes=("runs/label_dp/report.html",)
+        ),
+        "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
+        "blindfit run examples/walr/job.toml --out runs/mine --set privacy.epsilon=0.5": Typed(
+            says=("epsilon 0.5, delta 1e-05", "of 3 spent on members"),
+            writes=("runs/mine/report.html", "runs/mine/insurer/model.json"),
+        ),
+        "blindfit show examples/walr/job.toml": Typed(says=("epsilon = 1.0", "walr.rate is not set")),
+        "blindfit check examples/walr/job.toml": Typed(says=("row norms", r"about .* MB to send")),
+        "blindfit publish examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +2 +1\.\d+ +3 ", "insurer")),
+        "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 2 entries is whole",)),
+        "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
+            says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
+        ),
+        "python examples/advertising/generate.py --people 300000 --rows-per-person 3.3 --features 50": Typed(
+            instead="python examples/advertising/generate.py --people 3000 --rows-per-person 3.3 --features 5",
+            why="as many rows as one likes",
+        ),
+        "blindfit run examples/advertising/job.toml --out runs/advertising": Typed(says=("of one person",)),
+        "blindfit run examples/label_dp/job.toml --out runs/label_dp": Typed(says=(r"1 of 4 spent",)),
+        "blindfit run examples/label_dp/job.toml --set label_dp.regressor=random-forest --set 'label_dp.options={}'": (
+            Typed(says=("random-forest", r"1 of 4 spent"))  # costs nothing
+        ),
+        "blindfit run examples/dp_lr/job.toml --out runs/dp_lr": Typed(says=("start|public rows",)),
+        "blindfit audit staircase --epsilon 2": SAMPLES,
+        "blindfit audit pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
+        "--non-members examples/dp_lr/data/patients.csv": Typed(says=("Membership: 60 members", "Inversion: ")),
+        TRAIN: Typed(add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("runs/taylor/hospital/model.json",)),
+        "blindfit predict examples/taylor/predict.toml --model runs/taylor": Typed(
+            says=("40 rows scored",), writes=("runs/predict/hospital/scores.csv",)
+        ),
+        "blindfit run examples/taylor/job.toml --set privacy.epsilon=2": Typed(
+            add="--set taylor.epochs=1", why=ONE_EPOCH, says=(r"2 of 8 spent on patients",)
+        ),
+        LINK: Typed(
+            add="--set taylor.epochs=1",
+            why=ONE_EPOCH,
+            says=("1,500 in common",),
+            writes=("runs/linkage/notary/linkage.json",),  # docs/linkage.md names it
+        ),
+        "blindfit report DIR": Typed(
+            instead="blindfit report runs/walr/insurer", why="a folder", writes=("runs/walr/insurer/report.html",)
+        ),
+        **BETWEEN,
+        APPROVE: Typed(lets_end=SUBMIT),
+    },
+    "docs/audit.md": {
+        "blindfit audit rp-with-prior --epsilon 1": Typed(
+            add="--samples 64 --half-width 0.2",
+            why="as few as there may be, and no search for the best half width in each fit",
+            says=("Nothing speaks",),
+            prints=True,
+        ),
+        "blindfit audit rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
+        "blindfit audit pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
+        "--non-members examples/dp_lr/data/patients.csv": Typed(
+            says=("no better than by chance", "it would of anybody"), prints=True
+        ),
+    },
+    "docs/dp_lr.md": {
+        "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
+        "blindfit run examples/dp_lr/job.toml --out runs/dp_lr": Typed(writes=("runs/dp_lr/hospital/model.json",)),
+    },
+    "docs/keeping.md": {
+        "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),
+        "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
+            says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
+        ),
+        "blindfit purge examples/walr/insurer.toml SESSION": Typed(
+            answers="y\n", says=("What stays: names of sessions, the ledger", r"removed .*runs/walr/insurer/model.json")
+        ),
+        "blindfit purge examples/walr/insurer.toml --all-ended": Typed(says=("keeps no files",)),
+    },
+    "docs/label_dp.md": {
+        "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
+    },
+    "docs/measurement.md": {
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=("insurer", "members")),
+        "blindfit ledger examples/walr/clinic.toml --export FILE": Typed(
+            instead="blindfit ledger examples/walr/clinic.toml --export chain.jsonl", why="a file"
+        ),
+        "blindfit ledger FILE --verify": Typed(
+            instead="blindfit ledger chain.jsonl --verify", why="the same file", says=("1 entries is whole",)
+        ),
+    },
+    "docs/policy.md": {
+        "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "privacy.epsilon = 1", "digest")),
+        "blindfit approve examples/walr/clinic.toml SESSION": Typed(answers="n\n", says=("people", "Approve")),
+        "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
+            status=2,
+            says=("waits",),  # the line before has said yes to the job
+        ),
+    },
+    "docs/prediction.md": {
+        "make demo-taylor": Typed(
+            add="--set taylor.epochs=1", why=ONE_EPOCH, says=("median AUC",), writes=("runs/taylor/epsilon.png",)
+        ),
+        "blindfit predict examples/taylor/predict.toml --session SESSION": Typed(says=("40 rows scored",)),
+        "python docs/scorer.py runs/taylor/hospital/model.json examples/taylor/data/hospital_new.csv "
+        "runs/taylor/laboratory/model.json examples/taylor/data/laboratory_new.csv "
+        "runs/taylor/archive/model.json examples/taylor/data/archive_new.csv > scores.csv": Typed(
+            writes=("scores.csv",)
+        ),
+    },
+    "docs/snapshots.md": {
+        "blindfit publish examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
+    },
+    "docs/taylor.md": {
+        "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),
+    },
+}
+
+
+# --- the tests --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path)
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.timeout(600)  # of the README alone; each wait within has a deadline of its own
+@pytest.mark.parametrize("page", [page for page in PAGES if to_type(page)])
+def test_the_commands_of_a_page_do_what_it_says(page: str, terminal: Terminal) -> None:
+    GIVEN.get(page, lambda _: None)(terminal)
+    typed: set[str] = set()
+    for shown in to_type(page):
+        if shown.text not in {*NOT_TYPED, *typed} and not is_benchmark(shown) and is_typed_here(page, shown):
+            type_and_look(page, shown, terminal)
+            typed.add(shown.text)
+
+
+def is_benchmark(shown: Shown) -> bool:
+    return shown.text.startswith("python -m benchmarks.")
+
+
+def is_typed_here(page: str, shown: Shown) -> bool:
+    return TYPED_ON.get(shown.text, page) == page
+
+
+def type_and_look(page: str, shown: Shown, terminal: Terminal) -> None:
+    how = TYPED.get(page, {}).get(shown.text, Typed())
+    command = how.command(shown.text)
+    if how.until:
+        terminal.start(command, how.until)
+        return
+    done = terminal.type(command, how.answers)
+    said = done.stdout + done.stderr
+    assert done.returncode == how.status, f"{command}: {said}"
+    for pattern in how.says:
+        assert re.search(pattern, said), f"{command} does not say {pattern!r}: {said}"
+    if how.lets_end:
+        assert terminal.ends(how.lets_end) == 0, how.lets_end
+    for path in (*how.writes, *told_to_write(command)):
+        assert (terminal.directory / path).exists(), f"{command} does not write {path}"
+    if how.prints:
+        assert labels(printed_after(page, shown)) <= labels(said.splitlines())
+
+
+def told_to_write(command: str) -> list[str]:
+    words = shlex.split(command)
+    return [value for option, value in pairwise(words) if option in ("--out", "--export")]
+
+
+def labels(lines: list[str]) -> set[str]:
+    """Of a table's rows, each in one column after two spaces: what comes deeper continues a row."""
+    return {re.split(r" {2,}", line.strip())[0] for line in lines if re.match(r" {2}\S", line)}
+
+
+def test_no_exception_is_stale() -> None:
+    shown = {page: {one.text for one in to_type(page)} for page in PAGES}
+    assert set(NOT_TYPED) <= set().union(*shown.values())
+    for command, page in TYPED_ON.items():
+        assert command in shown[page]
+    for page, typed in TYPED.items():
+        assert set(typed) <= shown[page], page
+    assert set(GIVEN) <= {page for page in PAGES if shown[page]}
+
+
+def test_whatever_is_typed_otherwise_has_a_reason() -> None:
+    for page, typed in TYPED.items():
+        for command, how in typed.items():
+            assert bool(how.add or how.instead) == bool(how.why), f"{page}: {command}"
+
+
+def test_commands_that_a_sentence_names_are_there() -> None:
+    names = set(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
+    for page in PAGES:
+        for shown in shown_in(page):
+            if shown.is_mention:
+                assert shown.text.split()[1] in names, f"{page}: {shown.text}"
+            if shown.text.startswith("make "):
+                assert re.search(rf"^{shown.text.split()[1]}:", MAKEFILE, re.M), f"{page}: {shown.text}"
+
+
+BENCHMARKS = sorted({shown.text for page in PAGES for shown in to_type(page) if is_benchmark(shown)})
+
+
+@pytest.mark.parametrize("command", BENCHMARKS)
+def test_a_benchmark_has_the_options_that_pages_give_it(command: str, tmp_path: Path) -> None:
+    """That it runs is another test's; here nothing is measured."""
+    module = command.split()[2]
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    options = re.findall(r"--[\w-]+", command)
+    if "argparse" in Path(found.origin).read_text():
+        done = blindfit(tmp_path, "--help", main=lambda: runpy.run_module(module, run_name="__main__"))
+        assert done.returncode == 0
+        assert [option for option in options if not re.search(rf"{option}\b", done.stdout)] == []
+    else:
+        assert options == []

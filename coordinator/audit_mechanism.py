@@ -48,6 +48,9 @@ HALF_WIDTH_SHARE = 0.1  # of the range, where a mechanism has no half width of i
 ROUNDING, ROUNDED_TO = ("rr-on-bins", "unbiased"), 16
 """To how many values these round labels: a fit takes milliseconds then, and an audit needs thousands of fits."""
 
+CELLS = {"rp-with-prior": 2**12, "rp-banded": 2**12}
+"""Of the grid of those that search all of it in each fit, for the same reason. Others have the grid of a job."""
+
 Progressed = Callable[[str], None]
 
 
@@ -136,7 +139,7 @@ def mechanism_settings(
         half_width = HALF_WIDTH_SHARE * (ends[1] - ends[0])
     if delta is None:
         delta = DELTA if name == "gaussian" else 0.0
-    grid = LabelGrid(*ends)
+    grid = LabelGrid(*ends, cells=CELLS[name]) if name in CELLS else LabelGrid(*ends)
     rounding = grid.width / ROUNDED_TO if name in ROUNDING else None
     output_cells = ROUNDED_TO if name == "unbiased" else None
     return MechanismSettings(

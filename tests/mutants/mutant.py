@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 PROMISES = {
@@ -38,6 +39,12 @@ PROMISES = {
 }
 
 
+@lru_cache(8)
+def _meaning(text: str) -> str:
+    """Of a file that many mutants are made of, one after the other."""
+    return ast.dump(ast.parse(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """
@@ -67,7 +74,7 @@ class Mutant:
             raise ValueError(f"{self.name}: `after` is `before`")
         if self.file.endswith(".py"):
             try:
-                same = ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(text))
+                same = ast.dump(ast.parse(mutated)) == _meaning(text)
             except SyntaxError as error:
                 raise ValueError(f"{self.name}: {self.file} would not parse: {error}") from None
             if same:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def is_there(test: str) -> bool:
     return path.is_file() and (not name or name in names_of(path))
 
 
+@cache
 def names_of(path: Path) -> set[str]:
     """Of what it defines: functions, and classes that hypothesis makes."""
     body = ast.parse(path.read_text("utf-8")).body

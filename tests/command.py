@@ -21,22 +21,23 @@ from unittest import mock
 
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
+from blindfit.parties.measurement import fitting
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
 IMPORTED = [
+    fitting.__name__,
     "blindfit.coordinator.cli",
     "blindfit.parties.node",
     *(f"blindfit.parties.{seat}" for seat in ("walr.consumer", "label_dp.consumer", "dp_lr.trainer")),
     *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
     *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
     "blindfit.parties.data.database",
-    "scipy.special",
-    "scipy.linalg",
+    *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special")),
 ]
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(IMPORTED)
+_forks.set_forkserver_preload(IMPORTED)  # in place of what `fitting` asks for: a process has one such server
 
 Done = subprocess.CompletedProcess[str]
 

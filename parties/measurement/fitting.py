@@ -20,7 +20,9 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, Mechani
 from blindfit.parties.settings import FitSettings
 
 _processes = multiprocessing.get_context("forkserver")  # forked from a process of one thread: this one has many
-_processes.set_forkserver_preload(["blindfit.algorithms.privacy.label_mechanisms"])
+_processes.set_forkserver_preload(
+    ["blindfit.algorithms.privacy.label_mechanisms", "scipy.optimize", "scipy.sparse", "scipy.special"]
+)
 MIB = 2**20
 
 
@@ -72,6 +74,9 @@ class LimitedMaker:
 
 def _make(answer: Connection, limits: FitSettings, *asked: Any) -> None:
     """In the process: sends the mechanism, the error that refuses it, or None where memory does not suffice."""
+    import scipy.optimize  # these are not of the memory that a fit may need
+    import scipy.special  # noqa: F401
+
     _limit(limits)
     made: LabelMechanism | BlindfitError | None
     try:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.reading import CLUSTER, mounts
+from tests.command import Forked
 from tests.ports import held_address
 
 
@@ -77,9 +78,9 @@ def parties_up(*files: Path) -> Iterator[None]:
             process.wait(20)
 
 
-def _start(file: Path) -> subprocess.Popen[bytes]:
+def _start(file: Path) -> Forked:
     ready = file.with_suffix(".ready")
     ready.unlink(missing_ok=True)
-    with file.with_suffix(".log").open("w") as log:
+    with file.with_suffix(".log").open("wb") as log:
         command = [sys.executable, "-m", "blindfit", "party", file, "--ready-file", ready]
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        return Forked(command, stdout=log)

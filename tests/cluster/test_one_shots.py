@@ -92,7 +92,7 @@ def submitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str) ->
 
 def test_a_submission_says_where_its_report_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with submitting(tmp_path, monkeypatch, "walr") as process:
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert said.splitlines()[0] == "submit /jobs/walr.toml --out /reports/walr"
     assert f"docker cp {os.uname().nodename}:/reports/walr walr-report" in said
@@ -100,7 +100,7 @@ def test_a_submission_says_where_its_report_is(tmp_path: Path, monkeypatch: pyte
 
 def test_a_failed_submission_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with submitting(tmp_path, monkeypatch, "bad") as process:
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "docker cp" not in said
 
@@ -111,5 +111,5 @@ def test_a_stopped_submission_stops_its_job(tmp_path: Path, monkeypatch: pytest.
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
-        assert process.communicate(timeout=20)[0] == "the parties are told\n"
+        assert process.communicate(timeout=60)[0] == "the parties are told\n"
     assert process.returncode == 130

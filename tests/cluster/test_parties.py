@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import health
 from tests.cluster.reading import CLUSTER, job_of
 from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
+from tests.command import Done, blindfit
 from tests.ports import held_address
 from tests.processes.reading import error_line
 
@@ -28,7 +28,7 @@ def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
     hand_out_data(tmp_path / "data")
     job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)
     with parties_up(*(party_file(party, tmp_path, addresses) for party in parties)):
-        done = run(sys.executable, "-m", "blindfit", "submit", job, "--out", tmp_path / "out", *QUICK[name])
+        done = blindfit(tmp_path, "submit", str(job), "--out", "out", *QUICK[name])
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "report.json").exists()
     assert len([*(tmp_path / "state" / "hospital").rglob("model.json")]) == 1
@@ -37,11 +37,9 @@ def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
 # --- health
 
 
-def check(file: Path) -> list[subprocess.CompletedProcess[str]]:
+def check(file: Path) -> list[Done]:
     """By the command, and by what a container runs."""
-    return [
-        run(sys.executable, "-m", *words, file) for words in (["blindfit", "health"], ["blindfit.coordinator.health"])
-    ]
+    return [blindfit(file.parent, "health", str(file)), run(sys.executable, "-m", "blindfit.coordinator.health", file)]
 
 
 def test_a_party_is_healthy_while_it_is_up(tmp_path: Path) -> None:

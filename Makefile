@@ -11,7 +11,8 @@ help:  ## this list
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Blindfit needs Python 3.11 or newer; name it: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments: install its package venv (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }  # half of one would pass for whole the next time
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Setting up $(VENV) (a minute; longer where packages are not cached) ..."

@@ -17,6 +17,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import snapshots
 from blindfit.coordinator.operator import open_store
+from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
@@ -130,7 +131,9 @@ def export(settings: PartySettings, base_dir: Path, path: Path, console: Console
     entries = open_store(settings, base_dir).reader().ledger()
     book.verify_chain(entries)
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
-    console.print(f"{path}: {len(entries)} entries; check them with `blindfit ledger --verify {path}`")
+    console.print(
+        f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
+    )
 
 
 def verify(path: Path, console: Console) -> None:
@@ -144,7 +147,7 @@ def verify(path: Path, console: Console) -> None:
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
-    console.print(f"{path}: the chain of {len(entries)} entries is whole{last}", soft_wrap=True)
+    console.print(f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True)
 
 
 def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:

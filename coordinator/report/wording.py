@@ -7,8 +7,9 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """3 rows; `nouns`: where the plural is not the noun and an s."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def figure(number: float) -> str:

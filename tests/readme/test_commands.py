@@ -257,7 +257,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             instead="blindfit ledger examples/walr/clinic.toml --export chain.jsonl", why="a file"
         ),
         "blindfit ledger FILE --verify": Typed(
-            instead="blindfit ledger chain.jsonl --verify", why="the same file", says=("1 entries is whole",)
+            instead="blindfit ledger chain.jsonl --verify", why="the same file", says=("1 entry is whole",)
         ),
     },
     "docs/policy.md": {

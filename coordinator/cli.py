@@ -5,7 +5,6 @@ Signatures alone are read when the process starts; what a command does is import
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -263,6 +262,8 @@ def lock(
 @app.command()
 def health(settings: PartyFile, overrides: SetOption = None) -> None:
     """Say whether a party on this machine serves; so does the exit status."""
+    import asyncio
+
     from blindfit.coordinator import health as health_
     from blindfit.parties.identity.connections import open_identity
 

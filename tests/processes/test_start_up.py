@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 HEAVY = {
     *("numpy", "scipy", "sklearn", "pyarrow", "sqlalchemy", "joblib", "jinja2", "matplotlib", "dp_accounting"),
-    *("llvmlite", "grpc", "cryptography", "nacl", "gmpy2", "structlog"),
+    *("llvmlite", "grpc", "asyncio", "cryptography", "nacl", "gmpy2", "structlog"),
 }
 """What costs more than a few milliseconds."""
 
@@ -67,6 +67,6 @@ def test_a_party_that_is_up_has_what_its_systems_need_and_no_more(project, name)
     """A solver, a database, a cluster, a page or a plot is imported by the first job that needs it."""
     project.start(name, program=("-c", WHEN_READY))
     modules = set(json.loads(project.path("modules").read_text()))
-    assert modules & HEAVY <= {"numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
+    assert modules & HEAVY <= {"asyncio", "numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
     assert not {m for m in modules if m.startswith("blindfit.coordinator.report")}
     assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows walr alone

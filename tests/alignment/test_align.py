@@ -72,7 +72,7 @@ class Session:
 
     def __init__(self, id_sets: Sequence[Ids], *, wire: Wire = untouched, network: Any = None) -> None:
         self.id_sets, self.parties = id_sets, NAMES[: len(id_sets)]
-        self.network = network or LocalNetwork(ROLES, align.TABLE, timeout_s=1.0, wire=wire)
+        self.network = network or LocalNetwork(ROLES, align.TABLE, timeout_s=60.0, wire=wire)
         self.ended: dict[str, Any] = {}
 
     def run(
@@ -306,7 +306,7 @@ def test_kept_order_does_not_leak() -> None:
     session = Session([ids, ids], wire=listening).run()
     positions = [own.positions for own in session.alignments]
     for one, other in ((rows[0], rows[1]), (rows[0], positions[0]), (rows[1], positions[1])):
-        assert abs(np.corrcoef(one, other)[0, 1]) < 0.3  # five standard deviations
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.3  # 5.2 standard deviations, thrice: 6e-7
     assert np.array_equal(positions[0], positions[1])
 
 
@@ -317,7 +317,7 @@ class TightNetwork(LocalNetwork):
     """A sender waits while its link holds `room` messages that were not received; seats take turns at random."""
 
     def __init__(self, room: int, seed: int) -> None:
-        super().__init__(ROLES, align.TABLE, timeout_s=5.0)
+        super().__init__(ROLES, align.TABLE, timeout_s=60.0)
         self.room, self.fullest, self._random = room, 0, random.Random(seed)
 
     def channel(self, name: str) -> Any:

@@ -64,7 +64,7 @@ class Asking:
 
     async def decided(self, session: str) -> str:
         found = self.node.sessions.get(session)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while found.state == "HELD":
                 await asyncio.sleep(0.01)
         return found.state

@@ -37,7 +37,7 @@ def shop_settings(authority: Path, directory: Path) -> PartySettings:
 async def ended(node: PartyNode, asked: pb.Proposal, by: str = "coordinator") -> Session[Any]:
     session = await node.sessions.propose(asked, by)
     await node.sessions.start(session.id)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while session.state == "RUNNING":
             await asyncio.sleep(0.01)
     return session

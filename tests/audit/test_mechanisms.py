@@ -23,6 +23,7 @@ def run(name: str, epsilon: float = 1.0, *, samples: int = SAMPLES, seed: int = 
 @pytest.fixture(autouse=True)
 def few_fits(monkeypatch):
     monkeypatch.setattr(audit, "FITS_TAKE_S", 0.0)
+    monkeypatch.setattr(audit, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
     monkeypatch.setattr(audit, "LEAST_FITS", FITS)
 
 

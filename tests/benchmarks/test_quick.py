@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.toy_data import write_toy_data
+from tests.command import blindfit
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
@@ -32,8 +32,7 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
         options += ["--data", str(data)]
     if module == "label_dp":
         options += ["--results", str(tmp_path / "results.jsonl")]
-    command = [sys.executable, "-m", f"benchmarks.{module}", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = blindfit(ROOT, *options, main=lambda: runpy.run_module(f"benchmarks.{module}", run_name="__main__"))
     assert done.returncode == 0, done.stderr
     assert done.stdout
     machine = json.loads((tmp_path / "figures.json").read_text())["machine"]

@@ -75,7 +75,7 @@ def parties_up(*files: Path) -> Iterator[None]:
         for process in processes.values():
             process.terminate()
         for process in processes.values():
-            process.wait(20)
+            process.wait(60)
 
 
 def _start(file: Path) -> Forked:

@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("kind", URLS)
 def test_no_regular_file(tmp_path: Path, kind: str, what: str) -> None:
@@ -153,7 +153,7 @@ def test_an_sqlite_file_that_was_cut_off_or_holds_no_text(tmp_path: Path) -> Non
 WRONG_HERE = sorted(WRONG.keys() - {"device"})
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("if_exists", ["refuse", "append", "replace"])
 @pytest.mark.parametrize("what", WRONG_HERE)
 @pytest.mark.parametrize("kind", URLS)
@@ -177,7 +177,7 @@ def test_scores_to_a_path_that_is_none(tmp_path: Path) -> None:
 # --- a party's own files -----------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("what", WRONG_HERE)
 def test_keys_and_models_are_read_from_regular_files_alone(tmp_path: Path, what: str) -> None:
     WRONG[what][0](tmp_path / "file")

@@ -74,7 +74,7 @@ def start_victim(project: Project, order: Order) -> None:
         project.processes["clinic"] = subprocess.Popen(
             command, cwd=project.directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=log, stderr=log
         )
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 60
     while not ready.exists():
         assert project.processes["clinic"].poll() is None, project.log("clinic")
         assert time.monotonic() < give_up, project.log("clinic")
@@ -86,7 +86,7 @@ def test_killed_between_charge_and_model(project: Project) -> None:
     lost = project.blindfit("submit", "job.toml", "--out", "out")
     assert error_line(lost).startswith("error: cannot reach clinic at localhost:")
     assert (project.path("orders") / OBEYED).exists()
-    assert project.processes.pop("clinic").wait(10) == -signal.SIGKILL
+    assert project.processes.pop("clinic").wait(60) == -signal.SIGKILL
     assert not list(project.path("state").glob("models/*/model.json"))
     before = project.blindfit("ledger", "clinic.toml", "--export", "before.jsonl")
     assert before.returncode == 0, before.stderr
@@ -130,7 +130,7 @@ def test_the_operator_may_be_asked(project: Project) -> None:
     project.edit("clinic.toml", "[policy]", '[policy]\napprove = "ask"')
     project.start("clinic")
     with project.submitting() as submitted:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         while "proposed by coordinator" not in (waiting := project.blindfit("approve", "clinic.toml").stdout):
             assert time.monotonic() < give_up, project.log("clinic")
         assert "epsilon 2, delta 1e-05" in waiting
@@ -140,7 +140,7 @@ def test_the_operator_may_be_asked(project: Project) -> None:
         session, digest = waiting.split()[-2:]
         assert session.startswith("fit-")
         project.blindfit("approve", "clinic.toml", session, digest)
-        assert submitted.wait(30) == 0
+        assert submitted.wait(60) == 0
 
 
 def test_pretraining_as_a_command(project: Project) -> None:
@@ -178,6 +178,7 @@ def test_the_example(tmp_path: Path) -> None:
     done = run(example, "out")
     assert done.returncode == 0, done.stderr
     own = json.loads(example.path("out/hospital/report.json").read_text())
-    assert own["evaluation"]["accuracy"] > 0.88
+    # .94 +- .015; all of fifty runs under three times the noise were above .85. As in test_training: once in 1e9.
+    assert own["evaluation"]["accuracy"] > 0.8
     assert own["privacy"]["epsilon"] == 1.0
     assert len(load_model(example.path("out/hospital/model.json")).feature_weights) == 30

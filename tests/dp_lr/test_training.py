@@ -1,4 +1,9 @@
-"""The role, run in this process: what a training reads, charges, keeps and tells."""
+"""The role, run in this process: what a training reads, charges, keeps and tells.
+
+The noise has no seed. What is said of models and figures held in all of sixty draws under noise of three times the
+standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall is passed, under the noise as it is,
+by the ninth power of that: once in 1e9 runs.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +64,7 @@ def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
     model = load_model(clinic.output("s1", "model.json"))
     assert isinstance(model, DPLogisticModel)
     features, labels = rows_of(4000, seed=9)
-    assert accuracy(labels, model.probabilities(features)) > 0.78  # 60 draws: mean .805, standard deviation .0034
+    assert accuracy(labels, model.probabilities(features)) > 0.75
     assert set(model.feature_weights) == set(NAMES)
     assert told["rows.trained"] == N_ROWS - told["rows.held_out"]
     assert told["rows.public"] == N_PUBLIC

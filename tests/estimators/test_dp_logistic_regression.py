@@ -1,4 +1,9 @@
-"""DPLogisticRegression: scikit-learn's own checks, what its options do, and an audit of whole fits."""
+"""DPLogisticRegression: scikit-learn's own checks, what its options do, and an audit of whole fits.
+
+The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
+draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
+is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +70,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_and_the_same_gives_the_same_model(data):
     one, two, again = (DPLogisticRegression(release=name).fit(*data) for name in ("a", "b", "a"))
+    # Noise of 6 % of a weight, or more: a weight comes so near again once in 1e8 runs, one of six once in 2e7.
     assert not np.isclose(one.coef_, two.coef_, rtol=1e-9, atol=0).any()
     assert one.coef_.tobytes() == again.coef_.tobytes()
     assert one.intercept_ == again.intercept_
@@ -94,7 +100,8 @@ def test_one_other_row_is_another_release(data):
     X, y = data[0].copy(), data[1]
     X[0, 0] += 1e-6
     first, second = DPLogisticRegression().fit(*data), DPLogisticRegression().fit(X, y)
-    assert not np.isclose(first.coef_, second.coef_, rtol=1e-6, atol=0).any()
+    # Under the same noise all weights are that near; under another one is, once in 1e5 runs, and two once in 1e10.
+    assert np.isclose(first.coef_, second.coef_, rtol=1e-6, atol=0).sum() < 2
 
 
 def test_the_noise_has_no_seed():
@@ -163,7 +170,7 @@ def noise_of_sums(monkeypatch, data, **options):
 @pytest.mark.parametrize("batch_fraction", [1.0, 0.3])
 def test_the_noise_is_over_the_sensitivity(monkeypatch, data, neighbours, sensitivity, batch_fraction):
     std, multiplier = noise_of_sums(monkeypatch, data, neighbours=neighbours, batch_fraction=batch_fraction)
-    assert std == pytest.approx(sensitivity * multiplier, rel=0.08)  # 2800 draws: 6 standard errors
+    assert std == pytest.approx(sensitivity * multiplier, rel=0.08)  # 2800 draws: 6 standard errors, 2e-9
 
 
 def fits_of_neighbours(fits, **options):
@@ -191,8 +198,12 @@ def largest_gap(samples):
     return max(empirical_epsilon(max(pair), min(pair), len(samples[0]), 1e-5) for pair in counts)
 
 
+# Both audits: each event's two bounds are false alarms once in a million, and the truth is further off by so much that
+# both would have to be wrong together, by many standard errors.
+
+
 def test_an_audit_of_whole_fits_finds_no_more_than_epsilon():
-    assert largest_gap(fits_of_neighbours(3000)) < 1.0
+    assert largest_gap(fits_of_neighbours(1000)) < 1.0
 
 
 def test_the_audit_finds_a_missing_clip(monkeypatch):
@@ -215,7 +226,8 @@ def test_with_a_tiny_epsilon_a_warm_start_keeps_the_public_model(data, public):
     """By default noise carries the weights 1 away at most, in the root of the mean square; at a smaller rate less."""
     start = LogisticRegression().fit(*public)
     model = DPLogisticRegression(epsilon=1e-4, init=start).fit(*data)
-    assert 0.1 < distance(model, start) < 3
+    # Seven weights, variances from .09 to .17: below .08 twice in 1e7, above 3 (and .03 below) once in 1e8.
+    assert 0.08 < distance(model, start) < 3
     slow = DPLogisticRegression(epsilon=1e-4, init=start, learning_rate=model.learning_rate_ / 100).fit(*data)
     assert distance(slow, start) < 0.03
     assert slow.score(*data) > start.score(*data) - 0.02
@@ -225,9 +237,10 @@ def test_a_warm_start_helps_where_noise_is_large(data, public):
     few = data[0][:300], data[1][:300]
     cold, warm = (
         [DPLogisticRegression(epsilon=0.05, init=init, feature_bounds=(-4, 4), release=draw).fit(*few, *public)
-         .score(*data) for draw in range(10)]
+         .score(*data) for draw in range(20)]
         for init in (None, "public")
     )  # fmt: skip
+    # Cold scores are .59 +- .17 and warm ones .95 +- .001: a Chernoff bound of twenty cold ones is 1e-11.
     assert np.mean(warm) > np.mean(cold) + 0.1
 
 
@@ -236,7 +249,8 @@ def test_strong_shrinkage_recovers_the_public_model_whatever_the_rate(data, publ
     model = DPLogisticRegression(epsilon=0.01, init=start, shrinkage=1e6, learning_rate=5.0).fit(*data)
     np.testing.assert_allclose(model.coef_[0], list(start.raw_weights()[0].values()), atol=0.05)
     free = DPLogisticRegression(epsilon=0.01, init=start, learning_rate=5.0).fit(*data)
-    assert np.abs(free.coef_ - model.coef_).max() > 1
+    # Six weights of standard deviations from 10 to 17, so all within .5 once in 1e9.
+    assert np.abs(free.coef_ - model.coef_).max() > 0.5
 
 
 def test_shrinkage_without_a_start_is_an_l2_penalty(data):
@@ -350,7 +364,7 @@ def test_a_paid_loss_is_near_the_true_one_and_its_noise_comes_from_the_budget(da
 
 def test_a_loss_of_samples_estimates_that_of_all_rows(data):
     model = DPLogisticRegression(epsilon=20.0, loss_share=0.3, batch_fraction=0.5).fit(*data)
-    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)
+    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise .013: 15 of them
 
 
 def test_public_rows_show_the_loss_for_nothing(data, public):

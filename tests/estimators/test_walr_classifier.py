@@ -1,4 +1,9 @@
-"""WALRClassifier: scikit-learn's own checks, and what its options do."""
+"""WALRClassifier: scikit-learn's own checks, and what its options do.
+
+The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
+draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
+is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +38,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_whatever_the_seed_and_the_same_gives_it_again(data):
     one, two, again = (WALRClassifier(seed=1, release=name).fit(*data).model_.weights for name in (1, 2, 1))
+    # Noise of 11 % of a weight, or more: one of nine comes so near again once in 5e7 runs.
     assert not np.isclose(one, two, rtol=1e-9, atol=0).any()
     assert one.tobytes() == again.tobytes()
 
@@ -42,8 +48,9 @@ def test_other_labels_or_another_epsilon_are_another_release(data):
     other = y.copy()
     other[0] = 1 - other[0]
     first = WALRClassifier().fit(x, y).model_.weights
-    assert not np.isclose(first, WALRClassifier().fit(x, other).model_.weights, rtol=1e-6, atol=0).any()
-    assert not np.isclose(first, WALRClassifier(epsilon=1.01).fit(x, y).model_.weights, rtol=1e-6, atol=0).any()
+    for another in (WALRClassifier().fit(x, other), WALRClassifier(epsilon=1.01).fit(x, y)):
+        # Under the same noise most weights would be near; under another two are once in 1e9 runs.
+        assert np.isclose(first, another.model_.weights, rtol=1e-6, atol=0).sum() < 2
 
 
 def test_less_epsilon_is_more_noise(data):
@@ -108,9 +115,10 @@ def test_without_an_intercept_too(data, pretrained):
 def test_a_public_model_helps_where_noise_is_large(data, pretrained):
     x, y = data[0][500:2500], data[1][500:2500]
     without, with_it = (
-        np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*data) for i in range(10)])
+        np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*data) for i in range(40)])
         for init in (None, pretrained)
     )
+    # .58 and .71, each +- .065 a draw: 7 standard errors of the difference of two means of forty, 1e-12.
     assert with_it > without + 0.02
 
 

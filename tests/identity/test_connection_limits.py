@@ -50,7 +50,7 @@ async def connected(
 async def code(channel: grpc.aio.Channel, size: int, method: str = "/echo/Once", metadata_bytes: int = 0) -> str:
     try:
         headers = (("x", "x" * metadata_bytes),)
-        await channel.unary_unary(method)(b"x" * size, metadata=headers, timeout=5)
+        await channel.unary_unary(method)(b"x" * size, metadata=headers, timeout=60)
     except grpc.aio.AioRpcError as error:
         return error.code().name
     return "OK"

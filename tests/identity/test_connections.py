@@ -33,7 +33,7 @@ from blindfit.parties.identity.connections import (
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
 from tests.certificates import demo_authority, load, make_identity
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 20.0
 LIMITS = Limits(connect_timeout_s=TIMEOUT_S)
 
 

@@ -155,7 +155,7 @@ def write_project(directory: Path) -> None:
         "parties": {name: {**seat, "config": f"{name}.toml"} for name, seat in PARTIES.items()},
         "privacy": {"epsilon": 4.0},
         "label_dp": {"mechanism": "staircase", "regressor": "linear"},
-        "timeouts": {"step_s": 30.0, "reconnect_s": 3.0},
+        "timeouts": {"step_s": 60.0, "reconnect_s": 20.0},
     }
     for name, content in (("job", job), ("shop", shop), ("meter", meter)):
         (directory / f"{name}.toml").write_text(tomli_w.dumps(content))

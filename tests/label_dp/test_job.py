@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import tomllib
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
 from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
-from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
 from blindfit.coordinator.job import Job, read_job
 from blindfit.parties.label_dp.consumer import settings_on
@@ -58,7 +58,7 @@ def test_every_mechanism_can_be_asked_for(mechanism):
     asked = job(table(mechanism)).parameters
     assert read_proposed(asked.to_parameters()) == asked
     settings = settings_on(LabelGrid(0, 8), asked, 0)
-    fitted = fit(settings, [1.0, 2.0, 7.5] * 50, system_uniform)
+    fitted = fit(settings, [1.0, 2.0, 7.5] * 50, random.Random(1).randrange)
     assert fitted.mechanism.name == mechanism
     assert fitted.epsilon <= 1
     assert fitted.mechanism.can_debias == (mechanism not in CANNOT_DEBIAS)

@@ -27,6 +27,7 @@ def test_a_run_leaves_a_model_that_learnt_something(project):
     assert done.returncode == 0, done.stderr
     features, labels = rows_and_labels()
     predictions = load_model(project.path("out/shop/model.json")).predict(features)
+    # A fit of 2400 labels with noise of 4 adds .007 times a chi-square of 4 to the error, and there is room for .7.
     assert np.mean((predictions - labels) ** 2) < 0.3 * np.var(labels)
     report = own_report(project, "out")
     assert report["rows"]["trained"] + report["rows"]["held_out"] == N_ROWS
@@ -45,8 +46,8 @@ def test_the_noisy_labels_are_the_mechanisms_and_no_true_one_is_near(project):
     _, labels = rows_and_labels()
     noise = np.array([released[f"u{i}"] for i in range(N_ROWS)]) - labels
     told = own_report(project, "out")["privacy"]["noise_std"]
-    assert noise.std() == pytest.approx(told, rel=0.15)
-    assert abs(noise.mean()) < 5 * told / N_ROWS**0.5
+    assert noise.std() == pytest.approx(told, rel=0.2)  # kurtosis 10.7: a Chernoff bound of 3000 draws is 2e-11
+    assert abs(noise.mean()) < 6 * told / N_ROWS**0.5  # 2e-9
     held_out = project.path("out/shop/held_out_predictions.csv").read_text().splitlines()
     assert held_out[0].replace('"', "") == "id,prediction"
 

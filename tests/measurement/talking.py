@@ -57,7 +57,7 @@ def await_answers(path: Path, more: int) -> None:
     def lines() -> int:
         return path.read_bytes().count(b"\n") if path.exists() else 0
 
-    wanted, give_up = lines() + more, time.monotonic() + 30
+    wanted, give_up = lines() + more, time.monotonic() + 60
     while lines() < wanted and time.monotonic() < give_up:
         time.sleep(0.002)
 

@@ -15,7 +15,7 @@ from tests.privacy.noise_checks import FALSE_ALARM, faults_of_normal
 def test_system_uniform_is_uniform() -> None:
     counts = Counter(system_uniform(7) for _ in range(20_000))
     assert set(counts) == set(range(7))
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-6
+    assert stats.chisquare(list(counts.values())).pvalue > FALSE_ALARM / 10  # unseeded: 1e-7
 
 
 def test_system_uniform_of_one_and_of_nothing() -> None:

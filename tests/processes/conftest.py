@@ -38,8 +38,8 @@ dataset = "labels"
 [privacy]
 epsilon = 1.0
 [timeouts]
-step_s = 20
-reconnect_s = 3
+step_s = 60
+reconnect_s = 5
 [coordinator]
 certificate = "ca/coordinator/certificate.pem"
 key = "ca/coordinator/key.pem"
@@ -138,7 +138,7 @@ class Project:
                     [*words, "--ready-file", ready.name], cwd=self.directory, stdout=out, stderr=out
                 )
         for name in names:
-            give_up = time.monotonic() + 30
+            give_up = time.monotonic() + 60
             while not self.path(f"{name}.ready").exists():
                 assert self.processes[name].poll() is None, self.log(name)
                 assert time.monotonic() < give_up, self.log(name)
@@ -150,7 +150,7 @@ class Project:
     def kill(self, name: str, number: int = signal.SIGKILL) -> int:
         process = self.processes.pop(name)
         process.send_signal(number)
-        return process.wait(20)
+        return process.wait(60)
 
     def stop(self) -> None:
         for name in list(self.processes):

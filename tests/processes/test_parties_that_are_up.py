@@ -105,7 +105,7 @@ def test_an_operator_approves_and_refuses(project):
 
 
 def wait_for_held(project) -> tuple[str, str]:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         with sqlite3.connect(project.path("state/meter/party.sqlite")) as database:
             rows = database.execute("SELECT session, digest FROM sessions WHERE state = 'HELD'").fetchall()

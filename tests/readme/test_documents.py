@@ -22,7 +22,7 @@ def test_the_example_of_label_mechanisms_runs() -> None:
     labels = np.random.default_rng(1).random(20_000)
     names: dict[str, Any] = {"labels": labels}
     exec(compile(example, "label_dp.md", "exec"), names)
-    assert names["unbiased"].mean() == pytest.approx(labels.mean(), abs=0.02)
+    assert names["unbiased"].mean() == pytest.approx(labels.mean(), abs=0.035)  # 6.7 standard errors: 2e-11
     assert names["fitted"].epsilon == pytest.approx(2.0)
 
 

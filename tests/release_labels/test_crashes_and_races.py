@@ -107,7 +107,7 @@ def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     both_draw, fit = threading.Barrier(2), LabelReleases._fit
 
     def fit_together(*arguments: Any) -> Any:
-        both_draw.wait(20)
+        both_draw.wait(60)
         return fit(*arguments)
 
     monkeypatch.setattr(LabelReleases, "_fit", fit_together)

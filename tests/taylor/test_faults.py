@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+import selectors
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -239,22 +240,45 @@ def test_a_message_of_another_step_is_refused(insecure_test_key: PrivateKey, sen
     assert (error.culprit, error.expected, error.got) == (sender, kind.__name__, type(other).__name__)
 
 
+class Jumping(selectors.DefaultSelector):
+    """A clock that stands still while anybody works, and jumps to the next deadline when all wait."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.now += timeout or 0
+        return super().select(timeout and 0)
+
+
+def ends_of(*roles: Coroutine[Any, Any, int]) -> list[Any]:
+    clock = Jumping()
+
+    def make_loop() -> asyncio.AbstractEventLoop:
+        loop = asyncio.SelectorEventLoop(clock)
+        loop.time = lambda: clock.now  # type: ignore[method-assign]
+        return loop
+
+    async def all_ended() -> list[Any]:
+        return await asyncio.gather(*roles, return_exceptions=True)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        return runner.run(all_ended())
+
+
 @pytest.mark.parametrize("absent", [ACTIVE, MIDDLE, LAST, KEY_NODE])
-async def test_a_peer_that_is_not_there_is_named_by_who_waits_for_it(
-    insecure_test_key: PrivateKey, absent: str
-) -> None:
+def test_a_peer_that_is_not_there_is_named_by_who_waits_for_it(insecure_test_key: PrivateKey, absent: str) -> None:
     case = three(insecure_test_key)
-    network = case.network(timeout_s=0.3)
+    network = case.network()
     roles = {seat.name: case.data_role(seat, network) for seat in case.seats()}
     roles[KEY_NODE] = case.key_role(case.key_seat(), network)
     roles.pop(absent).close()
-    ends = await asyncio.gather(*roles.values(), return_exceptions=True)
+    ends = ends_of(*roles.values())
     assert {type(end) for end in ends} == {PeerTimeout}
     waits_for = {end.peer for end in ends if isinstance(end, PeerTimeout)}
     assert absent in waits_for
 
 
-async def test_a_peer_that_drops_out_later_is_named_with_the_step(insecure_test_key: PrivateKey) -> None:
+def test_a_peer_that_drops_out_later_is_named_with_the_step(insecure_test_key: PrivateKey) -> None:
     case = three(insecure_test_key)
 
     class Gone(Exception):
@@ -265,11 +289,10 @@ async def test_a_peer_that_drops_out_later_is_named_with_the_step(insecure_test_
             raise Gone
         return data
 
-    network = case.network(timeout_s=0.3, wire=wire)
+    network = case.network(wire=wire)
     seats = {seat.name: seat for seat in case.seats()}
     roles = [case.data_role(seat, network) for seat in seats.values()]
-    ends = await asyncio.gather(*roles, case.key_role(case.key_seat(), network), return_exceptions=True)
-    active, middle, last, key_node = ends
+    active, middle, last, key_node = ends_of(*roles, case.key_role(case.key_seat(), network))
     assert isinstance(middle, Gone)
     assert isinstance(last, PeerTimeout)
     assert (last.peer, last.step) == (MIDDLE, "ChainedResiduals")

@@ -25,8 +25,8 @@ from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 
 ROOT = Path(__file__).parents[2]
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
-HANGS_S = 90.0  # longer than every deadline of the jobs below, where a machine has ten other things to do
-TIMEOUTS = ("timeouts.step_s=20", "timeouts.reconnect_s=2")  # half a second is too short where every core is busy
+HANGS_S = 120.0  # longer than every deadline of the jobs below, where a machine has ten other things to do
+TIMEOUTS = ("timeouts.step_s=60", "timeouts.reconnect_s=3")  # half a second is too short where every core is busy
 SMALL = (*TIMEOUTS, "taylor.batch_rows=30", "taylor.epochs=3")
 
 

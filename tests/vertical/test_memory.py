@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,13 @@ def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytes
         assert {len(some) for some in sessions} == {len(ends)}
         assert ends[-1] in newest
         await asyncio.gather(*(s.task for some in sessions for s in some if s.task), return_exceptions=True)
-        await asyncio.sleep(0.05)
-        gc.collect()
-        return {type(found).__name__ for ref in made if (found := ref()) is not None}
+        give_up = time.monotonic() + 60
+        while left := [type(found).__name__ for ref in made if (found := ref()) is not None]:
+            if time.monotonic() > give_up:
+                break
+            await asyncio.sleep(0.05)
+            gc.collect()
+        return set(left)
 
     async def scenario() -> None:
         async with nodes_in(tmp_path) as nodes:

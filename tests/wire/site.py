@@ -22,7 +22,7 @@ from tests.certificates import make_identity
 from tests.wire.proxy import Proxy
 
 ROLES = {"p0": "active", "p1": "passive", "dealer": "key-node", "stranger": "passive", "boss": "coordinator"}
-QUICK = Timeouts(step_s=5.0, reconnect_s=2.0)
+QUICK = Timeouts(step_s=60.0, reconnect_s=20.0)
 
 
 class Site:
@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, authority: Path, name: str, limits: Limits | None = None, tables: Sequence[Table] = ()) -> None:
         self.identity: Identity = make_identity(authority, name)
-        self.name, self.limits = name, limits or Limits(connect_timeout_s=3.0)
+        self.name, self.limits = name, limits or Limits(connect_timeout_s=10.0)
         self.listed = listed(tables)
         self.sessions: dict[str, ExchangeChannel] = {}
         self.addresses: dict[str, str] = {}

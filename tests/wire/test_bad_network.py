@@ -18,8 +18,8 @@ from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.link import Timeouts
 from tests.wire.site import proxied
 
-TIMEOUTS = Timeouts(step_s=6.0, reconnect_s=3.0)
-DEADLINE_S = 20.0  # a step, a cut and the end of a session, and the machine may be busy
+TIMEOUTS = Timeouts(step_s=12.0, reconnect_s=6.0)
+DEADLINE_S = 60.0  # a step, a cut and the end of a session, and the machine may be busy
 MESSAGES = 12
 AT_ONCE = 10
 

@@ -36,7 +36,7 @@ from blindfit.protos import exchange_pb2_grpc
 from tests.wire.site import QUICK, Site, introduce, sites
 
 MIB = 2**20
-SHORT = Timeouts(step_s=3.0, reconnect_s=1.0)
+SHORT = Timeouts(step_s=60.0, reconnect_s=3.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,8 +119,11 @@ async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
                 sent += 1
 
         sending = asyncio.create_task(send())
+        async with asyncio.timeout(60):
+            while sent < 16:  # two windows
+                await asyncio.sleep(0.01)
         await asyncio.sleep(0.7)
-        assert 16 <= sent <= 40  # two windows, what is between them, and no more
+        assert sent <= 40  # what is between them, and no more
         held = p1._arrivals["p0"].inbox.held_bytes
         assert held <= 65536 + 8192 + 512
         for number in range(100):
@@ -357,7 +360,7 @@ async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -
 
 async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:
     async with pair(authority) as (p0, p1, _):
-        waiting = asyncio.create_task(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 5))
+        waiting = asyncio.create_task(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 60))
         await p0.send("p1", Letter(1))  # an unread message does not hide the abort
         await p0.close(DataError("wrong"))
         assert (await failure(waiting, PeerAborted)).code == "CANNOT_TAKE_PART"
@@ -367,14 +370,14 @@ async def test_a_wait_for_something_else_ends_with_it_or_at_its_deadline(authori
     async with pair(authority) as (_p0, p1, _):
         done = asyncio.Event()
         asyncio.get_running_loop().call_later(0.05, done.set)
-        await p1.wait_for(done.wait(), "p0", "Work", 5)
+        await p1.wait_for(done.wait(), "p0", "Work", 60)
         error = await failure(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 0.05), PeerTimeout)
         assert (error.peer, error.step) == ("p0", "Work")
 
         async def fails() -> None:
             raise DataError("wrong")
 
-        await failure(p1.wait_for(fails(), "p0", "Work", 5), DataError)
+        await failure(p1.wait_for(fails(), "p0", "Work", 60), DataError)
 
 
 async def test_a_closed_session_leaves_no_task_behind(authority: Path) -> None:
@@ -563,7 +566,7 @@ async def test_a_signal_between_looking_and_waiting_is_not_lost() -> None:
             waiting[2].cancel()  # and a waiter that leaves takes nobody along
             waiting.append(asyncio.create_task(wait(3)))
         await asyncio.sleep(0)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         await asyncio.gather(*waiting, return_exceptions=True)
     assert sorted(seen) == [1, 2, 3]
 

@@ -52,7 +52,7 @@ async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[st
 
 
 def in_memory() -> dict[str, Channel]:
-    network = LocalNetwork(ROLES, handshake.TABLE, timeout_s=1)
+    network = LocalNetwork(ROLES, handshake.TABLE, timeout_s=60)
     return {name: network.channel(name) for name in ROLES}
 
 

@@ -30,7 +30,7 @@ LIMITS = Limits(
     concurrent_streams=4,
     calls_of_a_peer=6,
     sessions=2,
-    connect_timeout_s=1.0,
+    connect_timeout_s=5.0,
 )
 WATCH = "/grpc.health.v1.Health/Watch"
 DESCRIBE = "/blindfit.v1.Control/Describe"
@@ -130,7 +130,7 @@ async def test_a_stream_that_says_nothing(
     monkeypatch.setattr(module, deadline, 0.2)
     async with coordinated(authority, tmp_path) as (node, _):
         async with connect(node, make_identity(authority, "shop")) as shop:
-            stream = shop.stream_stream(method)(timeout=5)
+            stream = shop.stream_stream(method)(timeout=60)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stream.read()
             assert caught.value.details() == "PEER_TIMEOUT"
@@ -140,7 +140,7 @@ async def test_a_stream_that_says_nothing(
 async def test_a_connection_that_never_shakes_hands(authority: Path, tmp_path: Path) -> None:
     async with coordinated(authority, tmp_path) as (node, _):
         connections = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(50)]
-        async with asyncio.timeout(LIMITS.connect_timeout_s + 3):
+        async with asyncio.timeout(LIMITS.connect_timeout_s + 60):
             for reader, _writer in connections:
                 await reader.read()  # until the server hangs up
         for _reader, writer in connections:
@@ -152,6 +152,6 @@ async def test_a_client_that_pings_too_often(authority: Path, tmp_path: Path) ->
     async with coordinated(authority, tmp_path) as (node, _):
         async with connect(node, make_identity(authority, "shop"), eager) as shop:
             (held,) = await hold(shop, 1)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 error = await refusal(held.read())
             assert isinstance(error, PeerUnreachable)

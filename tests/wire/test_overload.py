@@ -194,15 +194,16 @@ async def test_calls_whose_request_never_comes_are_counted_and_end(
             for stream in silent:
                 stream.cancel()
             await calls_at(node, 0)
-            monkeypatch.setattr(guard, "REQUEST_S", 0.1)
-            error = await refusal(shop.stream_stream("/blindfit.v1.Measurement/Budget")().read())
+            with monkeypatch.context() as patch:
+                patch.setattr(guard, "REQUEST_S", 0.1)
+                error = await refusal(shop.stream_stream("/blindfit.v1.Measurement/Budget")().read())
             assert "waited 0.1 s for shop" in str(error)
             assert await call(shop, WATCH, b"") == "OK"
 
 
 async def calls_at(node: PartyNode, count: int) -> None:
     """When so many calls of shop go on."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while node.guard._calls["shop"] != count:
             await asyncio.sleep(0.01)
 
@@ -259,7 +260,7 @@ async def test_idle_connections_make_room(authority: Path, tmp_path: Path, monke
             with few_files(120), capture_logs() as logs:
                 async with idlers(node.port, 300):
                     async with connect(node, make_identity(authority, "coordinator")) as channel:
-                        async with asyncio.timeout(10):
+                        async with asyncio.timeout(60):
                             while await call(channel, DESCRIBE, b"") != "OK":
                                 await asyncio.sleep(0.1)
                         asked = control_pb2_grpc.ControlStub(channel).Propose(proposal("s"))
@@ -334,13 +335,13 @@ async def send_half(site: Site, to: str, session: str, mib: int) -> grpc.aio.Str
 
 
 async def filled(account: Account, octets: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while account.held < octets:
             await asyncio.sleep(0.01)
 
 
 async def drained(account: Account) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while account.held:
             await asyncio.sleep(0.01)
 
@@ -350,7 +351,7 @@ async def test_a_session_that_has_not_started_holds_little_and_loses_nothing(aut
         sender, receiver = up["p0"].join("s"), up["p1"].join("s", start=False)
         held = receiver._arrivals["p0"].inbox
         sending = asyncio.create_task(sender.send("p1", Parcel(b"x" * (16 * MIB))))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while held.held_bytes < MIB:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)

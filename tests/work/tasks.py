@@ -46,6 +46,21 @@ def process(seconds: float = 0.0) -> int:
     return os.getpid()
 
 
+def meet(directory: Path, count: int) -> int:
+    """Waits until so many processes have come."""
+    (directory / str(os.getpid())).touch()
+    give_up = time.monotonic() + 50
+    while len(list(directory.iterdir())) < count and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def leave_a_mark(directory: Path, index: int) -> int:
+    (directory / str(index)).touch()
+    time.sleep(0.2)
+    return index
+
+
 def die_once(marker: Path, index: int) -> int:
     """Takes its worker with it, unless it did so before."""
     if not marker.exists():
@@ -58,16 +73,31 @@ def die(secret: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def last_dies_once(directory: Path, index: int, last: int) -> int:
-    """Leaves a mark for every time that it ran; the last waits for all the others before it dies."""
+class Arriving:
+    """A result that leaves a mark where it is unpickled, and is its index there."""
+
+    def __init__(self, directory: Path, index: int) -> None:
+        self.directory, self.index = directory, index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return arrived, (self.directory, self.index)
+
+
+def arrived(directory: Path, index: int) -> int:
+    (directory / f"{index}.arrived").touch()
+    return index
+
+
+def last_dies_once(directory: Path, index: int, last: int) -> Arriving:
+    """Leaves a mark for every time that it ran; the last waits for all the others' results before it dies."""
     (directory / f"{index}-{time.monotonic_ns()}").touch()
     if index == last and not (directory / "died").exists():
-        while len({path.name.split("-")[0] for path in directory.iterdir()}) <= last:
+        while len(list(directory.glob("*.arrived"))) < last:
             time.sleep(0.01)
-        time.sleep(0.3)  # until the results are back
+        time.sleep(0.3)  # until what was unpickled is noted
         (directory / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return index
+    return Arriving(directory, index)
 
 
 def fail_with_key_error(index: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,12 @@ def directory(tmp_path: Path) -> None:
     (tmp_path / "house").mkdir()
 
 
+@pytest.fixture
+def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes forked from the tests' own server have memory that it has freed, and need no more for a while."""
+    monkeypatch.setattr(fitting, "_processes", multiprocessing.get_context("spawn"))
+
+
 def test_it_makes_what_is_made_here() -> None:
     made = LimitedMaker(FitSettings())(QUICK, 1.0, PRIOR)
     assert json.dumps(made.parameters()) == json.dumps(make_mechanism(QUICK, 1.0, PRIOR).parameters())
@@ -52,6 +59,7 @@ def test_it_makes_what_is_made_here() -> None:
     ("limits", "said"),
     [(NO_TIME, "it took longer than fit.time_limit_s = 0.001"), (NO_MEMORY, "needed more than fit.memory_limit_mib")],
 )
+@pytest.mark.usefixtures("fresh_processes")
 def test_a_limit_ends_it(limits: FitSettings, said: str) -> None:
     with pytest.raises(ComputeFailed, match=said):
         LimitedMaker(limits)(GIVEN, 1.0, PRIOR)
@@ -78,6 +86,7 @@ def refused_by(ask: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("limits", [NO_TIME, NO_MEMORY], ids=["time", "memory"])
+@pytest.mark.usefixtures("fresh_processes")
 def test_an_estimate_whose_fit_reached_a_limit_stays_charged_and_says_so(tmp_path: Path, limits: FitSettings) -> None:
     counter = counter_with(tmp_path, limits)
     for _ in range(2):

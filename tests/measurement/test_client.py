@@ -484,7 +484,8 @@ async def test_a_server_that_does_not_read_is_named(
 ) -> None:
     done = threading.Event()
     monkeypatch.setattr(AggregateDesk, "join", lambda _self, _ids: done.wait(60))
-    rows = ConsumerRows(tuple(f"row-{i}" for i in range(20_000)), np.zeros((20_000, 200), np.int32))
+    n_rows = 100_000  # 80 MB: several times what windows and the system's buffers may hold unread
+    rows = ConsumerRows(tuple(f"row-{i}" for i in range(n_rows)), np.zeros((n_rows, 200), np.int32))
     house = open_house()
     async with serving(house, authority) as world:
         with pytest.raises(PeerTimeout) as late:

@@ -72,7 +72,7 @@ async def pair(
         yield up["p0"].join("s", timeouts), up["p1"].join("s", timeouts), up
 
 
-async def failure(awaitable: object, error: type[BlindfitError], within_s: float = 60.0) -> BlindfitError:
+async def failure(awaitable: object, error: type[BlindfitError], within_s: float = 30.0) -> BlindfitError:
     async with asyncio.timeout(within_s):
         with pytest.raises(error) as caught:
             await awaitable

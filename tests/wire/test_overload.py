@@ -341,7 +341,7 @@ async def filled(account: Account, octets: int) -> None:
 
 
 async def drained(account: Account) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(30):
         while account.held:
             await asyncio.sleep(0.01)
 

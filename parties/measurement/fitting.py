@@ -20,6 +20,7 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, Mechani
 from blindfit.parties.settings import FitSettings
 
 _processes = multiprocessing.get_context("forkserver")  # forked from a process of one thread: this one has many
+# What a fit imports is there when it starts, and so is not of the memory that it may need.
 _processes.set_forkserver_preload(
     ["blindfit.algorithms.privacy.label_mechanisms", "scipy.optimize", "scipy.sparse", "scipy.special"]
 )
@@ -74,9 +75,6 @@ class LimitedMaker:
 
 def _make(answer: Connection, limits: FitSettings, *asked: Any) -> None:
     """In the process: sends the mechanism, the error that refuses it, or None where memory does not suffice."""
-    import scipy.optimize  # these are not of the memory that a fit may need
-    import scipy.special  # noqa: F401
-
     _limit(limits)
     made: LabelMechanism | BlindfitError | None
     try:

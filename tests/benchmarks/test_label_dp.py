@@ -19,6 +19,7 @@ from benchmarks.label_dp_report import bold, exceptions
 from benchmarks.label_dp_results import Results, outcome_of
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+from tests.benchmarks.differences import assert_gradients_are_of
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -158,23 +159,15 @@ def test_the_ensemble_trains_each_network_as_if_alone(toy: Dataset) -> None:
 
 
 def test_gradients_are_those_of_the_loss() -> None:
-    """Central differences in double precision, along a random direction of each parameter."""
     draw = np.random.default_rng(3)
     ensemble = Ensemble([draw.normal(size=(2, *weight.shape[-2:])) / 3 for weight in first_weights(5, seed=0)])
     x, y = draw.normal(size=(9, 5)), draw.normal(size=(2, 9, 1))
 
-    def losses() -> np.ndarray:
-        return np.square(ensemble.predict(x) - y).mean(axis=(1, 2))
+    def loss() -> float:
+        """Of both networks, which share no parameter."""
+        return float(np.square(ensemble.predict(x) - y).mean(axis=(1, 2)).sum())
 
-    gradients, _ = ensemble.gradients(x, y)
-    for parameter, gradient in zip(ensemble.parameters, gradients, strict=True):
-        direction, size = draw.normal(size=parameter.shape), 1e-6
-        parameter += size * direction
-        above = losses()
-        parameter -= 2 * size * direction
-        slope = (above - losses()) / (2 * size)
-        parameter += size * direction
-        np.testing.assert_allclose(slope, (gradient * direction).sum(axis=(1, 2)), rtol=1e-5, atol=1e-8)
+    assert_gradients_are_of(loss, ensemble.parameters, ensemble.gradients(x, y)[0], draw)
 
 
 def test_adam_takes_the_steps_of_scikit_learns() -> None:

@@ -16,6 +16,7 @@ from benchmarks.label_dp_network import Ensemble, TrainingSettings
 from benchmarks.label_dp_results import Results
 from benchmarks.label_dp_runs import Plan
 from blindfit.algorithms.errors import DataError
+from tests.benchmarks.differences import assert_gradients_are_of
 
 ROWS = 6000
 
@@ -131,15 +132,7 @@ def test_gradients_of_embeddings_are_those_of_the_loss() -> None:
     def loss() -> float:
         return float(np.square(trained.predict(codes, numbers) - y).mean())
 
-    gradients = trained.gradients(codes, numbers, y)
-    for parameter, gradient in zip(trained.parameters, gradients, strict=True):
-        direction, size = draw.normal(size=parameter.shape), 1e-6
-        parameter += size * direction
-        above = loss()
-        parameter -= 2 * size * direction
-        slope = (above - loss()) / (2 * size)
-        parameter += size * direction
-        assert slope == pytest.approx((gradient * direction).sum(), rel=1e-5, abs=1e-8)
+    assert_gradients_are_of(loss, trained.parameters, trained.gradients(codes, numbers, y), draw)
 
 
 def test_every_arm_is_run_and_reported_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,89 @@
+"""What parties import in a job until it is charged, in processes that have not imported it before.
+
+An import takes up to half a second, which whoever waits for an answer sees: it may not hang on anybody's rows. Each
+world runs in a fork of one process, which has imported the harness alone.
+
+    python -m tests.interference.imports AUTHORITY SYSTEM PARTY [planted]
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import structlog
+
+from blindfit.parties.data.source import Source
+from blindfit.parties.store.store import Transaction
+from tests.interference.neighbours import changed
+from tests.interference.systems import SYSTEMS
+from tests.interference.world import Case, run
+
+
+def worlds(system: str, party: str) -> tuple[Case, Case]:
+    """That differ in one label, which becomes that of somebody else."""
+    case = SYSTEMS[system]()
+    labels = {row: values["label"] for row, values in case.data[party].items()}
+    first, *others = labels
+    another = next(labels[row] for row in others if labels[row] != labels[first])
+    return case, case.with_data(changed(case.data, party, {first: {"label": another}}))
+
+
+def imported(case: Case, authority: Path, *, label: str = "") -> list[str]:
+    """Names of the modules, in order of the alphabet: several parties run at once.
+
+    Args:
+        label: of a party whose first row decides on an import, planted where rows are read.
+    """
+    found: set[str] = set()
+    listening = [True]
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "import" and listening:
+            found.add(str(arguments[0]))
+
+    def charged(self: Transaction, entry: Any, add: Any = Transaction.add_entry) -> None:
+        listening.clear()
+        add(self, entry)
+
+    mock.patch.object(Transaction, "add_entry", charged).start()  # for as long as the fork lives
+    if label:
+        _plant(float(label))
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    sys.addaudithook(heard)
+    ran = run(case, authority)
+    assert ran.errors == ("",), ran.errors
+    return sorted(found)
+
+
+def _plant(label: float) -> None:
+    batches = Source.batches
+
+    def told(self: Source, *arguments: Any, **named: Any) -> Any:
+        for batch in batches(self, *arguments, **named):
+            if batch.labels is not None and float(batch.labels[0]) == label:
+                __import__("wave")
+            yield batch
+
+    mock.patch.object(Source, "batches", told).start()
+
+
+def tell(case: Case, authority: Path, label: str) -> None:
+    sys.stdout.write(json.dumps(imported(case, authority, label=label)) + "\n")
+
+
+def main(authority: str, system: str, party: str, *planted: str) -> None:
+    one, other = worlds(system, party)
+    label = str(next(iter(one.data[party].values()))["label"]) if planted else ""
+    for case in (one, other):
+        process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
+        process.start()
+        process.join()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,22 @@ from tests.label_dp import conftest as label_dp
 from tests.nodes import Nodes
 
 
-@pytest.fixture(scope="module", params=JOBS, ids=JOBS)
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    with running(tmp_path_factory.mktemp("job")) as ran:
-        JOBS[request.param](ran)
-    return ran
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ran]:
+    """Whatever the order of the tests."""
+
+    @cache
+    def run(job: str) -> Ran:
+        with running(tmp_path_factory.mktemp("job")) as ran:
+            JOBS[job](ran)
+        return ran
+
+    return run
+
+
+@pytest.fixture(params=JOBS, ids=JOBS)
+def ran(request: pytest.FixtureRequest, run_once: Callable[[str], Ran]) -> Ran:
+    return run_once(request.param)
 
 
 def test_nothing_secret_is_told(ran: Ran) -> None:

@@ -208,7 +208,8 @@ async def test_no_label_in_any_log(
                 errors.append(caught.value)
     heard = repr([logs, caplog.text, capfd.readouterr(), errors, released, counter.releases.__dict__])
     assert "clipped" in heard
-    for secret in ("7.12345", "1000007.1", "canary-id", repr(released.labels[0])):
+    a_label = max(map(repr, released.labels.tolist()), key=len)  # a short one is found anywhere
+    for secret in ("7.12345", "1000007.1", "canary-id", a_label):
         assert secret not in heard
 
 

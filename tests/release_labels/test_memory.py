@@ -18,7 +18,7 @@ from tests.measurement.indexes import built
 from tests.measurement.talking import said_by
 from tests.release_labels.house import Counter
 
-FEW, MANY, BATCH = 200_000, 1_000_000, 16384
+FEW, MANY, BATCH = 100_000, 500_000, 16384
 
 STREAM = """
     import sys

@@ -21,6 +21,7 @@ from tests.processes.reading import error_line
 __all__ = ["project"]  # a fixture
 
 IDS = [f"u{i}" for i in range(400)]
+FAR = 4711.25  # a label outside the range
 STAIRCASE = MechanismSettings("staircase", LabelGrid(0.0, 100.0), 1.0)
 NUMBERS = ('label = "label"\n', 'label = "label"\nlabel_kind = "number"\nlabel_range = [0, 100]\n')
 
@@ -33,7 +34,7 @@ def numbers(project: Project) -> Project:
     listen = next(line for line in project.path("meter.toml").read_text().splitlines() if line.startswith("listen"))
     project.edit("meter.toml", listen, f'listen = "{address}"')
     values = np.random.default_rng(0).uniform(0, 100, len(IDS)).round(3)
-    values[7] = 4711.25
+    values[7] = FAR
     rows = "".join(f"{name},{value}\n" for name, value in zip(IDS, values, strict=True))
     project.path("labels.csv").write_text("id,label\n" + rows)
     project.path("address").write_text(address)
@@ -68,8 +69,8 @@ def test_a_killed_party_comes_back_with_the_same_labels(numbers: Project) -> Non
     assert "labels outside label_range are clipped" in log
     assert "rows=1" in log
     written = log + shown + numbers.path("ledger.jsonl").read_text()
-    assert "4711" not in written
-    assert repr(float(first.labels[0])) not in written
+    assert repr(FAR) not in written
+    assert max(map(repr, first.labels.tolist()), key=len) not in written  # a short one is found anywhere
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> No
     assert report["evaluation"]["auc"] > 0.7
 
 
-def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(project: Project) -> None:
+def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    project = Project.make(tmp_path, rows=100)
     session = _run_until_killed(project, "shop-a", epoch=3)
     before = project.root / "before"
     shutil.copytree(project.root / "state", before)

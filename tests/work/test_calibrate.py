@@ -51,12 +51,19 @@ def check_figures(output: str, backend: str) -> None:
     assert figure["scaling"] == pytest.approx(both / one, abs=0.006)
 
 
+@pytest.fixture
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "BATCH", 64)
+
+
+@pytest.mark.usefixtures("_small_batches")
 def test_this_machine(tmp_path: Path) -> None:
     finished = run(tmp_path, "compute.workers=2")
     assert (finished.returncode, finished.stderr) == (0, "")
     check_figures(finished.stdout, "loky")
 
 
+@pytest.mark.usefixtures("_small_batches")
 def test_a_cluster(tmp_path: Path) -> None:
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         address = cluster.scheduler_address

@@ -33,7 +33,11 @@ IMPORTED = [
     *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
     *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
     "blindfit.parties.data.database",
-    *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special")),
+    *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
+    *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics")),
+    "joblib",
+    "pandas",  # which pyarrow looks for
+    "tests.compiled",
 ]
 
 _forks = multiprocessing.get_context("forkserver")

@@ -284,7 +284,7 @@ def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
     try:
         steps = gaussian_steps(settings)
     except (BlindfitError, ValueError, OverflowError, ZeroDivisionError):
-        raise MalformedMessage(culprit=consumer, field="epsilon", reason="is out of range", step="LabelsOpen") from None
+        raise MalformedMessage(culprit=consumer, field="delta", reason="is out of range", step="LabelsOpen") from None
     if steps is not None:
         enough = math.ceil(settings.grid.cells * LEAST_STD_STEPS / steps)
         reason = f"the noise would be smaller than {LEAST_STD_STEPS} grid steps: take {enough} cells or more"

@@ -7,18 +7,28 @@ Q X_own^T b = 0, and b is a short integer vector.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Literal, get_args
+
 import numpy as np
 from fpylll import BKZ, LLL, IntegerMatrix
 from numpy.typing import NDArray
 
+from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks.lattice_labels import complement, span
 from tests.attacks.lattices import BLOCKS, FINE, Integers
-from tests.attacks.views import Seen
+from tests.attacks.views import Data, Seen, Setting, Training, breast, simulate, with_intercept
 
 Floats = NDArray[np.float64]
+Reader = Literal["active", "passive"]
+READERS: tuple[Reader, ...] = get_args(Reader)
+Column = Callable[[np.random.Generator, Floats], NDArray[np.bool_]]
 EXACT = 2.0**28  # two values of a score round in two ways, so that rounding leaves the equations exact
 ROUNDING = 2.0**-20  # of a residual
-CANDIDATES = 3
+CANDIDATES, MANY_CANDIDATES = 3, 60
+WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of noisy equations: the attacker tries them all
+EPOCHS = 50
 
 
 def binary_column(
@@ -88,3 +98,77 @@ def bits_given_away(seen: Seen, other: Seen, noise_std: float, *, number: int = 
     batch = seen.of_batch(number)[0].batch
     power = np.linalg.eigvalsh(seen.reals(batch).T @ seen.reals(batch)) * other.reals(batch)[:, 0].var()
     return float(np.log2(1 + np.maximum(power, 0.0) * moved / noise_std**2).sum() / 2)
+
+
+# --- breast cancer, the column alone at its party, its reader with 20 columns ---------------------------------
+
+
+def chance(ones: float) -> Column:
+    return lambda rng, y: rng.random(len(y)) < ones
+
+
+def label_but(flipped: float) -> Column:
+    """The label in most rows: its weight moves more, which shows more of it."""
+    return lambda rng, y: (y > 0) ^ (rng.random(len(y)) < flipped)
+
+
+telling, nearly_the_label = label_but(0.2), label_but(0.05)
+
+
+def trained(reader: Reader, setting: Setting, column: Column) -> tuple[Training, Floats]:
+    data = breast()
+    ones = column(np.random.default_rng([setting.seed, 7]), data.y).astype(float)[:, None]
+    wide = data.parts[1]
+    parts = (with_intercept(wide), ones) if reader == "active" else (with_intercept(ones), wide)
+    return simulate(Data(parts, data.y), setting), ones
+
+
+def train(reader: Reader, setting: Setting, column: Column) -> tuple[Seen, Floats]:
+    """What the reader sees, and the other party's column in the first batch as signs."""
+    training, ones = trained(reader, setting, column)
+    return training.seen[READERS.index(reader)], 2 * ones[training.plan.batches[0], 0] - 1
+
+
+def most_right(
+    seen: Seen,
+    truth: Floats,
+    noise_std: float,
+    weight: float,
+    *,
+    candidates: int = CANDIDATES,
+    blocks: tuple[int, ...] = BLOCKS,
+) -> float:
+    """The share of rows that the best candidate has right, chosen with the column in hand; 0 without a candidate."""
+    found = binary_column(seen, noise_std, weight, candidates=candidates, blocks=blocks)
+    return float(max((max(np.mean(guess == truth), np.mean(guess == -truth)) for guess in found), default=0.0))
+
+
+def most_right_in_noise(seen: Seen, truth: Floats, noise_std: float, *, blocks: tuple[int, ...] = BLOCKS) -> float:
+    return max(
+        most_right(seen, truth, noise_std, weight, candidates=MANY_CANDIDATES, blocks=blocks) for weight in WEIGHTS
+    )
+
+
+def always_the_same(truth: Floats) -> float:
+    """What a guess has right that is one value in all rows."""
+    return float(max(np.mean(truth > 0), np.mean(truth < 0)))
+
+
+def projected_auc(reader: Reader, setting: Setting) -> float:
+    """Of what least squares sees of a column of chance."""
+    seen, truth = train(reader, setting, chance(0.3))
+    one_way = auc(truth > 0, projected(seen, setting.gradient_noise))
+    return max(one_way, 1 - one_way)
+
+
+def bits_read(setting: Setting, reader: Reader) -> float:
+    """Of a column that nearly is the label."""
+    seen = trained(reader, setting, nearly_the_label)[0].seen
+    place = READERS.index(reader)
+    return bits_given_away(seen[place], seen[1 - place], setting.gradient_noise)
+
+
+def bits_held(truth: Floats) -> float:
+    """What a column of so many ones has, of which nothing is known."""
+    ones = float(np.mean(truth > 0))
+    return -len(truth) * (ones * math.log2(ones) + (1 - ones) * math.log2(1 - ones))

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.attacks import lattices
-from tests.attacks.views import Seen, Setting
+from tests.attacks.views import Data, Seen, Setting, breast, coins
 
 Floats = NDArray[np.float64]
 EXACT = 2.0**16  # finer than the features' grid: an equation holds or it does not
+PRECISION = 2.0**17  # of an equation from differences: residuals are rounded to 2^-20
+FEW_COLUMNS = 3  # two and the intercept
+SECRET_START = {"batch_rows": 96, "secret_start": 0.3, "epochs": 50}
 
 
 def from_first_gradient(seen: Seen, setting: Setting, *, blocks: tuple[int, ...] = lattices.BLOCKS) -> Floats:
@@ -41,6 +44,11 @@ def from_differences(
     mean = gradients.mean(axis=0)
     across = complement(span(gradients - mean, others_columns)).T
     return _solved(across @ whiten @ columns.T, -2 * across @ mean, weight, blocks)
+
+
+def beside_few_columns(seed: int) -> Data:
+    """Breast cancer with coins, FEW_COLUMNS at the active party."""
+    return coins(np.random.default_rng(seed), breast(active=slice(0, FEW_COLUMNS - 1)))
 
 
 def span(rows: Floats, dimensions: int) -> Floats:

@@ -8,16 +8,20 @@ with y before it of the mean and variance that the party's own score tells. Othe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.attacks.views import Rows, Seen, Setting, View
+from blindfit.algorithms.statistics.metrics import auc
+from tests.attacks.views import SMALL_BATCHES, Rows, Seen, Setting, Training, View, planted, simulate
 
 Floats = NDArray[np.float64]
 OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # of their scores: the attacker tries them all
 FIRST_EPOCHS = 3
+ROWS, COLUMNS = 2000, 10
+STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
+RESHUFFLED = {"kept_batches": False, "batch_rows": 100, "epochs": 10}
 
 
 @dataclass(frozen=True)
@@ -103,3 +107,38 @@ def _at_once(equations: Sequence[Equations], prior: Floats, variances: Floats) -
     return np.asarray(
         prior + spread.T @ np.linalg.solve(spread @ matrix.T + np.eye(len(values)), values - matrix @ prior)
     )
+
+
+# --- 2,000 rows, ten columns at each of two parties -----------------------------------------------------------
+
+
+def train(setting: Setting, signal: tuple[float, float], seed: int = 0) -> Training:
+    return simulate(planted(np.random.default_rng(seed), ROWS, (COLUMNS, COLUMNS), signal=signal), setting)
+
+
+@dataclass(frozen=True)
+class Best:
+    """What the passive party's best guess has, chosen with the labels in hand."""
+
+    auc: float
+    share: float  # of labels that are right
+
+
+def attack(training: Training, setting: Setting) -> Best:
+    found = list(guesses(training.seen[1], setting))
+    right = [np.mean((guess > 0) == (training.y > 0)) for guess in found]
+    return Best(max(auc(training.y > 0, guess) for guess in found), float(max(right)))
+
+
+def own_auc(training: Training) -> float:
+    return training.seen[1].own_auc(np.arange(len(training.y)), training.y)
+
+
+def retrained(count: int, seed: int = 0) -> list[Training]:
+    """Trainings on the same rows, each with batches of its own."""
+    return [train(replace(SMALL_BATCHES, seed=number), STRONG, seed) for number in range(count)]
+
+
+def auc_over(trainings: Sequence[Training]) -> float:
+    guess = over_trainings([training.seen[1] for training in trainings], SMALL_BATCHES)
+    return auc(trainings[0].y > 0, guess)

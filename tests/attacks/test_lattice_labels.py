@@ -8,6 +8,7 @@ import pytest
 from blindfit.algorithms.statistics.gradient_leaks import label_auc
 from blindfit.algorithms.statistics.metrics import auc
 from tests.attacks import lattice_labels
+from tests.attacks.lattice_labels import FEW_COLUMNS, PRECISION, SECRET_START
 from tests.attacks.views import (
     SMALL_BATCHES,
     Setting,
@@ -20,7 +21,6 @@ from tests.attacks.views import (
 
 ROWS = 128  # of a batch; the passive party has 20 columns
 COINS_ROWS = 96
-PRECISION = 2.0**17  # of an equation from differences: residuals are rounded to 2^-20
 
 
 def first_gradient_gives_all(seed: int) -> bool:
@@ -69,19 +69,18 @@ def test_with_jitter_the_lattice_finds_no_more_than_least_squares(setting: Setti
 
 
 def from_differences(setting: Setting, seed: int) -> float:
-    """The share of labels got right, with two columns and the intercept at the active party."""
-    data = coins(np.random.default_rng(seed), breast(active=slice(0, 2)))
-    training = simulate(data, setting)
-    found = lattice_labels.from_differences(training.seen[1], 3, PRECISION)
+    """The share of labels got right."""
+    training = simulate(lattice_labels.beside_few_columns(seed), setting)
+    found = lattice_labels.from_differences(training.seen[1], FEW_COLUMNS, PRECISION)
     return float(np.mean(np.sign(found) == training.y[training.plan.batches[0]]))
 
 
 def test_a_secret_start_does_not_help() -> None:
-    assert from_differences(without_defences(batch_rows=96, secret_start=0.3, epochs=50), seed=0) == 1
+    assert from_differences(without_defences(**SECRET_START), seed=0) == 1
 
 
 def test_jitter_helps_with_a_secret_start_and_without_noise() -> None:
-    setting = without_defences(batch_rows=96, secret_start=0.3, epochs=50, jitter=SMALL_BATCHES.jitter)
+    setting = without_defences(**SECRET_START, jitter=SMALL_BATCHES.jitter)
     assert from_differences(setting, seed=0) < 0.8
 
 

@@ -2,64 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from blindfit.algorithms.statistics.gradient_leaks import check_label_bits, label_auc
-from blindfit.algorithms.statistics.metrics import auc
-from tests.attacks import least_squares_labels
-from tests.attacks.views import (
-    DEFAULTS,
-    SMALL_BATCHES,
-    Setting,
-    Training,
-    breast,
-    coins,
-    most_right_within,
-    planted,
-    simulate,
-    without_defences,
+from tests.attacks.least_squares_labels import (
+    COLUMNS,
+    NONE,
+    RESHUFFLED,
+    ROWS,
+    STRONG,
+    WEAK,
+    attack,
+    auc_over,
+    own_auc,
+    retrained,
+    train,
 )
-
-ROWS, COLUMNS = 2000, 10
-STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
-RESHUFFLED = {"kept_batches": False, "batch_rows": 100, "epochs": 10}
-
-
-def train(setting: Setting, signal: tuple[float, float], seed: int = 0) -> Training:
-    return simulate(planted(np.random.default_rng(seed), ROWS, (COLUMNS, COLUMNS), signal=signal), setting)
-
-
-def attack_auc(training: Training, setting: Setting) -> float:
-    """Of the passive party's best guess, chosen with the labels in hand."""
-    guesses = least_squares_labels.guesses(training.seen[1], setting)
-    return max(auc(training.y > 0, guess) for guess in guesses)
-
-
-def own_auc(training: Training) -> float:
-    return training.seen[1].own_auc(np.arange(len(training.y)), training.y)
+from tests.attacks.views import DEFAULTS, Setting, breast, coins, most_right_within, simulate, without_defences
 
 
 def test_reshuffled_batches_without_defences_give_nearly_every_label() -> None:
     setting = without_defences(**RESHUFFLED)
     training = train(setting, STRONG)
-    guesses = least_squares_labels.guesses(training.seen[1], setting)
-    assert max(np.mean((guess > 0) == (training.y > 0)) for guess in guesses) > 0.9
+    assert attack(training, setting).share > 0.9
     assert own_auc(training) < 0.8
 
 
 def test_jitter_and_noise_do_not_help_where_batches_are_reshuffled() -> None:
     setting = Setting(**RESHUFFLED)  # type: ignore[arg-type]
     training = train(setting, STRONG)
-    assert attack_auc(training, setting) > own_auc(training) + 0.1
+    assert attack(training, setting).auc > own_auc(training) + 0.1
 
 
 def mean_gain(setting: Setting, signal: tuple[float, float], seeds: int) -> float:
     """What the attack has over the own score."""
     trainings = [train(setting, signal, seed) for seed in range(seeds)]
-    return float(np.mean([attack_auc(training, setting) - own_auc(training) for training in trainings]))
+    return float(np.mean([attack(training, setting).auc - own_auc(training) for training in trainings]))
 
 
 def test_at_the_defaults_it_gives_little_more_than_the_own_score() -> None:
@@ -80,20 +59,14 @@ def test_larger_batches_leave_less_whatever_the_own_score_tells(signal: tuple[fl
 def test_on_coins_it_gives_what_the_formula_says(batch_rows: int) -> None:
     """The worst case: labels of which a party's own columns tell nothing."""
     setting = Setting(batch_rows=batch_rows)
-    found = [attack_auc(train(setting, NONE, seed), setting) for seed in range(3)]
+    found = [attack(train(setting, NONE, seed), setting).auc for seed in range(3)]
     assert np.mean(found) == pytest.approx(label_auc(COLUMNS, batch_rows, setting.jitter), abs=0.025)
 
 
 def test_several_trainings_are_like_reshuffled_batches() -> None:
     """Nothing at one training can prevent it: docs/gradients.md says so."""
-    trainings = [
-        simulate(planted(np.random.default_rng(0), ROWS, (COLUMNS, COLUMNS), signal=STRONG), setting)
-        for setting in (replace(SMALL_BATCHES, seed=seed) for seed in range(10))
-    ]
-    gains = []
-    for count in (1, 10):
-        guess = least_squares_labels.over_trainings([training.seen[1] for training in trainings[:count]], SMALL_BATCHES)
-        gains.append(auc(trainings[0].y > 0, guess) - own_auc(trainings[0]))
+    trainings = retrained(10)
+    gains = [auc_over(trainings[:count]) - own_auc(trainings[0]) for count in (1, 10)]
     assert gains[0] < 0.05
     assert gains[1] > 0.1
 
@@ -101,7 +74,7 @@ def test_several_trainings_are_like_reshuffled_batches() -> None:
 def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
     setting = Setting(batch_rows=24, shorten=False)
     training = simulate(coins(np.random.default_rng(0), breast()), setting)
-    assert attack_auc(training, setting) > 0.9
+    assert attack(training, setting).auc > 0.85
     assert check_label_bits(training.seen[1].columns, 24, setting.jitter)
 
 
@@ -111,8 +84,7 @@ def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
 def test_under_label_dp_it_guesses_no_better_than_epsilon_allows() -> None:
     setting = Setting(epsilon=0.5)
     training = train(setting, NONE)
-    for guess in least_squares_labels.guesses(training.seen[1], setting):
-        assert np.mean((guess > 0) == (training.y > 0)) <= most_right_within(0.5, ROWS)
+    assert attack(training, setting).share <= most_right_within(0.5, ROWS)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])

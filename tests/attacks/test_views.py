@@ -43,7 +43,7 @@ def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Tr
         uniform = random.Random(place).randrange
         seats.append(DataSeat(name, part, optimiser, ShortExponent(key.public_key), uniform))
     seats[0].label_terms, seats[0].y = simulated.label_terms, data.y
-    key_seat = KeySeat(key, views.NOISE_KEY, Patience(0, 0.0))
+    key_seat = KeySeat(key, setting.noise_key, Patience(0, 0.0))
     roles = dict.fromkeys(parameters.data_parties, "passive")
     network = LocalNetwork({**roles, parameters.active: "active", "key-node": "key-node"}, taylor.TABLE)
 

@@ -28,9 +28,7 @@ from blindfit.parties.vertical.prepared import FEATURE_BOUND, clip_rows
 
 Floats = NDArray[np.float64]
 
-
 JOB = TaylorSettings()
-NOISE_KEY = b"noise"
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,11 @@ class Setting:
     @property
     def label_jitter(self) -> float:
         return self.jitter if self.epsilon is None else 0.0
+
+    @property
+    def noise_key(self) -> bytes:
+        """The key node's secret: other seeds draw other noise."""
+        return b"noise %d" % self.seed
 
     @property
     def job(self) -> TaylorJob:
@@ -176,9 +179,8 @@ def simulate(data: Data, setting: Setting) -> Training:
             ]
             residuals = np.sum(terms, axis=0) + label_terms[batch]
             for place, (part, optimiser) in enumerate(zip(features, optimisers, strict=True)):
-                noise = gradient_noise(
-                    NOISE_KEY, parameters, (parameters.data_parties[place], epoch, number), part.shape[1]
-                )
+                step = (parameters.data_parties[place], epoch, number)
+                noise = gradient_noise(setting.noise_key, parameters, step, part.shape[1])
                 gradient = part[batch].T @ residuals + np.array(noise, dtype=np.int64)
                 views[place].append(View(epoch, number, batch, gradient, optimiser.weights.copy()))
                 scale = (1 << grid.gradient_bits) * len(batch)

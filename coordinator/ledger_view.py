@@ -31,13 +31,14 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
+    changed = list(snapshots.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
     console.print(_budgets(settings, entries))
     for line in _protected(settings, entries):
         console.print(line, highlight=False)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         console.print(_entries(settings, entries, labels))
-    for snapshot in snapshots.changed(settings, base_dir):
+    for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False)
     if failed := store.reader().uploads():

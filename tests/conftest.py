@@ -10,6 +10,8 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
 
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_users_state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:

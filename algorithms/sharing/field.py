@@ -1,0 +1,133 @@
+"""Arithmetic modulo the prime p = 2^61 - 1 on whole arrays, on one narrow kernel.
+
+An element is a uint64 in [0, p). As p is a Mersenne number, 2^61 = 1 and a reduction is a shift and an addition; sums
+need nothing else. Products are the kernel's: elementwise, a matrix by a vector, and its transpose by a vector. Two
+kernels compute the same: numpy's, which every machine has, and machine code for products of 64 bits, made at run time
+where llvmlite is installed (field_code.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import RangeError
+
+BITS = 61
+P: int = 2**BITS - 1
+Elements = npt.NDArray[np.uint64]
+"""Of any shape, each in [0, p)."""
+Integers = npt.NDArray[np.int64]
+Change = Callable[[Elements], Elements]
+Combine = Callable[[Elements, Elements], Elements]
+
+_P = np.uint64(P)
+_BITS = np.uint64(BITS)
+_HALF = P // 2
+
+
+class Kernel(Protocol):
+    """Products of elements; arguments and results are C-contiguous and in [0, p)."""
+
+    def products(self, a: Elements, b: Elements) -> Elements:
+        """a_i b_i, of equal shapes."""
+        ...
+
+    def times_vector(self, matrix: Elements, vector: Elements) -> Elements:
+        """sum_j matrix_ij vector_j."""
+        ...
+
+    def transposed_times_vector(self, matrix: Elements, vector: Elements) -> Elements:
+        """sum_i matrix_ij vector_i."""
+        ...
+
+
+@cache
+def kernel() -> Kernel:
+    """The fastest that this machine has."""
+    from blindfit.algorithms.sharing.field_code import machine_code
+    from blindfit.algorithms.sharing.field_numpy import NumpyKernel
+
+    return machine_code() or NumpyKernel()
+
+
+# --- elements and integers --------------------------------------------------------------------------------------
+
+
+def elements(integers: npt.ArrayLike) -> Elements:
+    """Integers of 64 bits modulo p: -1 is p - 1."""
+    values = np.asarray(integers)
+    if values.dtype.kind == "u":
+        return np.asarray(np.mod(values.astype(np.uint64), _P), dtype=np.uint64)
+    if values.dtype.kind != "i" and values.size:
+        raise RangeError("elements of the field are made from integers")
+    return np.mod(values.astype(np.int64), P).astype(np.uint64)
+
+
+def integers(values: Elements) -> Integers:
+    """The representatives from -(p - 1) / 2 to (p - 1) / 2."""
+    signed = values.astype(np.int64)
+    return np.where(signed > _HALF, signed - P, signed)
+
+
+def add(a: Elements, b: Elements) -> Elements:
+    return _below_p(a + b)
+
+
+def subtract(a: Elements, b: Elements) -> Elements:
+    return _below_p(a + (_P - b))
+
+
+def negative(a: Elements) -> Elements:
+    return _below_p(_P - a)
+
+
+def total(parts: Sequence[Elements]) -> Elements:
+    """The sum of one array or more, of equal shapes."""
+    first, *rest = parts
+    for part in rest:
+        first = add(first, part)
+    return first
+
+
+def multiply(a: Elements, b: Elements) -> Elements:
+    """a_i b_i, after numpy's broadcasting."""
+    a, b = np.broadcast_arrays(a, b)
+    return kernel().products(np.ascontiguousarray(a), np.ascontiguousarray(b))
+
+
+def times(matrix: Elements, right: Elements) -> Elements:
+    """matrix @ right, of a vector or of a few columns."""
+    if right.ndim == 1:
+        return kernel().times_vector(matrix, np.ascontiguousarray(right))
+    columns = [kernel().times_vector(matrix, np.ascontiguousarray(column)) for column in right.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(matrix), 0), dtype=np.uint64)
+
+
+def transposed_times(matrix: Elements, vector: Elements) -> Elements:
+    """matrix.T @ vector, without a transposed copy."""
+    return kernel().transposed_times_vector(matrix, np.ascontiguousarray(vector))
+
+
+def times_power_of_two(a: Elements, bits: int) -> Elements:
+    """a 2^bits: the 61 bits of an element, turned round."""
+    left = np.uint64(bits % BITS)
+    if not left:
+        return a.copy()
+    return ((a << left) & _P) | (a >> (_BITS - left))
+
+
+def sum_of(a: Elements) -> int:
+    """Of all elements."""
+    high, low = a >> np.uint64(32), a & np.uint64(2**32 - 1)  # sums of 2^32 of them stay below 2^64
+    halves: tuple[int, int] = int(high.sum()), int(low.sum())
+    return (halves[0] * 2**32 + halves[1]) % P
+
+
+def _below_p(a: Elements) -> Elements:
+    """Of sums below 2 p + 1."""
+    return np.where(a >= _P, a - _P, a)

@@ -1,0 +1,52 @@
+"""Elements, bits and bounded integers that follow from a seed: what the dealer and one party expand alike.
+
+AES-256 in counter mode (hardware does gigabytes a second), under a key of its own for every name: whoever has the seed
+can repeat each stream, in any order; to all others it is uniform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from blindfit.algorithms.sharing.field import BITS, Elements, P
+
+SEED_BYTES = 32
+_LOW_BITS = np.uint64(P)
+
+
+@dataclass(frozen=True, repr=False)
+class Seed:
+    octets: bytes
+
+    @classmethod
+    def random(cls) -> Seed:
+        return cls(secrets.token_bytes(SEED_BYTES))
+
+    def elements(self, name: str, shape: tuple[int, ...]) -> Elements:
+        """Uniform elements of the field."""
+        return self._words(name, math.prod(shape)).reshape(shape)
+
+    def below_power_of_two(self, name: str, bits: int, shape: tuple[int, ...]) -> Elements:
+        """Uniform integers in [0, 2^bits), bits at most 61."""
+        words = np.frombuffer(self._octets(name, 8 * math.prod(shape)), dtype="<u8").astype(np.uint64)
+        return (words >> np.uint64(64 - bits)).reshape(shape)
+
+    def _words(self, name: str, count: int) -> Elements:
+        """Of 61 bits each; 2^61 - 1, which is no element, is drawn once in 2^61 and replaced."""
+        words = np.frombuffer(self._octets(name, 8 * count), dtype="<u8") >> np.uint64(64 - BITS)
+        outside = np.flatnonzero(words == _LOW_BITS)
+        if outside.size:
+            words = words.copy()
+            words[outside] = self._words(f"{name}, again", outside.size)
+        return words
+
+    def _octets(self, name: str, count: int) -> bytes:
+        key = hashlib.sha256(b"blindfit sharing v1/" + self.octets + b"/" + name.encode()).digest()
+        encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+        return encryptor.update(bytes(count))

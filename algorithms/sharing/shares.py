@@ -1,0 +1,117 @@
+"""Additive shares of arrays over F_p, with or without the MACs of SPDZ.
+
+The parties' values add up to the secret array, and their MACs to mac_key times it; nobody knows mac_key, of which every
+party holds a summand. What is linear is computed by each party on its own. Without MACs ("semi-honest") a party is
+believed to send what it should.
+
+Source: Damgard, Keller, Larraia, Pastro, Scholl, Smart 2013, "Practical covertly secure MPC for dishonest majority".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.sharing import field
+from blindfit.algorithms.sharing.field import Elements
+
+Index = slice | npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Share:
+    """One party's summand of a secret array.
+
+    Attributes:
+        value: uint64 elements, of the array's shape.
+        mac: likewise; None where there are no MACs.
+    """
+
+    value: Elements
+    mac: Elements | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __add__(self, other: Share) -> Share:
+        return self._with(other, field.add)
+
+    def __sub__(self, other: Share) -> Share:
+        return self._with(other, field.subtract)
+
+    def __neg__(self) -> Share:
+        return self._each(field.negative)
+
+    def __getitem__(self, index: Index) -> Share:
+        return self._each(lambda part: part[index])
+
+    def times(self, public: Elements) -> Share:
+        """Elementwise, by numbers that all know; after numpy's broadcasting."""
+        return self._each(lambda part: field.multiply(part, public))
+
+    def times_power_of_two(self, bits: int) -> Share:
+        return self._each(lambda part: field.times_power_of_two(part, bits))
+
+    def times_vector(self, public: Elements) -> Share:
+        """This matrix @ a vector that all know."""
+        return self._each(lambda part: field.times(part, public))
+
+    def transposed_times_vector(self, public: Elements) -> Share:
+        return self._each(lambda part: field.transposed_times(part, public))
+
+    def under(self, public: Elements) -> Share:
+        """A matrix that all know @ this vector."""
+        return self._each(lambda part: field.times(public, part))
+
+    def under_transposed(self, public: Elements) -> Share:
+        """The transpose of a matrix that all know @ this vector."""
+        return self._each(lambda part: field.transposed_times(public, part))
+
+    def total(self) -> Share:
+        """Of all elements, of shape (1,)."""
+        return self._each(lambda part: np.array([field.sum_of(part)], dtype=np.uint64))
+
+    def reshaped(self, *shape: int) -> Share:
+        return self._each(lambda part: part.reshape(shape))
+
+    def _each(self, change: field.Change) -> Share:
+        return Share(change(self.value), None if self.mac is None else change(self.mac))
+
+    def _with(self, other: Share, combine: field.Combine) -> Share:
+        mac = None if self.mac is None or other.mac is None else combine(self.mac, other.mac)
+        return Share(combine(self.value, other.value), mac)
+
+
+def joined(shares: Sequence[Share]) -> Share:
+    """One behind the other, along the first axis."""
+    macs = [share.mac for share in shares if share.mac is not None]
+    whole = np.concatenate([share.value for share in shares])
+    return Share(whole, np.concatenate(macs) if len(macs) == len(shares) else None)
+
+
+@dataclass(frozen=True, repr=False)
+class Holder:
+    """What a party needs to turn numbers that all know into shares.
+
+    Attributes:
+        first: of the parties, one adds what is public to its value.
+        mac_key_share: of shape (1,); None where there are no MACs.
+    """
+
+    first: bool
+    mac_key_share: Elements | None
+
+    def public(self, values: Elements) -> Share:
+        value = values if self.first else np.zeros_like(values)
+        mac = None if self.mac_key_share is None else field.multiply(values, self.mac_key_share)
+        return Share(value, mac)
+
+    def plus(self, share: Share, public: Elements) -> Share:
+        return share + self.public(np.broadcast_to(public, share.shape))

@@ -54,7 +54,7 @@ class Item:
     random: Mapping[str, Shape] = field(default_factory=dict)
     known: Mapping[str, tuple[int, Shape]] = field(default_factory=dict)
     derived: Mapping[str, Shape] = field(default_factory=dict)
-    derive: Callable[[Arrays], Arrays] = lambda arrays: {}
+    derive: Callable[[Arrays], Arrays] = lambda _arrays: {}
 
     @property
     def shapes(self) -> dict[str, Shape]:

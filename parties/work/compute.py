@@ -10,6 +10,7 @@ memory for it writes to its disk, unless `distributed.worker.memory.spill` is fa
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import ssl
@@ -23,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from blindfit.algorithms.errors import ComputeFailed, ConfigError
+from blindfit.algorithms.errors import ComputeFailed, ConfigError, forget_frames
 from blindfit.algorithms.workers import THIS_PROCESS, Task, Workers
 from blindfit.parties.files.private_files import read_certificate, read_private_key
 from blindfit.parties.settings import ComputeSettings, PartySettings
@@ -226,11 +227,16 @@ def _connected(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
     try:
         client = Client(compute.address, security=security, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError) as error:  # ValueError: its way to say that what answers does not speak TLS
+        reason = _why_not_connected(error)
+        forget_frames(error)  # which hold the half-made client
+        client = None
+    if client is None:
+        gc.collect()  # here, where it closes: met by the collector while another client is made, it waits for itself
         raise ComputeFailed(
             backend=_name(compute),
-            reason=_why_not_connected(error),
+            reason=reason,
             hint="is `dask scheduler` running there, and if the address is tls://, under compute.authority?",
-        ) from error
+        )
     with client:
         yield client
 

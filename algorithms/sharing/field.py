@@ -74,6 +74,11 @@ def integers(values: Elements) -> Integers:
     return np.where(signed > _HALF, signed - P, signed)
 
 
+def contiguous(a: Elements) -> Elements:
+    """As a kernel takes it."""
+    return np.ascontiguousarray(a)
+
+
 def add(a: Elements, b: Elements) -> Elements:
     return _below_p(a + b)
 
@@ -121,11 +126,13 @@ def times_power_of_two(a: Elements, bits: int) -> Elements:
     return ((a << left) & _P) | (a >> (_BITS - left))
 
 
-def sum_of(a: Elements) -> int:
-    """Of all elements."""
-    high, low = a >> np.uint64(32), a & np.uint64(2**32 - 1)  # sums of 2^32 of them stay below 2^64
-    halves: tuple[int, int] = int(high.sum()), int(low.sum())
-    return (halves[0] * 2**32 + halves[1]) % P
+def sum_over_first(a: Elements) -> Elements:
+    """Along the first axis, of at most 2^29 elements."""
+    high, low = (
+        (a >> np.uint64(32)).sum(axis=0, dtype=np.uint64),
+        (a & np.uint64(2**32 - 1)).sum(axis=0, dtype=np.uint64),
+    )
+    return add(times_power_of_two(high, 32), _below_p((low & _P) + (low >> _BITS)))
 
 
 def _below_p(a: Elements) -> Elements:

@@ -76,7 +76,11 @@ class Share:
 
     def total(self) -> Share:
         """Of all elements, of shape (1,)."""
-        return self._each(lambda part: np.array([field.sum_of(part)], dtype=np.uint64))
+        return self._each(lambda part: field.sum_over_first(part.reshape(-1, 1)))
+
+    def sum_over_first(self) -> Share:
+        """Along the first axis."""
+        return self._each(field.sum_over_first)
 
     def reshaped(self, *shape: int) -> Share:
         return self._each(lambda part: part.reshape(shape))

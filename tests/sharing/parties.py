@@ -31,3 +31,14 @@ def reconstructed(shares: Sequence[Share], dealer: Dealer) -> Elements:
     if macs:
         assert np.array_equal(field.total(macs), field.multiply(value, dealer.mac_key))
     return value
+
+
+def opened(shares: Sequence[Share]) -> Elements:
+    """What all learn when each has told its value."""
+    return field.total([share.value for share in shares])
+
+
+def shared(integers: field.Integers, dealer: Dealer, parties: Sequence[Expander], name: str = "input") -> list[Share]:
+    """Secrets that somebody has put in."""
+    item = Item(name, derived={"x": integers.shape}, derive=lambda _arrays: {"x": field.elements(integers)})
+    return [shares["x"] for shares in dealt(dealer, parties, item)]

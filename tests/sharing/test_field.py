@@ -77,7 +77,9 @@ def test_sums_and_differences(pairs: list[tuple[int, int]]) -> None:
     assert field.subtract(a, b).tolist() == [(x - y) % P for x, y in pairs]
     assert field.negative(a).tolist() == [-x % P for x, _ in pairs]
     assert field.total([a, b, a]).tolist() == [(2 * x + y) % P for x, y in pairs]
-    assert field.sum_of(a) == sum(x for x, _ in pairs) % P
+    both = np.stack([a, b, a])
+    assert field.sum_over_first(both).tolist() == [(2 * x + y) % P for x, y in pairs]
+    assert field.sum_over_first(a.reshape(-1, 1)).tolist() == [sum(x for x, _ in pairs) % P]
 
 
 @given(st.lists(st.integers(-(P // 2), P // 2), max_size=20))

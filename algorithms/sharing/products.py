@@ -1,0 +1,91 @@
+"""Products of secret arrays, each with one opening (Beaver 1991): of two arrays, and of a matrix that stays.
+
+    elementwise   dealt a, b, c = a b.     d = x - a and e = y - b are opened;    x y = c + d b + e a + d e
+    forward       dealt V and U V.         F = w - V is opened;                   X w = E w + U F + U V
+    backward      dealt V' and U^T V'.     G = e - V' is opened;                  X^T e = E^T e + U^T G + U^T V'
+
+X is a matrix of which E = X - U was opened once, under a mask U that no other matrix had before and none will have: so
+a step opens as many numbers as a vector has, and never as many as the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Holder, Share
+
+# --- elementwise --------------------------------------------------------------------------------------------------
+
+
+def product_item(name: str, shape: Shape) -> Item:
+    def derive(arrays: Arrays) -> Arrays:
+        return {"c": f.multiply(arrays["a"], arrays["b"])}
+
+    return Item(f"product/{name}", random={"a": shape, "b": shape}, derived={"c": shape}, derive=derive)
+
+
+def masked_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
+    """d and e, to be opened."""
+    return x - dealt["a"], y - dealt["b"]
+
+
+def product(holder: Holder, dealt: dict[str, Share], d: Elements, e: Elements) -> Share:
+    """x y, from what was opened."""
+    return holder.plus(dealt["c"] + dealt["b"].times(d) + dealt["a"].times(e), f.multiply(d, e))
+
+
+# --- a matrix that stays --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class MaskedMatrix:
+    """One party's side of a secret matrix X.
+
+    Attributes:
+        opened: E = X - U, the same at all parties.
+        mask: the share of U.
+    """
+
+    opened: Elements
+    mask: Share
+
+    def rows(self, which: slice | f.Integers) -> MaskedMatrix:
+        return MaskedMatrix(f.contiguous(self.opened[which]), self.mask[which])
+
+    def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share:
+        """X w.
+
+        Args:
+            dealt: of `forward_item`.
+            masked: F = w - V, opened.
+        """
+        return w.under(self.opened) + self.mask.times_vector(masked) + dealt["uv"]
+
+    def transposed_times(self, e: Share, dealt: dict[str, Share], masked: Elements) -> Share:
+        """X^T e; `dealt` is of `backward_item`, and `masked` is G = e - V'."""
+        return e.under_transposed(self.opened) + self.mask.transposed_times_vector(masked) + dealt["uv"]
+
+
+def mask_item(name: str, shape: Shape) -> Item:
+    return Item(f"mask/{name}", random={"u": shape})
+
+
+Mask = Callable[[], Elements]  # for the dealer, who alone calls it: the rows of U that the step is about
+
+
+def forward_item(name: str, mask: Mask, rows: int, columns: int) -> Item:
+    def derive(arrays: Arrays) -> Arrays:
+        return {"uv": f.times(mask(), arrays["v"])}
+
+    return Item(f"forward/{name}", random={"v": (columns,)}, derived={"uv": (rows,)}, derive=derive)
+
+
+def backward_item(name: str, mask: Mask, rows: int, columns: int) -> Item:
+    def derive(arrays: Arrays) -> Arrays:
+        return {"uv": f.transposed_times(mask(), arrays["v"])}
+
+    return Item(f"backward/{name}", random={"v": (rows,)}, derived={"uv": (columns,)}, derive=derive)

@@ -1,0 +1,46 @@
+"""Division by 2^bits, with one opening that hides perfectly.
+
+For |x| < 2^59 let x' = x + 2^59, in [0, 2^60), and r uniform in the field. c = x' + r mod p is opened, and is uniform.
+The sum wrapped round p if and only if r >= 2^60 and c < 2^60, so that the dealer's [r >= 2^60] is the wrap where
+c < 2^60, and the wrap is 0 elsewhere. Then
+
+    x / 2^bits = (c >> bits) + wrap 2^(61 - bits) - (r >> bits) - (2^59 >> bits)    with an error in (-1, 1), mean 0
+
+as p >> bits is one less than 2^(61 - bits), of which the difference of two floors takes part.
+
+Source: MATH 4.6; Catrina, de Hoogh 2010 hide statistically, and lose the bits that hide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
+from blindfit.algorithms.sharing.field import BITS, Elements
+from blindfit.algorithms.sharing.shares import Holder, Share
+
+MOST_BITS = 59
+MOST = 2**MOST_BITS  # what is divided lies between -MOST and MOST
+_TOP = np.uint64(1 << MOST_BITS + 1)
+
+
+def truncation_item(name: str, shape: Shape, bits: int) -> Item:
+    def derive(arrays: Arrays) -> Arrays:
+        r = arrays["r"]
+        return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
+
+    return Item(
+        f"truncation by {bits}/{name}", random={"r": shape}, derived={"shifted": shape, "top": shape}, derive=derive
+    )
+
+
+def masked(holder: Holder, x: Share, r: Share) -> Share:
+    """c, to be opened: for a truncation, and for whatever else starts so."""
+    return holder.plus(x + r, f.elements([MOST]))
+
+
+def truncated(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int) -> Share:
+    wrap = dealt["top"].times((opened < _TOP).astype(np.uint64))
+    public = f.subtract(opened >> np.uint64(bits), f.elements([MOST >> bits]))
+    return holder.plus(wrap.times_power_of_two(BITS - bits) - dealt["shifted"], public)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.field import Elements
 
-Index = slice | npt.NDArray[np.int64]
+Index = int | slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,0 +1,43 @@
+"""Whole computations on shares, as one party does them: each is a few lines of what it takes and what it opens.
+
+`Party` is all that they see of the others: what a dealer gave, and what all open together. Everything opened here is
+masked; an opening that nothing masks is a release, and is not this module's.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from blindfit.algorithms.sharing import products, truncation
+from blindfit.algorithms.sharing.dealing import Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Holder, Share
+
+
+class Party(Protocol):
+    """One party of a computation; all do the same, with the same names, in the same order."""
+
+    @property
+    def holder(self) -> Holder: ...
+
+    async def dealt(self, item: Item) -> dict[str, Share]:
+        """This party's shares of an item that is used here and never again."""
+        ...
+
+    async def opened(self, *shares: Share) -> list[Elements]:
+        """What all parties' shares add up to: one round, however many there are."""
+        ...
+
+
+async def multiply(party: Party, name: str, x: Share, y: Share) -> Share:
+    """x y, elementwise: one round."""
+    dealt = await party.dealt(products.product_item(name, x.shape))
+    d, e = await party.opened(*products.masked_factors(x, y, dealt))
+    return products.product(party.holder, dealt, d, e)
+
+
+async def divide(party: Party, name: str, x: Share, bits: int) -> Share:
+    """x / 2^bits for |x| < 2^59, with an error below 1: one round."""
+    dealt = await party.dealt(truncation.truncation_item(name, x.shape, bits))
+    (opened,) = await party.opened(truncation.masked(party.holder, x, dealt["r"]))
+    return truncation.truncated(party.holder, dealt, opened, bits)

@@ -1,0 +1,73 @@
+"""A computation by all its parties, in one process: what they open they put on one table, in rounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.computing import Party
+from blindfit.algorithms.sharing.dealing import Dealer, Expander, Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Holder, Share
+from tests.sharing.parties import dealt
+
+
+@dataclass
+class TableOfAll:
+    """
+    Attributes:
+        rounds: of openings so far; in each, what was opened.
+        names: of all items that were dealt.
+    """
+
+    dealer: Dealer
+    expanders: Sequence[Expander]
+    rounds: list[list[Elements]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    _put: list[Sequence[Share]] = field(default_factory=list)
+    _turn: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def open(self, shares: Sequence[Share]) -> list[Elements]:
+        self._put.append(shares)
+        turn = self._turn
+        if len(self._put) == len(self.expanders):
+            self.rounds.append([f.total([share.value for share in each]) for each in zip(*self._put, strict=True)])
+            self._put, self._turn = [], asyncio.Event()
+            turn.set()
+        place = len(self.rounds) - turn.is_set()
+        await turn.wait()
+        return self.rounds[place]
+
+
+@dataclass
+class Seated:
+    table: TableOfAll
+    place: int
+
+    @property
+    def holder(self) -> Holder:
+        return self.table.expanders[self.place].holder
+
+    async def dealt(self, item: Item) -> dict[str, Share]:
+        if self.place == 0:
+            assert item.name not in self.table.names, f"{item.name} is dealt twice"
+            self.table.names.append(item.name)
+        return dealt(self.table.dealer, self.table.expanders, item)[self.place]
+
+    async def opened(self, *shares: Share) -> list[Elements]:
+        return await self.table.open(shares)
+
+
+def compute(
+    dealer: Dealer, expanders: Sequence[Expander], of: Callable[[Party, int], Awaitable[Share]]
+) -> tuple[list[Share], TableOfAll]:
+    """What each party ends with; `of` is given the party and its place."""
+
+    async def all_parties() -> tuple[list[Share], TableOfAll]:
+        table = TableOfAll(dealer, expanders)
+        seats = [Seated(table, place) for place in range(len(expanders))]
+        return list(await asyncio.gather(*(of(seat, seat.place) for seat in seats))), table
+
+    return asyncio.run(all_parties())

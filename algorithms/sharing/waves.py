@@ -153,12 +153,20 @@ def waves_item(name: str, shape: Shape, waves: Waves, scales: WaveScales) -> Ite
     )
 
 
-def sigmoid(holder: Holder, dealt: dict[str, Share], opened: Elements, waves: Waves, scales: WaveScales) -> Share:
-    """Of z at `scales.result` bits, from c = z' + r."""
+def sigmoid(
+    holder: Holder,
+    dealt: dict[str, Share],
+    opened: Elements,
+    waves: Waves,
+    scales: WaveScales,
+    *,
+    factor: float = 1.0,
+) -> Share:
+    """factor sigmoid(z) at `scales.result` bits, from c = z' + r."""
     turning = _unit_powers(opened, waves, scales)
-    weighted = turning * _column(waves.sigmoid, opened)
+    weighted = turning * _column(factor * waves.sigmoid, opened)
     by_cos, by_sin = _at(weighted.imag, scales.coefficient), _at(-weighted.real, scales.coefficient)
-    half = f.elements([1 << scales.result - 1])
+    half = f.elements([round(factor / 2 * 2.0**scales.result)])
     return holder.plus(_weighted(dealt, by_cos, by_sin), half)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blindfit.algorithms.sharing import field as f
@@ -20,12 +20,14 @@ class TableOfAll:
     Attributes:
         rounds: of openings so far; in each, what was opened.
         names: of all items that were dealt.
+        items: in place of those that a party asks for by the same name, as it cannot derive what a dealer can.
     """
 
     dealer: Dealer
     expanders: Sequence[Expander]
     rounds: list[list[Elements]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    items: Mapping[str, Item] = field(default_factory=dict)
     _put: list[Sequence[Share]] = field(default_factory=list)
     _turn: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -54,6 +56,7 @@ class Seated:
         if self.place == 0:
             assert item.name not in self.table.names, f"{item.name} is dealt twice"
             self.table.names.append(item.name)
+        item = self.table.items.get(item.name, item)
         return dealt(self.table.dealer, self.table.expanders, item)[self.place]
 
     async def opened(self, *shares: Share) -> list[Elements]:
@@ -61,12 +64,15 @@ class Seated:
 
 
 def compute(
-    dealer: Dealer, expanders: Sequence[Expander], of: Callable[[Party, int], Awaitable[Share]]
+    dealer: Dealer,
+    expanders: Sequence[Expander],
+    of: Callable[[Party, int], Awaitable[Share]],
+    items: Mapping[str, Item] | None = None,
 ) -> tuple[list[Share], TableOfAll]:
     """What each party ends with; `of` is given the party and its place."""
 
     async def all_parties() -> tuple[list[Share], TableOfAll]:
-        table = TableOfAll(dealer, expanders)
+        table = TableOfAll(dealer, expanders, items=items or {})
         seats = [Seated(table, place) for place in range(len(expanders))]
         return list(await asyncio.gather(*(of(seat, seat.place) for seat in seats))), table
 

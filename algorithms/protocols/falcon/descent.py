@@ -1,0 +1,155 @@
+"""Gradient descent on shares: four rounds a step, and nothing that is opened says anything.
+
+    round  what is opened                                                 what each party has then, in shares
+    1      F = w - V                                                      z = X w
+    2      c = z + 2^59 + r                                               e = rate / rows (sigmoid(z) - y)
+    3      G = e - V'                                                     g = X^T e
+    4      g, l2 w and momentum v under masks of truncations              v <- momentum v - g - rate l2 w,  w <- w + v
+
+X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py), V, V', r and the masks of
+truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves.
+
+Source: MATH 4.9; Mohassel, Zhang 2017 (SecureML) for matrices that are masked once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blindfit.algorithms.protocols.falcon.scales import Scales
+from blindfit.algorithms.sharing import field, products, truncation, waves
+from blindfit.algorithms.sharing.computing import Party
+from blindfit.algorithms.sharing.dealing import Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.products import Mask, MaskedMatrix
+from blindfit.algorithms.sharing.shares import Share
+from blindfit.algorithms.sharing.waves import Waves
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is public of one step.
+
+    Attributes:
+        name: no other step has it.
+        rows: of the batch.
+        penalised: of each column, 0 or 1: an intercept is not pulled to zero.
+    """
+
+    name: str
+    rows: int
+    rate: float
+    l2: float
+    momentum: float
+    penalised: Elements
+    scales: Scales
+    waves: Waves
+
+    @property
+    def factor(self) -> float:
+        return self.rate / self.rows
+
+    @property
+    def columns(self) -> int:
+        return len(self.penalised)
+
+
+@dataclass(frozen=True)
+class Items:
+    """What is dealt for one step, in the order of its use."""
+
+    forward: Item
+    waves: Item
+    backward: Item
+    move: Item
+    shrink: Item | None
+    repeat: Item | None
+
+    @classmethod
+    def of(cls, step: Step, mask: Mask) -> Items:
+        """
+        Args:
+            mask: the dealer's: the batch's rows of U. Parties never call it.
+        """
+        k, bits = (step.columns,), step.scales.decay_bits
+        return cls(
+            products.forward_item(step.name, mask, step.rows, step.columns),
+            waves.waves_item(step.name, (step.rows,), step.waves, step.scales.waves),
+            products.backward_item(step.name, mask, step.rows, step.columns),
+            truncation.truncation_item(f"{step.name}/move", k, step.scales.shift),
+            truncation.truncation_item(f"{step.name}/shrink", k, bits) if step.l2 else None,
+            truncation.truncation_item(f"{step.name}/repeat", k, bits) if step.momentum else None,
+        )
+
+    @property
+    def all(self) -> list[Item]:
+        every = (self.forward, self.waves, self.backward, self.move, self.shrink, self.repeat)
+        return [item for item in every if item is not None]
+
+
+@dataclass(frozen=True, repr=False)
+class State:
+    """One party's shares of the model, (columns,) at weight_bits.
+
+    Attributes:
+        velocity: the last move.
+    """
+
+    weights: Share
+    velocity: Share
+
+
+def no_mask() -> Elements:
+    """What a party has in place of the dealer's U."""
+    raise AssertionError("only a dealer derives what it deals")
+
+
+async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, state: State) -> State:
+    """One step.
+
+    Args:
+        batch: X, (rows, columns), features at feature_bits.
+        labels: 0 and 1, (rows,).
+    """
+    items, w = Items.of(step, no_mask), state.weights
+    gradient = await _gradient(party, step, items, batch, labels, w)
+    decays = [(items.shrink, w, step.rate * step.l2 * step.penalised), (items.repeat, state.velocity, step.momentum)]
+    divided = [(items.move, gradient, step.scales.shift)]
+    for item, share, decay in decays:
+        if item is not None:
+            bits = step.scales.decay_bits
+            factors = field.elements(np.broadcast_to(np.rint(np.asarray(decay) * 2.0**bits), w.shape).astype(np.int64))
+            divided.append((item, share.times(factors), bits))
+    quotients = await _divide(party, divided)
+    velocity = -quotients[0]
+    for (item, _, _), quotient in zip(divided[1:], quotients[1:], strict=True):
+        velocity = velocity - quotient if item is items.shrink else velocity + quotient
+    return State(w + velocity, velocity)
+
+
+async def _gradient(party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Share, w: Share) -> Share:
+    """Rounds 1 to 3; at feature_bits + residual_bits."""
+    dealt = await party.dealt(items.forward)
+    (masked,) = await party.opened(w - dealt["v"])
+    z = batch.times(w, dealt, masked)
+    dealt = await party.dealt(items.waves)
+    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
+    one = field.elements([round(step.factor * 2.0**step.scales.residual_bits)])
+    residuals = p - labels.times(one)
+    dealt = await party.dealt(items.backward)
+    (masked,) = await party.opened(residuals - dealt["v"])
+    return batch.transposed_times(residuals, dealt, masked)
+
+
+async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:
+    """Several divisions in one round."""
+    dealt = [await party.dealt(item) for item, _, _ in asked]
+    hidden = [truncation.masked(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]
+    opened = await party.opened(*hidden)
+    return [
+        truncation.truncated(party.holder, one, value, bits)
+        for one, value, (_, _, bits) in zip(dealt, opened, asked, strict=True)
+    ]

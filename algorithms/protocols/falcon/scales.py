@@ -1,0 +1,60 @@
+"""On which grids the numbers of a training in shares lie: no sum may leave the field's middle, |x| < 2^59."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.sharing.truncation import MOST_BITS
+from blindfit.algorithms.sharing.waves import WaveScales
+
+MOST_WAVE_BITS, MOST_FACTOR_BITS = 17, 21  # beyond, the fit's own error is what remains
+LEAST_WAVE_BITS = 8
+FACTOR_ABOVE_WAVE_BITS = 4  # so that both roundings count alike: there are as many factors as waves
+LARGEST_WEIGHT = 64.0  # beyond it a model has long diverged
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """
+    Attributes:
+        feature_bits, weight_bits: after the binary point.
+        waves: of a residual, its factors times rate / rows of the batch.
+        decay_bits: of what shrinks weights and repeats moves.
+    """
+
+    feature_bits: int
+    weight_bits: int
+    waves: WaveScales
+    decay_bits: int
+
+    @classmethod
+    def fitting(
+        cls, *, batch_rows: int, rate: float, feature_bound: float, feature_bits: int = 16, weight_bits: int = 24
+    ) -> Scales:
+        """The finest that fit.
+
+        Raises:
+            RangeError: none does.
+        """
+        room = MOST_BITS - feature_bits - math.ceil(math.log2(batch_rows * feature_bound)) - 1
+        wave = min(MOST_WAVE_BITS, (room - FACTOR_ABOVE_WAVE_BITS) // 2)
+        if wave < LEAST_WAVE_BITS:
+            raise RangeError(
+                f"batches of {batch_rows} rows of features up to {feature_bound:g} do not fit into the field",
+                hint="take smaller batches, or fewer feature_bits",
+            )
+        factor = min(MOST_FACTOR_BITS, room - wave) + math.floor(math.log2(batch_rows / rate))
+        score = feature_bits + weight_bits
+        decay_bits = MOST_BITS - weight_bits - math.ceil(math.log2(LARGEST_WEIGHT)) - 1
+        return cls(feature_bits, weight_bits, WaveScales(score, wave, factor), decay_bits)
+
+    @property
+    def residual_bits(self) -> int:
+        return self.waves.result
+
+    @property
+    def shift(self) -> int:
+        """By which a batch's gradient is divided to become a move of the weights."""
+        return self.feature_bits + self.residual_bits - self.weight_bits

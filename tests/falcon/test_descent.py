@@ -1,0 +1,174 @@
+"""Steps in shares against the same steps on plain numbers, within the bound that follows from the scales."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.protocols.falcon import descent
+from blindfit.algorithms.protocols.falcon.descent import Items, State, Step, move
+from blindfit.algorithms.protocols.falcon.scales import Scales
+from blindfit.algorithms.sharing import field, products
+from blindfit.algorithms.sharing.computing import Party
+from blindfit.algorithms.sharing.dealing import Dealer, Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.products import MaskedMatrix
+from blindfit.algorithms.sharing.shares import Share
+from blindfit.algorithms.sharing.waves import CHOICES
+from tests.sharing.computing import TableOfAll, compute
+from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
+
+Floats = NDArray[np.float64]
+ROWS, COLUMNS, BATCH, BOUND = 240, 5, 60, 4.0
+WAVES = CHOICES["default"]
+
+
+class Case:
+    """A table that was put in, and the steps that it is trained by."""
+
+    def __init__(self, *, n_parties: int = 2, macs: bool = True, rate: float = 0.25, steps: int = 8, **options: float):
+        rng = np.random.default_rng(6)
+        x = np.clip(rng.standard_normal((ROWS, COLUMNS)), -BOUND, BOUND)
+        x[:, -1] = 1.0  # the intercept
+        self.scales = Scales.fitting(batch_rows=BATCH, rate=rate, feature_bound=BOUND)
+        self.integers = np.rint(x * 2**self.scales.feature_bits).astype(np.int64)
+        self.x = self.integers / 2.0**self.scales.feature_bits
+        self.y = (x @ [1.0, -2.0, 0.0, 0.5, 0.3] + rng.logistic(size=ROWS) > 0).astype(np.int64)
+        penalised = field.elements([1, 1, 1, 1, 0])
+        step = {"l2": 0.0, "momentum": 0.0, **options}
+        self.steps = [
+            Step(f"step {t}", BATCH, rate, step["l2"], step["momentum"], penalised, self.scales, WAVES)
+            for t in range(steps)
+        ]
+        self.dealer, self.parties = dealt_to(n_parties, macs=macs)
+        self.mask = products.mask_item("X", (ROWS, COLUMNS))
+        secrets = shared(self.integers, self.dealer, self.parties, "X")
+        masks = [shares["u"] for shares in dealt(self.dealer, self.parties, self.mask)]
+        difference = opened([secret - u for secret, u in zip(secrets, masks, strict=True)])
+        self.matrices = [MaskedMatrix(difference, u) for u in masks]
+        self.labels = shared(self.y, self.dealer, self.parties, "y")
+
+    def batch(self, t: int) -> NDArray[np.int64]:
+        return np.arange(t * BATCH, (t + 1) * BATCH) % ROWS
+
+    def masked_rows(self, t: int) -> Elements:
+        return field.contiguous(self.dealer.arrays(self.mask)["u"][self.batch(t)])
+
+    def in_shares(self) -> tuple[Floats, TableOfAll]:
+        dealer, case = self.dealer, self
+        items = {item.name: item for t, step in enumerate(self.steps) for item in step_items(self, t, step)}
+
+        async def train(party: Party, place: int) -> Share:
+            zeros = party.holder.public(np.zeros(COLUMNS, dtype=np.uint64))
+            state = State(zeros, zeros)
+            for t, step in enumerate(case.steps):
+                rows = case.matrices[place].rows(case.batch(t))
+                state = await move(party, step, rows, case.labels[place][case.batch(t)], state)
+            return state.weights
+
+        found, table = compute(dealer, self.parties, train, items)
+        weights = field.integers(reconstructed(found, dealer)) / 2.0**self.scales.weight_bits
+        return weights, table
+
+    def plain(self) -> Floats:
+        w = velocity = np.zeros(COLUMNS)
+        pull = np.array([1, 1, 1, 1, 0])
+        for t, step in enumerate(self.steps):
+            x, y = self.x[self.batch(t)], self.y[self.batch(t)]
+            gradient = x.T @ (1 / (1 + np.exp(-x @ w)) - y) / BATCH
+            velocity = step.momentum * velocity - step.rate * (gradient + step.l2 * pull * w)
+            w = w + velocity
+        return w
+
+    def bound(self) -> float:
+        """Of how far the weights may be from the plain ones, in the 2-norm.
+
+        A step adds at most rate max|x| times a residual's error, and a unit for each division; what was there before
+        grows no faster than without errors: by 1 at most, the loss being convex and rate below 2 / largest curvature,
+        and with momentum m a step's error goes on to 1 / (1 - m) of it.
+        """
+        step, scales = self.steps[0], self.scales
+        lengths = np.linalg.norm(self.x, axis=1)
+        assert step.rate * (lengths**2).max() / 4 < 2
+        factors = step.factor * WAVES.sigmoid
+        residual = step.factor * WAVES.sigmoid_error + scales.waves.error(WAVES, factors) + 2.0**-scales.residual_bits
+        divisions = (1 + bool(step.l2) + bool(step.momentum)) * math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
+        decays = math.sqrt(COLUMNS) * 2.0**-scales.decay_bits * 10
+        each = BATCH * residual * lengths.max() + divisions + decays
+        return len(self.steps) * each / (1 - step.momentum)
+
+
+def step_items(case: Case, t: int, step: Step) -> list[Item]:
+    """As the dealer has them, who knows U."""
+    return Items.of(step, lambda: case.masked_rows(t)).all
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"l2": 0.1}, {"momentum": 0.5}, {"l2": 0.1, "momentum": 0.5}, {"rate": 0.05, "steps": 20}],
+    ids=str,
+)
+def test_weights_are_the_plain_ones_within_the_bound(options: dict[str, float]) -> None:
+    case = Case(**options)  # type: ignore[arg-type]
+    found, _ = case.in_shares()
+    assert case.bound() < 0.02
+    assert np.linalg.norm(found - case.plain()) <= case.bound()
+    assert np.abs(found).max() > 0.1
+
+
+@pytest.mark.parametrize("n_parties", [2, 3, 8])
+@pytest.mark.parametrize("macs", [True, False])
+def test_any_number_of_parties(n_parties: int, macs: bool) -> None:
+    case = Case(n_parties=n_parties, macs=macs, steps=2)
+    assert np.linalg.norm(case.in_shares()[0] - case.plain()) <= case.bound()
+
+
+def test_a_step_takes_four_rounds() -> None:
+    _, table = Case(steps=3, l2=0.1, momentum=0.5).in_shares()
+    assert len(table.rounds) == 3 * 4
+    assert [sum(array.size for array in opened) for opened in table.rounds[:4]] == [COLUMNS, BATCH, BATCH, 3 * COLUMNS]
+
+
+def test_what_is_opened_is_uniform_whatever_the_labels() -> None:
+    """Of 2,400 openings of rounds 2 and 3, the top 3 bits: chi-square of 7 degrees of freedom, above 60 once in
+    1e10; and no opening is of the other labels' too."""
+    first, second = Case(steps=20), Case(steps=20)
+    second.labels = shared(1 - second.y, second.dealer, second.parties, "y")
+    seen = []
+    for case in (first, second):
+        _, table = case.in_shares()
+        numbers = np.concatenate([round_[0] for n, round_ in enumerate(table.rounds) if n % 4 in (1, 2)])
+        counts = np.bincount((numbers >> np.uint64(58)).astype(np.int64), minlength=8)
+        assert ((counts - len(numbers) / 8) ** 2 / (len(numbers) / 8)).sum() < 60
+        seen.append(set(numbers.tolist()))
+    assert len(seen[0] & seen[1]) <= BATCH  # the first step's scores are 0 in both
+
+
+# --- scales ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_rows", [16, 128, 2048, 65_536])
+@pytest.mark.parametrize("rate", [0.001, 0.15, 1.0])
+def test_no_sum_leaves_the_fields_middle(batch_rows: int, rate: float) -> None:
+    scales = Scales.fitting(batch_rows=batch_rows, rate=rate, feature_bound=8.0)
+    largest_residual = rate / batch_rows * (1 + WAVES.sigmoid_error) + scales.waves.error(WAVES, WAVES.sigmoid)
+    gradient = batch_rows * 8.0 * min(largest_residual, 1.1 * rate / batch_rows) * 2.0 ** (scales.shift + 24)
+    assert gradient < 2**59
+    assert scales.shift > 0
+    assert 64.0 * 2.0 ** (scales.weight_bits + scales.decay_bits) < 2**59
+
+
+def test_batches_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(RangeError, match="batches of 16777216 rows of features up to 8 do not fit into the field"):
+        Scales.fitting(batch_rows=2**24, rate=0.1, feature_bound=8.0)
+
+
+def test_parties_derive_nothing() -> None:
+    step = Case(steps=1).steps[0]
+    forward = Items.of(step, descent.no_mask).forward
+    with pytest.raises(AssertionError, match="only a dealer"):
+        Dealer(Case(steps=1).dealer.seeds).correction(forward)

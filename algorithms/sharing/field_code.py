@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.field import Elements, P
 
 TERMS = 32  # of a sum before it is folded; what was folded before counts for less than one
 
@@ -44,7 +44,7 @@ class MachineCode:
 
 @cache
 def machine_code() -> MachineCode | None:
-    """None where llvmlite is not installed, or a pointer has not 64 bits."""
+    """None where llvmlite is not installed, a pointer has not 64 bits, or a product is not what Python computes."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     try:
@@ -69,9 +69,27 @@ def machine_code() -> MachineCode | None:
         "times": (pointer, pointer, pointer, integer, integer),
         "transposed_times": (pointer, pointer, pointer, integer, integer, pointer),
     }
-    return MachineCode(
+    code = MachineCode(
         {name: ctypes.CFUNCTYPE(None, *kind)(engine.get_function_address(name)) for name, kind in kinds.items()}
     )
+    return code if _is_right(code) else None
+
+
+def _is_right(code: MachineCode) -> bool:
+    """Of the largest elements, which carry farthest, and of some others."""
+    row = np.array([P - 1, P - 2, P // 2, 2**32, 2**29 - 1, 1, 0], dtype=np.uint64)
+    matrix = np.vstack([np.full((2 * TERMS + 1, len(row)), P - 1, dtype=np.uint64), row])
+    column = np.resize(row, len(matrix))
+    rows, columns = matrix.tolist(), matrix.T.tolist()
+    return bool(
+        code.products(row, row).tolist() == [x * x % P for x in row.tolist()]
+        and code.times_vector(matrix, row).tolist() == [_inner(each, row.tolist()) for each in rows]
+        and code.transposed_times_vector(matrix, column).tolist() == [_inner(each, column.tolist()) for each in columns]
+    )
+
+
+def _inner(a: list[int], b: list[int]) -> int:
+    return sum(x * y for x, y in zip(a, b, strict=True)) % P
 
 
 _KEPT_ALIVE: list[Any] = []

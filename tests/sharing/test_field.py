@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.sharing import field
+from blindfit.algorithms.sharing import field, field_code
 from blindfit.algorithms.sharing.field import Elements, Kernel, P
 from blindfit.algorithms.sharing.field_code import TERMS, machine_code
 from blindfit.algorithms.sharing.field_numpy import MOST_TERMS, NumpyKernel
@@ -60,6 +60,14 @@ def test_a_matrix_by_a_vector(kernel: Kernel, shape: tuple[int, int], largest: b
 
 def test_this_machine_has_the_fast_kernel() -> None:
     assert field.kernel() is machine_code()
+
+
+def test_code_that_computes_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("products", "times_vector", "transposed_times_vector"):
+        wrong = NumpyKernel()
+        monkeypatch.setattr(wrong, name, lambda a, _b: a[..., 0] if a.ndim > 1 else a)
+        assert not field_code._is_right(wrong)  # type: ignore[arg-type]
+    assert field_code._is_right(NumpyKernel())  # type: ignore[arg-type]
 
 
 # --- what needs no kernel --------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ FORBIDDEN_ATTRIBUTES = {
 MAY_START_PROCESSES = {"coordinator/launcher.py"}
 MAY_CALL_MACHINE_CODE = {
     "algorithms/paillier/ifma.py",  # of its own text, a constant; checked against GMP
+    "algorithms/sharing/field_code.py",  # of its own text, a constant; checked against Python's integers
     "parties/work/memory.py",  # mallopt of the C library, with two constants
 }
 MAY_IMPORT_BY_NAME = {"blindfit/__init__.py"}  # its own table of names, so that importing blindfit stays quick
@@ -40,6 +41,7 @@ MAY_READ_BUFFERS = {
     "parties/vertical/scored_rows.py",  # our own bits
     "parties/measurement/label_index_build.py",  # our own files
     "algorithms/randomness.py",  # our own hashes
+    "algorithms/sharing/prg.py",  # our own random words
     "parties/measurement/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words

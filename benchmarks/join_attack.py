@@ -76,7 +76,7 @@ class Effort:
 
 
 FULL = Effort(200_000, 60, 6)
-QUICK = Effort(10_000, 2, 1)
+QUICK = Effort(1_000, 2, 1)
 
 
 def main() -> None:

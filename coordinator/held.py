@@ -81,7 +81,10 @@ class HeldJob:
             return "no budget is charged"
         if payer.name != self.settings.name:
             return f"charged to a budget of {payer.name}; nothing is charged here"
-        name = self.settings.datasets[payer.dataset].population
+        dataset = self.settings.datasets.get(payer.dataset)
+        if dataset is None:
+            return f"there is no dataset named {payer.dataset} any more: the job will fail"
+        name = dataset.population
         if name is None:
             return f"datasets.{payer.dataset} has no population, and so no budget: the job will fail"
         budget = self.settings.populations[name]

@@ -145,7 +145,8 @@ class JobSession:
             if event.state == pb.ACCEPTED:
                 return
             if event.state != pb.HELD:
-                raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
+                break
+        raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
 
     async def _start(self, name: str) -> None:
         await self._call(name, "Start", pb.SessionRequest(session=self.id))

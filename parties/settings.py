@@ -319,10 +319,10 @@ class PartySettings(Settings):
                 "have belong to no person, so what of a person is kept could depend on her labels"
             )
         strangers = [c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"]
-        if strangers or not dataset.consumers:
-            raise ValueError(
-                f"datasets.{name}.consumers: {', '.join(strangers) or 'nobody'} is not an active party of [peers]"
-            )
+        if not dataset.consumers:
+            raise ValueError(f"datasets.{name}.consumers is empty: name the active parties that may ask")
+        if strangers:
+            raise ValueError(f"datasets.{name}.consumers: {', '.join(strangers)} is not an active party of [peers]")
 
     def _check_label_kind(self, name: str, dataset: PartyDatasetSettings) -> None:
         is_number = dataset.label_kind == "number"

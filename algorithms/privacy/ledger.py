@@ -263,9 +263,9 @@ class Receipt:
             landmarks = tuple((int(position), str(at)) for position, at in content.pop("landmarks"))
             receipt = cls(**content, charges=Charges(counted, sums), landmarks=landmarks)
             whole = receipt.statement() == statement
-        except (DataError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (DataError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             whole = False
-        if not whole or not isinstance(receipt.position, int):
+        if not whole or type(receipt.position) is not int or receipt.position < 1:
             raise DataError("not a receipt")
         return receipt
 

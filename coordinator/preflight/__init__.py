@@ -14,7 +14,7 @@ from typing import Any
 
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught, show
-from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy
+from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy, check_snapshot
 from blindfit.coordinator.systems import view
 
 __all__ = ["Finding", "check", "show"]
@@ -44,6 +44,7 @@ def _check_settings(job: Job[Any], name: str, base_dir: Path, here: list[PartyHe
         return
     party = PartyHere.of(job, name, base_dir)
     yield from check_policy(job, party)
+    yield from check_snapshot(party)
     if party.settings.role == job.parties[name].role and (
         not party.dataset_name or party.dataset_name in party.settings.datasets
     ):

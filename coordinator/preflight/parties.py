@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
+
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
@@ -22,6 +24,7 @@ from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
+from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2, control_pb2_grpc
 
 
@@ -109,6 +112,9 @@ async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
                 findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
         except BlindfitError as error:
             findings.append(Finding("refuses", name, str(error)))
+        except grpc.aio.AioRpcError as error:
+            refused = error_codes.error_of_call(error, peer=name, address=address, step="Describe")
+            findings.append(Finding("refuses", name, str(refused)))
     return findings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.parties.files import signing
 from blindfit.parties.store.store import Store
@@ -25,7 +25,10 @@ def check_given(receipt: SignedReceipt, server: str, key: bytes, population: str
     statement, signature = receipt
     if len(statement) > MOST_RECEIPT_BYTES or not signing.verify(key, statement, signature):
         raise MalformedMessage(culprit=server, field="receipt", reason="is not signed by its sender's receipt key")
-    given = Receipt.from_statement(statement)
+    try:
+        given = Receipt.from_statement(statement)
+    except DataError as error:
+        raise MalformedMessage(culprit=server, field="receipt", reason="is no receipt, though signed as one") from error
     if given.server != server or population not in (None, given.population):
         raise MalformedMessage(culprit=server, field="receipt", reason="is about something else")
     return given

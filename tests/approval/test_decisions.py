@@ -22,6 +22,8 @@ from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
+from blindfit.protos import control_pb2 as pb
+from blindfit.protos import errors_pb2
 from tests.wire.meter import settings_of
 from tests.wire.test_limits import proposal
 
@@ -33,10 +35,10 @@ class Asking:
     node: PartyNode
     directory: Path
 
-    async def propose(self, session: str, epsilon: float = 0.5) -> str:
+    async def propose(self, session: str, epsilon: float = 0.5, **times: float) -> str:
         """Returns the digest that is shown to the operator."""
         asked = proposal(session)
-        timeouts = TimeoutSettings(step_s=1, reconnect_s=0.1)
+        timeouts = TimeoutSettings(**{"step_s": 1, "reconnect_s": 0.1} | times)
         job = WalrJob(privacy=PrivacySettings(epsilon=epsilon), timeouts=timeouts)
         asked.parameters.CopyFrom(codec.parameters_to_pb(job.to_parameters()))
         await self.node.sessions.propose(asked, "coordinator")
@@ -158,6 +160,28 @@ async def test_a_refusal_needs_no_digest_but_not_another_ones(asking: Asking) ->
     assert await asking.decided("monday") == "REFUSED"
     with pytest.raises(ConfigError, match="is not a job that waits"):
         asking.decide("monday", digest)
+
+
+# --- what a coordinator is told ------------------------------------------------------------------------
+
+
+async def last_event(asking: Asking, session: str) -> tuple[int, int]:
+    """State, and the code of the error."""
+    events = [event async for event in asking.node.sessions.watch(session)]
+    return events[-1].state, events[-1].error.code
+
+
+async def test_an_operator_who_says_nothing_in_time_has_not_approved(asking: Asking) -> None:
+    await asking.propose("monday", approval_s=1e-6)
+    assert await last_event(asking, "monday") == (pb.REFUSED, errors_pb2.POLICY_REFUSED)
+    with pytest.raises(ConfigError, match="monday is not a job that waits"):
+        asking.decide("monday", None, refuse=True)
+
+
+async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:
+    await asking.propose("monday")
+    await asking.node.sessions.cancel("monday")
+    assert await last_event(asking, "monday") == (pb.ENDED, errors_pb2.CANCELLED)
 
 
 def digest_of(by: str = "coordinator", protocol: str = "walr", session: str = "s", **of_shop: str) -> str:

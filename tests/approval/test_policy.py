@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import ConfigError, LocalProtocolError, PolicyRefused
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.node import PartyNode
@@ -21,6 +21,7 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
+from blindfit.protos.measurement_pb2 import SignedReceipt
 from tests.certificates import make_identity
 
 ROLES = {"shop": "active", "helper": "passive", "keys": "key-node"}
@@ -54,10 +55,10 @@ async def up(authority: Path, directory: Path, name: str, **policy: Any) -> Asyn
         await node.stop()
 
 
-async def answer(node: PartyNode, session: str, job: JobParameters) -> str:
+async def answer(node: PartyNode, session: str, job: JobParameters, *receipts: SignedReceipt) -> str:
     datasets = {"shop": "rows", "helper": "rows", "keys": ""}
     members = [pb.Member(name=n, role=role, address="a:1", dataset=datasets[n]) for n, role in ROLES.items()]
-    asked = pb.Proposal(session=session, protocol=job.protocol, members=members)
+    asked = pb.Proposal(session=session, protocol=job.protocol, members=members, receipts=receipts)
     asked.parameters.CopyFrom(codec.parameters_to_pb(job.to_parameters()))
     return (await node.sessions.propose(asked, "coordinator")).state
 
@@ -81,6 +82,19 @@ async def test_a_flag_that_a_party_does_not_list_is_refused(authority: Path, tmp
 async def test_an_operator_who_is_asked_decides_about_flags(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "helper", approve="ask") as node:
         assert await answer(node, "monday", UNSAFE) == "HELD"
+
+
+async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, tmp_path: Path) -> None:
+    async with up(authority, tmp_path, "keys") as node:
+        with pytest.raises(PolicyRefused, match="keys refuses the job: receipt: it keeps no ledger, and gave none"):
+            await answer(node, "monday", TaylorJob(), SignedReceipt(statement=b"{}", signature=bytes(64)))
+
+
+async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:
+    async with up(authority, tmp_path, "keys") as node:
+        await answer(node, "monday", TaylorJob())
+        with pytest.raises(LocalProtocolError, match="a party without a dataset reads none"):
+            assert node.sessions.get("monday").published
 
 
 @pytest.mark.parametrize("name", ROLES)

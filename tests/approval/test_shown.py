@@ -13,13 +13,13 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.coordinator import operator
-from blindfit.coordinator.held import not_default
+from blindfit.coordinator.held import not_default, written
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.sessions.proposal import read_proposal
-from blindfit.parties.settings import PartySettings
+from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.systems import SYSTEMS, read_proposed, system
 from blindfit.parties.tables import Settings, validate
@@ -108,6 +108,11 @@ def test_every_flag_of_every_system_has_words() -> None:
 # --- who and what it costs -----------------------------------------------------------------------------
 
 
+def test_a_dataset_that_is_gone_since_the_job_was_proposed(tmp_path: Path) -> None:
+    shown = held(tmp_path, "bank", {"bank": ("active", "gone")}, DPLRJob(privacy={"epsilon": 0.5}))
+    assert "there is no dataset named gone any more: the job will fail" in shown
+
+
 def test_who_takes_part_with_what(tmp_path: Path) -> None:
     lines = held(tmp_path, "post", VERTICAL, TaylorJob()).splitlines()
     rows = [line.replace("│", " ").split() for line in lines if line.startswith("│")]
@@ -148,6 +153,16 @@ def test_a_party_that_pays_nothing(tmp_path: Path, name: str, parties: Parties, 
     assert ("no differential privacy" in lines) == (not job.epsilon)
 
 
+def test_a_dataset_without_a_budget_is_said_to_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = {name: value for name, value in CHARGED.items() if name != "population"}
+    with_budget = party("bank", "active").datasets["loans"]
+    given = {"loans": PartyDatasetSettings.model_validate(free), "charged": with_budget}
+    plain = party("bank", "active").model_copy(update={"datasets": given})
+    monkeypatch.setattr(f"{__name__}.party", lambda *_: plain)
+    shown = held(tmp_path, "bank", VERTICAL, TaylorJob(privacy={"epsilon": 0.5}))
+    assert "datasets.loans has no population, and so no budget: the job will fail" in shown.splitlines()
+
+
 # --- the rest ------------------------------------------------------------------------------------------
 
 
@@ -170,6 +185,12 @@ def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
         "taylor.intercept = false",
     }
     assert len(lines) == 8
+
+
+def test_a_table_is_shown_as_in_a_job_file(tmp_path: Path) -> None:
+    job = LabelDPJob(privacy={"epsilon": 0.5}, label_dp={"options": {"alpha": 2.0}})
+    assert "label_dp.options = { alpha = 2.0 }" in held(tmp_path, "meter", TWO, job)
+    assert written({"a b": "\x7f", "c": [1]}) == '{ "a b" = "\\u007f", c = [1] }'
 
 
 def changed(value: Any) -> Any:

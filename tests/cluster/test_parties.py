@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, TransportError
 from blindfit.coordinator import health
 from tests.cluster.reading import CLUSTER, job_of
 from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
@@ -72,6 +76,46 @@ def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:
     assert (by_command.returncode, by_container.returncode) == (2, 1)
     assert "takes no health check from itself" in error_line(by_command)
     assert "[peers.notary]" in by_command.stderr
+
+
+class Answers:
+    """What answers at the party's address, as gRPC's channel and stub."""
+
+    def __init__(self, said: str | grpc.StatusCode) -> None:
+        self._said = said
+
+    async def __aenter__(self) -> Answers:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def Check(self, _request: object, timeout: float) -> health_pb2.HealthCheckResponse:  # noqa: N802
+        if isinstance(self._said, grpc.StatusCode):
+            raise grpc.aio.AioRpcError(self._said, grpc.aio.Metadata(), grpc.aio.Metadata())
+        return health_pb2.HealthCheckResponse(status=self._said)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("NOT_SERVING", "notary does not serve"),
+        ("UNKNOWN", "notary does not serve"),
+        (grpc.StatusCode.UNAVAILABLE, "notary is up, and its health check ended with UNAVAILABLE"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "notary is up, and its health check ended with DEADLINE_EXCEEDED"),
+    ],
+)
+async def test_a_party_that_is_up_and_not_well(
+    monkeypatch: pytest.MonkeyPatch, answer: str | grpc.StatusCode, said: str
+) -> None:
+    async def open_channel(*_: object) -> Answers:
+        return Answers(answer)
+
+    monkeypatch.setattr(health, "open_channel", open_channel)
+    monkeypatch.setattr(health.health_pb2_grpc, "HealthStub", lambda channel: channel)
+    own: Any = SimpleNamespace(name="notary")
+    with pytest.raises(TransportError, match=f"^{said}$"):
+        await health.ask(own, "127.0.0.1:7100")
 
 
 @pytest.mark.parametrize(

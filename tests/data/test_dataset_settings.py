@@ -21,6 +21,11 @@ def test_a_column_has_one_role(roles):
         DatasetSettings(url="a.csv", id="id", **roles)
 
 
+def test_records_that_are_linked_keep_their_rows():
+    with pytest.raises(ValidationError, match='missing = "drop" cannot go with quasi_identifiers: take "mean"'):
+        DatasetSettings(url="a.csv", id="id", quasi_identifiers={"last_name": "name"}, missing="drop")
+
+
 def test_neither_repr_nor_a_validation_error_shows_the_password():
     url = "postgresql://u:s3cret@h/db?password=s3cret&table=t"
     assert "s3cret" not in repr(DatasetSettings(url=url, id="id"))

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files.private_files import read_certificate, read_private_key, replace_file, write_new
 from blindfit.parties.identity import authority as module
 from blindfit.parties.identity.authority import PartyFiles, create_authority, issue, party_of, renew, renew_crl, revoke
+from tests.certificates import demo_authority
 
 PASSPHRASE = b"correct horse battery staple"
 
@@ -165,6 +168,35 @@ def test_renewing_keeps_key_and_names_and_ends_later(folder: Path) -> None:
     assert new.serial_number != old.serial_number
     assert new.extensions.get_extension_for_class(san) == old.extensions.get_extension_for_class(san)
     assert (new.public_key(), files.key.read_bytes()) == (old.public_key(), key)
+
+
+def test_renewing_needs_a_key_on_a_curve(folder: Path) -> None:
+    """As this authority makes them; whoever put another certificate there put it there by mistake."""
+    files = issue(folder, "alice")
+    signer, issued = module._open(folder, None), read_certificate(files.certificate)
+    own = ed25519.Ed25519PrivateKey.generate().public_key()
+    now = datetime.now(UTC)
+    builder = module._builder(signer.root.subject, issued.subject, own, now, now + timedelta(days=1))
+    names = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    foreign = builder.add_extension(names.value, critical=False).sign(signer.key, hashes.SHA256())
+    replace_file(files.certificate, foreign.public_bytes(serialization.Encoding.PEM))
+    with pytest.raises(ConfigError, match="was not issued by this authority: its key is not on a curve"):
+        renew(folder, "alice")
+
+
+def test_another_authoritys_key_signs_nothing(tmp_path: Path, folder: Path) -> None:
+    other = demo_authority(tmp_path / "other")
+    replace_file(folder / "authority.key", (other / "authority.key").read_bytes(), mode=0o600)
+    with pytest.raises(ConfigError, match=rf"authority\.key is not the key of {folder / 'authority.pem'}$"):
+        issue(folder, "alice")
+    assert not (folder / "alice").exists()
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "a\nb"])
+def test_an_authority_without_a_name_that_can_be_shown(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="must have 1 to 64 printable characters"):
+        create_authority(tmp_path / "new", name)
+    assert not (tmp_path / "new").exists()
 
 
 def test_renewing_needs_a_certificate_that_was_not_revoked(folder: Path) -> None:

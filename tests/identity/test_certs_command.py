@@ -69,6 +69,12 @@ def test_errors_are_the_authoritys_own(folder: Path) -> None:
     assert run("show", folder / "authority.pem").startswith(f"{folder}/authority.pem: CN=Ours, serial ")
 
 
+def test_a_revocation_list_that_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "crl.pem").write_text("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n")
+    with pytest.raises(ConfigError, match=r"crl\.pem is not a revocation list in PEM$"):
+        run("show", tmp_path / "crl.pem")
+
+
 def test_what_expired_says_so(folder: Path) -> None:
     run("authority", folder)
     issue(folder, "alice", days=2, starts=datetime.now(UTC) - timedelta(days=5))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
 from blindfit.parties.files.private_files import read_certificate
+from blindfit.parties.identity import authority
 from blindfit.parties.identity import connections as module
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, revoke
 from blindfit.parties.identity.connections import (
@@ -337,7 +339,12 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         thread.join(5)
 
 
-def tls_answer(identity: Identity, protocols: list[str], **settings: object) -> Callable[[socket.socket], None]:
+def tls_answer(
+    identity: Identity,
+    protocols: list[str],
+    then: Callable[[ssl.SSLSocket], object] = lambda tls: tls.recv(1),
+    **settings: object,
+) -> Callable[[socket.socket], None]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(identity.files.certificate, identity.files.key)
     context.load_verify_locations(cadata=identity.authority_pem.decode())
@@ -348,7 +355,7 @@ def tls_answer(identity: Identity, protocols: list[str], **settings: object) -> 
 
     def answer(connection: socket.socket) -> None:
         with context.wrap_socket(connection, server_side=True) as tls:
-            tls.recv(1)
+            then(tls)
 
     return answer
 
@@ -415,6 +422,39 @@ async def test_a_grpc_server_without_tls(bob: Identity) -> None:
     with pytest.raises(PeerUnauthenticated, match=r"what answers there does not speak TLS$"):
         await call(bob, "alice", f"127.0.0.1:{port}")
     await server.stop(None)
+
+
+def test_an_alert_that_is_not_about_our_certificate(bob: Identity) -> None:
+    no_cipher_in_common = b"\x15\x03\x03\x00\x02\x02\x28"
+    with listening(lambda connection: connection.sendall(no_cipher_in_common)) as address:
+        assert unauthenticated(bob, address) == "the handshake failed: handshake failure"
+
+
+def test_a_server_of_our_authority_that_names_no_party(
+    folder: Path, alice: Identity, bob: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = x509.SubjectAlternativeName([x509.DNSName("alice.example.org")])
+    monkeypatch.setattr(authority, "_alternative_names", lambda *_: names)
+    nameless = unchecked(issue(folder, "nameless", days=1), alice)
+    with listening(tls_answer(nameless, ["h2"])) as address:
+        assert unauthenticated(bob, address) == "its certificate names no party"
+
+
+def test_a_reset_after_the_handshake_is_a_refusal(
+    alice: Identity, bob: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_AGAIN_S", (0.0, 0.0, 0.0))
+
+    def reset(tls: ssl.SSLSocket) -> None:
+        tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with listening(tls_answer(alice, ["h2"], reset, minimum_version=ssl.TLSVersion.TLSv1_3)) as address:
+        assert unauthenticated(bob, address).startswith("it refused our certificate: it hung up after the handshake")
+
+
+def test_no_time_is_left(bob: Identity) -> None:
+    with listening(lambda _: None) as address:
+        assert unreachable(bob, address, timeout_s=0) == "no answer in 0 s"
 
 
 def test_a_tls_server_that_is_not_grpc(alice: Identity, bob: Identity) -> None:

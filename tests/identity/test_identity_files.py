@@ -33,6 +33,10 @@ def short_crl(folder: Path, ends: datetime) -> None:
     (folder / "crl.pem").write_bytes(crl.public_bytes(serialization.Encoding.PEM))
 
 
+def write_pem(path: Path, certificate: x509.Certificate) -> None:
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
 def test_a_good_identity_knows_its_name_and_shows_no_secret(files: PartyFiles) -> None:
     identity = load(files)
     assert identity.name == "alice"
@@ -94,6 +98,42 @@ def test_a_partys_certificate_is_no_authority(files: PartyFiles) -> None:
     with pytest.raises(ConfigError, match=r"certificate\.pem is not an authority's certificate$") as caught:
         load(dataclasses.replace(files, authority=files.certificate))
     assert caught.value.hint == "give authority.pem"
+
+
+def test_a_certificate_that_does_not_say_whether_it_is_an_authority(folder: Path, files: PartyFiles) -> None:
+    signer = authority._open(folder, None)
+    now = datetime.now(UTC)
+    plain = authority._builder(signer.root.subject, signer.root.subject, signer.key.public_key(), now, now)
+    write_pem(files.authority, plain.sign(signer.key, hashes.SHA256()))
+    with pytest.raises(ConfigError, match=r"authority\.pem is not an authority's certificate$"):
+        load(files)
+
+
+def test_an_authority_that_is_over(folder: Path, files: PartyFiles) -> None:
+    signer = authority._open(folder, None)
+    then = datetime.now(UTC) - timedelta(days=1)
+    root = authority._builder(signer.root.subject, signer.root.subject, signer.key.public_key(), then, then)
+    basic = x509.BasicConstraints(ca=True, path_length=0)
+    write_pem(files.authority, root.add_extension(basic, critical=True).sign(signer.key, hashes.SHA256()))
+    with pytest.raises(ConfigError, match=rf"authority\.pem expired on {then:%Y-%m-%d}$") as caught:
+        load(files)
+    assert caught.value.hint == "every party needs a certificate of a new authority"
+
+
+def test_a_certificate_whose_use_is_not_restricted(folder: Path, files: PartyFiles) -> None:
+    signer, issued = authority._open(folder, None), read_certificate(files.certificate)
+    kept = [e for e in issued.extensions if not isinstance(e.value, x509.ExtendedKeyUsage)]
+    builder = x509.CertificateBuilder(
+        signer.root.subject,
+        issued.subject,
+        issued.public_key(),
+        issued.serial_number,
+        issued.not_valid_before_utc,
+        issued.not_valid_after_utc,
+        list(kept),
+    )
+    write_pem(files.certificate, builder.sign(signer.key, hashes.SHA256()))
+    assert load(files).name == "alice"
 
 
 def test_dates(folder: Path) -> None:

@@ -299,3 +299,11 @@ def test_a_file_that_cannot_go_is_one_line(bank: Bank, monkeypatch: pytest.Monke
     assert "model.json cannot be removed: Permission denied" in str(result.exception)
     assert json.loads((bank.state / "models/s1/model.json").read_text())
     assert os.listdir(bank.state / "models/s1") == ["model.json"]
+
+
+def test_a_damaged_file_goes_like_any_other(bank: Bank) -> None:
+    bank.session("s1")
+    (model,) = bank.writes("s1", "model.json")
+    model.write_text("{")
+    assert "is a training whose model" not in bank.purge("s1", "--dry-run").output
+    assert bank.removed("s1") == {model.resolve()}

@@ -12,8 +12,10 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import operator
+from blindfit.parties.files import secret
 from blindfit.parties.files import vault as vault_
-from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, PLAIN, Vault, change_passphrase, open_vault
+from blindfit.parties.files.secret import PartySecret
+from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, PARTY_KEY, PLAIN, Vault, change_passphrase, open_vault
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
@@ -85,6 +87,39 @@ def test_a_short_passphrase_makes_no_vault(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="shorter than 12 bytes"):
         open_vault(tmp_path, b"short")
     assert not list(tmp_path.iterdir())
+
+
+# --- the secret of a party ---------------------------------------------------------------------------------
+
+
+def test_a_secret_that_two_processes_make_at_once_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, write_new, theirs = tmp_path / PARTY_KEY, secret.write_new, []
+
+    def after_another(given: Path, content: bytes, mode: int) -> None:
+        monkeypatch.setattr(secret, "write_new", write_new)
+        theirs.append(PartySecret.load_or_create(path, PLAIN))
+        write_new(given, content, mode)
+
+    monkeypatch.setattr(secret, "write_new", after_another)
+    assert PartySecret.load_or_create(path, PLAIN).key == theirs[0].key
+
+
+def test_a_secret_that_cannot_be_written_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        PartySecret.load_or_create(tmp_path / "nowhere" / PARTY_KEY, PLAIN)
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_secret_of_another_length_is_not_used(tmp_path: Path, length: int) -> None:
+    path = tmp_path / PARTY_KEY
+    path.write_bytes(b"k" * length)
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match=r"is not 32 bytes long$") as caught:
+        PartySecret.load_or_create(path, PLAIN)
+    assert caught.value.hint == "restore it from a backup"
+
+
+# --- what is not locked ------------------------------------------------------------------------------------
 
 
 def test_a_file_that_is_not_locked_is_not_taken_for_one_that_is(tmp_path: Path) -> None:

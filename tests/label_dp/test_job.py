@@ -10,14 +10,15 @@ from typing import Any, get_args
 
 import pytest
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, MalformedMessage
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
 from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, RegressorName
 from blindfit.coordinator.job import Job, read_job
-from blindfit.parties.label_dp.consumer import settings_on
+from blindfit.parties.label_dp.consumer import mechanism_settings, settings_on
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
 from blindfit.parties.systems import read_proposed
+from blindfit.protos import measurement_pb2 as pb
 
 PARTIES = {
     "insurer": {"role": "active", "dataset": "people"},
@@ -130,6 +131,26 @@ def test_the_rows_of_a_person_share_epsilon(mechanism, privacy):
         assert three == pytest.approx(0.4)
     else:  # Gaussian releases compose by the root of their number
         assert 0.4 < three < 1.2 / 3**0.5 * 1.2
+
+
+def described(**changes: Any) -> pb.DatasetDescription:
+    return pb.DatasetDescription(
+        **{"dataset": "visits", "label_kind": "number", "label_lo": 0, "label_hi": 8, **changes}
+    )
+
+
+def test_what_a_server_says_of_its_labels():
+    settings = mechanism_settings(job({}).parameters, described(), server="clinic")
+    assert settings.grid == LabelGrid(0, 8)
+    with pytest.raises(ConfigError, match="the dataset visits of clinic has no labels that are numbers") as error:
+        mechanism_settings(job({}).parameters, described(label_kind="binary"), server="clinic")
+    assert error.value.hint == 'binary labels are released as an aggregate: take protocol = "walr"'
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(8, 0), (1, 1), (0, float("inf")), (float("nan"), 1)])
+def test_a_server_whose_labels_have_no_range(lo, hi):
+    with pytest.raises(MalformedMessage, match="clinic sent a malformed message: label range: "):
+        mechanism_settings(job({}).parameters, described(label_lo=lo, label_hi=hi), server="clinic")
 
 
 def test_the_job_of_the_documentation_is_one():

@@ -121,6 +121,13 @@ def changed(content: dict, path: str, value: object) -> dict:
     return content
 
 
+def test_a_network_has_one_output():
+    content = fitted("mlp").model.to_dict()
+    content["layers"].pop()
+    with pytest.raises(DataError, match="layers: the last one has more than one output"):
+        LabelRegressionModel.from_dict(content)
+
+
 @pytest.mark.parametrize(
     ("regressor", "path", "value", "expected"),
     [
@@ -132,6 +139,12 @@ def changed(content: dict, path: str, value: object) -> dict:
         ("ridge", "weights", {"age": 1.0}, "weights: not one for each column"),
         ("decision-tree", "trees", [], "trees: missing"),
         ("decision-tree", "trees.0.feature.0", "shoe", "feature: shoe is not a column"),
+        ("decision-tree", "trees.0.feature", [], "feature: not a list of names"),
+        ("decision-tree", "trees.0.feature", "age", "feature: not a list of names"),
+        ("decision-tree", "trees.0.feature.0", 0, "feature: not a list of names"),
+        ("decision-tree", "trees.0.left", [1], "left: not a node for each node"),
+        ("decision-tree", "trees.0.left", None, "left: not a node for each node"),
+        ("decision-tree", "trees.0.right.0", 2.0, "right: not a node for each node"),
         ("decision-tree", "trees.0.left.0", 0, "left: node 0 does not lead to a later node"),
         ("decision-tree", "trees.0.right.0", 10_000, "right: node 0 does not lead to a later node"),
         ("decision-tree", "trees.0.value", [1.0], "value: 1 numbers where"),

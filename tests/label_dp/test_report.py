@@ -40,6 +40,14 @@ def test_the_statement_has_every_topic(made_up):
     assert "The ids of the 3,000 rows, and no feature." in said["learnt-measurement"]
 
 
+def test_no_label_is_left_to_fit(made_up):
+    made = made_up(**LAPLACE)
+    made.withheld = 2400  # all that are not held out
+    said = "the labels of all training rows are withheld: each person has released others already"
+    with pytest.raises(DataError, match=said):
+        made.report()
+
+
 def test_it_says_what_the_prior_cost(made_up):
     said = statement(made_up(mechanism="rp-with-prior", epsilon_prior=1.0).written())["mechanism"]
     assert "Epsilon 1 of each row went into an estimate" in said

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.label_regression import fit_regression
@@ -22,16 +23,20 @@ from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project
 ME = Member("shop", "active", "", "rows")
 
 
-def error_on_true_labels(directory: Path) -> float:
+def on_true_labels(directory: Path, dataset: str = "study", n_trained: int = 1000) -> dict[str, Any]:
     features, labels = rows_and_labels()
     model = fit_regression(features, labels, columns=COLUMNS, regressor="linear", options={}, seed=1, debiased=True)
-    job = load_job(directory / "job.toml", ["label_dp.evaluate_on=study"]).parameters
+    job = load_job(directory / "job.toml", [f"label_dp.evaluate_on={dataset}"]).parameters
     store = Store(directory / "state" / "shop.sqlite")
     seat = LabelRegression(Party(load_party(directory / "shop.toml"), directory, None, store))  # type: ignore[arg-type]
     seat.check(job, ME)
     session: Any = SimpleNamespace(job=job, me=ME)
-    rows = Rows([f"u{i}" for i in range(1000)], features[:1000], features[1000:], COLUMNS)
-    return seat._on_true_labels(model.model, rows, session)["mse"]
+    rows = Rows([f"u{i}" for i in range(n_trained)], features[:n_trained], features[n_trained:], COLUMNS)
+    return seat._on_true_labels(model.model, rows, session)
+
+
+def error_on_true_labels(directory: Path) -> float:
+    return on_true_labels(directory)["mse"]
 
 
 def rewrite_study(directory: Path, *columns: str) -> None:
@@ -70,3 +75,18 @@ def test_a_column_of_the_model_that_is_the_label_is_refused(tmp_path):
     file.write_text(file.read_text().replace('label = "spend"', 'label = "income"'))
     with pytest.raises(ConfigError, match=r"datasets\.study: column income is named twice"):
         error_on_true_labels(tmp_path)
+
+
+def test_a_dataset_that_is_not_there_or_has_no_numbers_as_labels(tmp_path):
+    write_project(tmp_path)
+    with pytest.raises(ConfigError, match=r"label_dp\.evaluate_on: the active party has no dataset named nothing$"):
+        on_true_labels(tmp_path, "nothing")
+    with pytest.raises(ConfigError, match=r"datasets\.rows: label_dp\.evaluate_on needs a label, and label_kind = "):
+        on_true_labels(tmp_path, "rows")
+
+
+def test_nothing_is_evaluated_on_rows_that_were_trained_on(tmp_path):
+    write_project(tmp_path)
+    with capture_logs() as logs:
+        assert on_true_labels(tmp_path, n_trained=len(rows_and_labels()[0])) == {}
+    assert logs[-1]["event"] == "every row was trained on, so none is left to evaluate on"

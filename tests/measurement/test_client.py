@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import (
     DataError,
     LedgerBehind,
     LimitExceeded,
+    MalformedMessage,
     PeerAborted,
     PeerTimeout,
     PeerUnauthenticated,
@@ -163,6 +164,16 @@ async def test_describe_aggregate_budget(open_house: OpenHouse, authority: Path)
         assert again.answer.receipt == aggregate.answer.receipt
         assert again.bytes_sent < 1000
         assert [request.n_rows for request in world.server.answered] == [12, 12]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"unit": ""}, {"unit": "household"}, {"receipt_key": b""}, {"receipt_key": bytes(31)}]
+)
+def test_a_description_without_which_nothing_is_asked(changes: dict[str, Any]) -> None:
+    """Of receipts that no key checks, nothing would prove what was charged."""
+    described = pb.DatasetDescription(**{"unit": "person", "receipt_key": bytes(32), **changes})
+    with pytest.raises(MalformedMessage, match="labels sent a malformed message: unit or receipt_key: is not what it"):
+        check_description(described, server="labels")
 
 
 async def test_rows_that_did_not_count_arrive(open_house: OpenHouse, authority: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.privacy.ledger import Budget, Receipt
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.store.receipts import check_given, hold_receipt
 from blindfit.parties.store.store import Store
 from tests.measurement.house import House
 
@@ -78,3 +78,11 @@ def test_a_receipt_about_something_else_is_not_held(
     with pytest.raises(MalformedMessage, match="something else"):
         hold(consumer, house, statement, house.service.key.sign(statement))
     assert consumer.reader()._all("SELECT * FROM receipts_held") == []
+
+
+@pytest.mark.parametrize("statement", [b"", b"{}", b"[3]", b"\xff"])
+def test_what_a_server_signs_and_is_no_receipt_is_the_servers_fault(statement: bytes, tmp_path: Path) -> None:
+    key = SigningKey.load_or_create(tmp_path / "key.pem")
+    with pytest.raises(MalformedMessage, match="is no receipt, though signed as one") as refused:
+        check_given((statement, key.sign(statement)), "labels", key.public_bytes)
+    assert refused.value.culprit == "labels"

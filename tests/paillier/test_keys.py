@@ -26,6 +26,8 @@ from blindfit.algorithms.paillier.keys import (
     insecure_private_key,
     private_key_of_primes,
 )
+from blindfit.algorithms.paillier.vectors import decrypt
+from tests.paillier.tools import encrypted
 
 same_key_for_all = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 numbers = st.integers(min_value=0, max_value=2**200)
@@ -244,6 +246,13 @@ def test_private_keys_survive_octets(key: PrivateKey) -> None:
     assert copy.public_key.proof == key.public_key.proof
 
 
+def test_a_private_key_of_three_factors_is_refused(insecure_test_key: PrivateKey) -> None:
+    octets = insecure_test_key.to_bytes()
+    at = octets.index(b"\n") + 1
+    with pytest.raises(DataError, match=r"^a key's encoding has a wrong count of numbers$"):
+        PrivateKey.from_bytes(octets[:at] + b"\0\3\0\0\0\1\7" + octets[at + 2 :])
+
+
 @same_key_for_all
 @given(st.data())
 def test_a_private_key_with_any_octet_changed_is_refused(insecure_test_key: PrivateKey, data: st.DataObject) -> None:
@@ -337,6 +346,39 @@ def test_phes_own_key_is_proved_and_works() -> None:
     assert key_proof.verify(ours.public_key.n, ours.public_key.proof)
     ciphertexts = [theirs.public_key.raw_encrypt(m) for m in (0, 1, theirs.public_key.n - 5)]
     assert ours.decrypt_residues(ours.public_key.kernel.residues(ciphertexts)) == [0, 1, -5]
+
+
+def test_numbers_come_from_phe_at_their_finest_scale(insecure_test_key: PrivateKey) -> None:
+    theirs = interop.public_key_to_phe(insecure_test_key.public_key)
+    numbers = [theirs.encrypt(x, precision=p) for x, p in ((0.5, 2**-4), (-3, 1), (0.125, 2**-8), (0, 1))]
+    assert len({number.exponent for number in numbers}) == 3
+    vector = interop.vector_from_phe(numbers, insecure_test_key.public_key)
+    assert decrypt(vector, insecure_test_key).to_reals().tolist() == [0.5, -3.0, 0.125, 0.0]
+    assert vector.bound == insecure_test_key.public_key.n // 3
+    assert interop.vector_from_phe(numbers[1:2], insecure_test_key.public_key, bound=7).bound == 7
+
+
+def test_numbers_of_another_key_or_none_do_not_come(insecure_test_key: PrivateKey) -> None:
+    other = phe.PaillierPublicKey(insecure_test_key.public_key.n + 2)
+    for numbers in ([], [phe.EncryptedNumber(other, 1, 0)]):
+        with pytest.raises(DataError, match="the encrypted numbers are none, or under another key"):
+            interop.vector_from_phe(numbers, insecure_test_key.public_key)
+
+
+@pytest.mark.parametrize("integer", [0, -1])
+def test_a_ciphertext_of_phe_that_is_none(insecure_test_key: PrivateKey, integer: int) -> None:
+    theirs = interop.public_key_to_phe(insecure_test_key.public_key)
+    with pytest.raises(RangeError):
+        interop.vector_from_phe([phe.EncryptedNumber(theirs, integer, 0)], insecure_test_key.public_key)
+
+
+def test_a_vector_goes_to_phe_at_a_power_of_16(insecure_test_key: PrivateKey) -> None:
+    theirs = interop.private_key_to_phe(insecure_test_key)
+    there = interop.vector_to_phe(encrypted([24, -1], insecure_test_key, frac_bits=4))
+    assert [theirs.decrypt(number) for number in there] == [1.5, -0.0625]
+    with pytest.raises(RangeError, match="6 fraction bits are not a power of 16") as refused:
+        interop.vector_to_phe(encrypted([24], insecure_test_key, frac_bits=6))
+    assert refused.value.hint == "encrypt with frac_bits a multiple of 4"
 
 
 def test_primes_of_another_form_get_no_hs() -> None:

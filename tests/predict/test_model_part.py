@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,23 @@ def test_a_malformed_part_is_refused_by_field(tmp_path, change, field):
     (tmp_path / "model.json").write_text(json.dumps(content))
     with pytest.raises(DataError, match=r"model\.json"):
         load_model(tmp_path / "model.json")
+
+
+def test_a_part_of_numbers_that_are_none_is_not_made():
+    part = part_of()
+    with pytest.raises(DataError, match="weights: another number than of columns"):
+        replace(part, weights=part.weights[1:])
+    for name, value in (("weights", part.weights * math.nan), ("feature_bound", math.inf), ("label_mean", math.nan)):
+        with pytest.raises(DataError, match="a number of the model is not finite"):
+            replace(part, **{name: value})
+
+
+@pytest.mark.parametrize("norm_bound", [0.0, -1.0])
+def test_a_walr_model_of_rows_without_a_length(norm_bound):
+    content = WALRModel(standardiser(), np.array([1.0, 2.0, 3.0]), intercept=False, norm_bound=2.0).to_dict()
+    assert WALRModel.from_dict(content).intercept is False
+    with pytest.raises(DataError, match=r"^norm_bound: not above 0$"):
+        WALRModel.from_dict(content | {"norm_bound": norm_bound})
 
 
 def test_the_intercept_is_the_active_partys():

@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
+from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, MalformedMessage, PolicyRefused
 from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.jobs import _in_full
 from blindfit.coordinator.predict import load, training_session, who_learnt_what
+from blindfit.coordinator.predict import write as write_report
+from blindfit.coordinator.session import JobSession
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, means_of, table_of
 from blindfit.parties.predict.settings import PredictJob
@@ -277,6 +279,32 @@ def test_a_directory_without_the_report_of_a_training(job_file, content):
         training_session(job_file.parent / "runs")
     with pytest.raises(DataError, match=r"report\.json cannot be read"):
         training_session(job_file.parent / "nowhere")
+
+
+def ended(**summary: Any) -> JobSession:
+    """As if a prediction had ended, of which the bank told this."""
+    session = JobSession(job(), {}, None, id="predict-1")  # type: ignore[arg-type]
+    session.state, session.seconds, session.summaries = "DONE", {"job": 1.0}, {"bank": summary}
+    return session
+
+
+@pytest.mark.parametrize("rows", [None, True, 3.0, "3", (3,)])
+def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
+    told = {} if rows is None else {"rows.common": rows}
+    with pytest.raises(MalformedMessage, match="bank sent a malformed message: summary: has no number of rows"):
+        write_report(ended(**told), tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("session", "where"), [("predict-1", "scores.csv"), ("predict-0", None)])
+def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session, where):
+    """The directory may hold an earlier run's."""
+    (tmp_path / "bank").mkdir()
+    report = {"session": session, "scores": {"where": "scores.csv"}}
+    (tmp_path / "bank" / "report.json").write_text(json.dumps(report))
+    content = write_report(ended(**{"rows.common": 3}), tmp_path, ["bank"]).content
+    assert content["rows"] == 3
+    assert content["scores"].get("where") == where
 
 
 def test_it_is_said_what_one_passive_party_cannot_hide():

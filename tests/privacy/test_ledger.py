@@ -373,6 +373,48 @@ def test_a_receipt_signs_every_field() -> None:
     assert len({r.statement() for r in [receipt, *changes]}) == 10
 
 
+def statement(**changes: object) -> bytes:
+    content = json.loads(receipt_at(ENTRIES, 5).statement()) | changes
+    return json.dumps({name: value for name, value in content.items() if value != "-"}, separators=(",", ":")).encode()
+
+
+def test_a_receipt_is_read_as_it_was_written() -> None:
+    receipt = receipt_at(ENTRIES, 5)
+    assert Receipt.from_statement(statement()) == Receipt.from_statement(receipt.statement()) == receipt
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"",
+        b"3",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b"[" * 100_000,
+        statement() + b" ",
+        statement(position=5.0),
+        statement(position="5"),
+        statement(position=True),
+        statement(position=0),
+        statement(position=-5),
+        statement(charges="-"),
+        statement(charges=[["gaussian"]]),
+        statement(charges=[["gaussian", "many"]]),
+        statement(charges=[["gaussian", float("inf")]]),
+        statement(sums=[3]),
+        statement(landmarks=None),
+        statement(server="-"),
+        statement(more=1),
+    ],
+    ids=range(20),
+)
+def test_what_is_no_receipt_is_refused(octets: bytes) -> None:
+    """Whoever signs it: a server signs what it likes."""
+    with pytest.raises(DataError, match=r"^not a receipt$"):
+        Receipt.from_statement(octets)
+
+
 @given(st.integers(0, 299), st.integers(1, 300))
 def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
     """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""

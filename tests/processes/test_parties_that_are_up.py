@@ -118,7 +118,7 @@ def wait_for_held(project) -> tuple[str, str]:
 
 
 def test_a_server_killed_in_the_middle_of_a_stream_ends_the_job_in_one_line(project):
-    many_rows(project, 1_000_000)
+    many_rows(project, 500_000)
     project.start("shop", "meter")
     with project.submitting("--set", "split.test_fraction=0") as job:
         assert any("send rows" in line for line in job.stdout)

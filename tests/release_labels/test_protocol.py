@@ -14,11 +14,27 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.errors import MalformedMessage, UnexpectedStep
+from blindfit.algorithms.errors import MalformedMessage, RangeError, UnexpectedStep
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior, from_parameters
+from blindfit.algorithms.privacy.label_mechanisms import (
+    LabelGrid,
+    LabelMechanism,
+    MechanismSettings,
+    Prior,
+    from_parameters,
+    make_mechanism,
+)
 from blindfit.algorithms.protocols import release_labels as protocol
-from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpened, NoisyLabels, Support
+from blindfit.algorithms.protocols.release_labels import (
+    MAX_IDS_A_MESSAGE,
+    WITHHELD,
+    FittedRelease,
+    LabelIds,
+    LabelsOpened,
+    NoisyLabels,
+    RollCall,
+    Support,
+)
 from blindfit.algorithms.randomness import keyed_uniform
 from blindfit.parties.measurement.labels_codec import MESSAGES, request_to_pb, settings_to_pb
 from blindfit.protos import measurement_pb2 as pb
@@ -226,6 +242,39 @@ def test_an_answer_that_the_mechanism_never_gives(counter: Counter, tamper: Call
     with pytest.raises(MalformedMessage) as caught:
         counter.send(NAMES, counter.request(settings=RP), tamper=tamper)
     assert caught.value.culprit == "labels"
+
+
+# --- what a consumer may not send ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [1.0, 2.0, -1e-5])
+def test_a_delta_of_which_there_is_no_noise(counter: Counter, delta: float) -> None:
+    with pytest.raises(MalformedMessage, match="shop sent a malformed message: delta: is out of range"):
+        counter.send(NAMES, counter.request(settings=replace(SETTINGS["gaussian"], delta=delta)))
+    assert counter.charges == 0
+
+
+@pytest.mark.parametrize("ids", [0, MAX_IDS_A_MESSAGE + 1])
+def test_step_4_a_batch_that_is_empty_or_too_long(counter: Counter, ids: int) -> None:
+    """Of empty ones a consumer could send without end."""
+    roll, looked_up = RollCall(counter.request(n_rows=2 * MAX_IDS_A_MESSAGE)), []
+    with pytest.raises(MalformedMessage) as caught:
+        roll.add(LabelIds(("row-0",) * ids), looked_up.append, consumer="shop")
+    assert str(caught.value) == f"shop sent a malformed message: ids: not 1 to {MAX_IDS_A_MESSAGE} in a batch"
+    assert (roll.rows, looked_up) == (0, [])
+
+
+def test_step_4_fewer_rows_than_were_announced(counter: Counter) -> None:
+    with pytest.raises(MalformedMessage, match="consumer sent a malformed message: n_rows: is not the number of rows"):
+        protocol.run_locally(NAMES[:3], counter.request(NAMES), LABELS, seeded())
+
+
+def test_step_5_no_mechanism_that_costs_more_than_was_asked_for() -> None:
+    def costly(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
+        return make_mechanism(settings, epsilon + 1e-3, prior)
+
+    with pytest.raises(RangeError, match=r"laplace would cost epsilon 1\.001, more than 1\.0"):
+        protocol.step_5_fit(LAPLACE, np.zeros(0), seeded(), costly)
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, WITHHELD])

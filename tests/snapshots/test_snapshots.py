@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -181,6 +182,33 @@ def test_bad_rows_make_no_snapshot_and_leave_the_old_one(bank, rows, expected):
         bank.snapshots.publish("loans")
     assert bank.directories() == [first.id]
     assert bank.snapshots.newest("loans").id == first.id
+
+
+def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
+    bank.describe(('features = "rest"', 'features = "rest"\nmissing = "drop"'))
+    bank.write("id,label,age\na,1,\nb,0,\n")
+    with pytest.raises(DataError, match="every row has a missing value, so none is left") as refused:
+        bank.snapshots.publish("loans")
+    assert refused.value.hint == 'set missing = "mean"'
+    assert bank.directories() == []
+
+
+def test_a_disk_that_is_full_makes_no_snapshot(bank):
+    def full(source, directory):
+        (directory / "part").touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    first = bank.snapshots.newest("loans")
+    snapshots = Snapshots(bank.settings, bank.directory, bank.store, full)
+    with pytest.raises(DataError, match=r"snapshots cannot be written: No space left on device$") as refused:
+        snapshots.publish("loans")
+    assert refused.value.hint == "is the disk full, or may this user not write there?"
+    assert bank.directories() == [first.id]
+
+
+def test_features_that_a_snapshot_does_not_have_are_named(bank):
+    with pytest.raises(DataError, match="snapshot 1 of loans has no feature height, weight"):
+        bank.snapshots.newest("loans").content(["age", "height", "weight"])
 
 
 def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):

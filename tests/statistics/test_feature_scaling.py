@@ -41,6 +41,14 @@ def test_a_constant_column_is_noticed_whatever_its_value(value: float, first: in
     assert fitted.transform(batches[1]).shape == (second + 1, 1)
 
 
+def test_of_constant_columns_the_first_may_be_kept_as_zero() -> None:
+    rows = np.full((5, 2), 7.0)
+    assert Standardiser.fit([rows], ["a", "b"]).kept_columns == ()
+    kept = Standardiser.fit([rows], ["a", "b"], at_least_one=True)
+    assert (kept.kept_columns, kept.std) == (("a",), (1.0,))
+    assert kept.transform(rows).tolist() == [[0.0]] * 5
+
+
 def test_the_model_file_keeps_every_digit() -> None:
     whole = np.column_stack([sample(), np.ones(500)])
     fitted = Standardiser.fit([whole], ["a", "b", "c", "d", "e"])

@@ -8,6 +8,7 @@ from sklearn import metrics as oracle
 from sklearn.calibration import calibration_curve
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
 from blindfit.algorithms.statistics.metrics import (
     accuracy,
     auc,
@@ -74,6 +75,18 @@ def test_normalised_entropy_and_the_gain_kept() -> None:
     for worthless in (0.6, 0.7, float("nan")):
         with pytest.raises(DataError, match="no gain to keep"):
             gain_kept(0.5, worthless, 0.6)
+
+
+@pytest.mark.parametrize("labels", [[], [1, 1], [0]])
+def test_a_classifier_is_evaluated_on_rows_of_both_classes(labels: list[int]) -> None:
+    with pytest.raises(DataError, match="an evaluation needs rows of both classes") as refused:
+        evaluate_classes(np.array(labels), np.full(len(labels), 0.5), 0.5)
+    assert refused.value.hint == "choose a larger split.test_fraction"
+
+
+def test_a_regression_is_evaluated_on_rows() -> None:
+    with pytest.raises(DataError, match="an evaluation needs rows"):
+        evaluate_values(np.zeros(0), np.zeros(0))
 
 
 def test_bad_predictions_are_refused_by_row() -> None:

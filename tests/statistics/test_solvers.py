@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.hybrid_gradient import compare
 from blindfit.algorithms.errors import ConfigError, RangeError
+from blindfit.algorithms.statistics import solvers
 from blindfit.algorithms.statistics.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
 from blindfit.algorithms.statistics.walr_defaults import default_l2
@@ -164,6 +165,27 @@ def test_newton_survives_a_bad_start_and_collinear_columns(problem: Problem) -> 
     single = fit(problem.rows, problem.mu, SolverSettings(l2=0.0))
     assert found.converged
     np.testing.assert_allclose(doubled @ found.weights, problem.rows @ single.weights, atol=1e-5)
+
+
+def test_a_step_that_lowers_nothing_is_none() -> None:
+    def rising(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        return 1.0 + float(np.abs(weights).sum()), np.ones(2)
+
+    assert solvers.backtrack(rising, np.zeros(2), 1.0, np.ones(2), np.ones(2)) is None
+
+
+def test_newton_that_gets_no_lower_ends_and_says_so(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "backtrack", lambda *_: None)
+    found = fit(problem.rows, problem.mu, SolverSettings(l2=0.1, solver="newton"))
+    assert (found.converged, found.iterations) == (False, 0)
+    assert found.reason
+
+
+@pytest.mark.parametrize("matrix", [np.full((2, 2), np.nan), -np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])])
+def test_a_hessian_that_is_not_positive_is_an_error_with_a_hint(matrix: np.ndarray) -> None:
+    with pytest.raises(RangeError, match="the Hessian is not positive definite") as refused:
+        solvers.solve_positive(matrix, np.ones(2))
+    assert refused.value.hint == "a larger l2, or drop columns that repeat others"
 
 
 def test_auto_takes_newton_for_few_columns_and_lbfgs_for_many() -> None:

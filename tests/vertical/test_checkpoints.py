@@ -53,6 +53,15 @@ def test_a_job_is_resumed_with_the_options_that_it_began_with(tmp_path: Path) ->
         kept.base(job(learning_rate=0.2))
 
 
+@pytest.mark.parametrize("weights", ["x", ["x"], [[1.0], [1.0, 2.0]], {"a": 1.0}])
+def test_weights_that_are_no_numbers_are_not_gone_on_with(tmp_path: Path, weights: object) -> None:
+    kept = Checkpoints(tmp_path, "s", OPTION)
+    kept.keep(3, True, {"weights": weights})
+    with pytest.raises(DataError, match="checkpoint") as refused:
+        kept.arrays_at(3)
+    assert "taylor.resume" in f"{refused.value} {refused.value.hint}"
+
+
 @pytest.mark.parametrize("content", ["", "[1]", "{"])
 def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> None:
     kept = Checkpoints(tmp_path, "s", OPTION)

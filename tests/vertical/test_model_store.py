@@ -87,6 +87,13 @@ def test_a_model_of_another_session_is_not_this_ones(store):
     assert refused(store, "other").endswith("is the model of another session")
 
 
+def test_a_signed_file_that_is_no_model_is_named(store, tmp_path):
+    """As a party of another version may have written it."""
+    key = SigningKey.load_or_create(tmp_path / "model_key.pem")
+    written.write_signed_json(store.path(SESSION), {**part_of().to_dict(), "weights": 3, "session": SESSION}, key)
+    assert refused(store).startswith(f"{store.path(SESSION)}: ")
+
+
 def test_without_its_key_nothing_is_believed_and_no_key_is_made(store, tmp_path):
     (tmp_path / "model_key.pem").unlink()
     assert "model_key.pem does not exist" in refused(store)

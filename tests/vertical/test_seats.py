@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.store.store import Store
 from blindfit.parties.taylor.data_party import DataParty
 from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.vertical.seats import refuse_dataset
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
 from tests.vertical.project import COLUMNS, ROWS, Project
@@ -30,6 +32,12 @@ ALL_TRAINED = "split.test_fraction=0"  # then scales do not depend on the secret
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project.make(tmp_path)
+
+
+def test_a_key_node_with_rows_takes_no_seat() -> None:
+    refuse_dataset(Member("keys", "key-node", "", ""))
+    with pytest.raises(PolicyRefused, match="keys refuses the job: dataset: a key node has none"):
+        refuse_dataset(Member("keys", "key-node", "", "loans"))
 
 
 # --- label DP: no row of all parties is longer than R ---------------------------------------------------

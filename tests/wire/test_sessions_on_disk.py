@@ -6,9 +6,11 @@ from pathlib import Path
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
 from blindfit.parties.node import PartyNode
+from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc
@@ -53,3 +55,18 @@ async def test_a_second_start_by_mistake_changes_nothing(authority: Path, tmp_pa
         row = node.party.store.reader().session("waits")
         assert row is not None
         assert row.state == "ACCEPTED"
+
+
+@pytest.mark.parametrize(("state", "then"), [("RUNNING", "FAILED"), ("HELD", "FAILED"), ("DONE", "DONE")])
+async def test_what_a_killed_process_left_has_failed(authority: Path, tmp_path: Path, state: str, then: str) -> None:
+    store = Store(tmp_path / "state" / "party.sqlite")
+    with store.transaction() as transaction:
+        transaction.add_session(SessionRow("monday", "walr", "coordinator", "", state, "then", b"a proposal"))
+    store.close()
+    with capture_logs() as logs:
+        async with metering(authority, tmp_path) as node:
+            row = node.party.store.reader().session("monday")
+    assert row is not None
+    assert row.state == then
+    told = [(log["session"], log["state"]) for log in logs if log["event"] == "the process ended before its session"]
+    assert told == ([("monday", state)] if then == "FAILED" else [])

@@ -168,6 +168,7 @@ def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     assert str(failed.value) == f"[compute] dask at {address}: no connection"
 
+
 def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute, "FIRST_WORKER_TIMEOUT_S", 0.5)
     with cluster(0) as running, pytest.raises(ComputeFailed, match="it has no workers"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -202,6 +203,28 @@ def test_a_claim_that_the_weights_do_not_keep_is_refused():
     good = example("unbiased", 1.0).parameters()
     with pytest.raises(DataError, match="do not keep epsilon"):
         from_parameters(good | {"epsilon": 0.99})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"inputs": [*range(24), 25]}, "the last input must be the grid's end"),
+        ({"inputs": [*range(22), 22, 23], "weights": 24}, "the last input must be the grid's end"),
+        ({"outputs": 2**53}, "an output is too far outside the grid"),
+        ({"weights": 0}, "weights must be positive, and each row's total the same, below 2^56"),
+        ({"weights": 2**56}, "weights must be positive, and each row's total the same, below 2^56"),
+    ],
+)
+def test_a_table_that_is_no_law_is_refused(changes, said):
+    good = example("unbiased", 1.0).parameters()
+    if "outputs" in changes:
+        changes = {"outputs": [*good["outputs"][:-1], changes["outputs"]]}
+    if changes.get("weights") == 24:
+        changes = changes | {"weights": good["weights"][:24]}
+    elif "weights" in changes:
+        changes = {"weights": [[changes["weights"], *row[1:]] for row in good["weights"]]}
+    with pytest.raises(DataError, match=re.escape(f"unbiased: {said}")):
+        from_parameters(good | changes)
 
 
 # --- labels -------------------------------------------------------------------------------------

@@ -14,9 +14,12 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     Prior,
     fit,
     from_parameters,
+    make_mechanism,
     uniform_prior,
 )
 from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, estimate_prior
+from blindfit.algorithms.privacy.label_mechanisms.prior import MOST_PRIOR_CELLS
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import MOST_NODES
 from tests.privacy.label_mechanisms import crime
 from tests.privacy.label_mechanisms.examples import uniform
 
@@ -129,6 +132,40 @@ def test_strange_labels_are_released(name, epsilon, labels, seed):
 def test_priors_that_are_none_are_refused(edges, masses):
     with pytest.raises(DataError):
         Prior(np.array(edges, float), np.array(masses, float))
+
+
+def test_a_prior_of_too_many_cells_is_refused():
+    cells = MOST_PRIOR_CELLS + 1
+    with pytest.raises(DataError, match=f"a prior has at most {MOST_PRIOR_CELLS} cells, not {cells}"):
+        Prior(np.arange(cells + 1.0), np.ones(cells))
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, np.nan, np.inf])
+def test_cells_of_a_prior_that_have_no_width(width):
+    with pytest.raises(ConfigError, match="the width of the prior's cells must be a finite number above 0"):
+        MechanismSettings("rp-with-prior", GRID, 1.0, cell_width=width)
+
+
+@pytest.mark.parametrize("name", WITH_PRIOR)
+def test_a_mechanism_that_needs_a_prior_is_not_made_without(name):
+    with pytest.raises(ConfigError, match=f"^{name} needs a prior$"):
+        make_mechanism(MechanismSettings(name, GRID, 1.0, **NEEDED.get(name, {})), 1.0, None)
+
+
+def test_a_rounding_that_leaves_too_many_labels():
+    fine = LabelGrid(0.0, 10.0, 2 * MOST_NODES)
+    settings = MechanismSettings("rr-on-bins", fine, 1.0, prior=uniform_prior(fine), rounding=fine.step)
+    with pytest.raises(ConfigError, match=f"rr-on-bins: {2 * MOST_NODES + 1} values are more than {MOST_NODES}"):
+        make_mechanism(settings, 1.0, settings.prior)
+
+
+def test_counts_that_the_noise_has_drowned_say_nothing():
+    """Of no labels at all every count is noise; where none is above 0, the estimate is the one that knows nothing."""
+    none = np.zeros(0, np.int64)
+    found = [estimate_prior("histogram", GRID, 1.0, none, GRID.width / 2, uniform(seed)) for seed in range(20)]
+    flat = [prior for prior in found if len(prior.masses) == 1]
+    assert 0 < len(flat) < len(found)
+    assert all(prior.edges.tolist() == [GRID.lo, GRID.hi] for prior in flat)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.3, 0.995, 1.0])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
-from blindfit.algorithms.privacy.label_mechanisms.block_noise import GeometricBlocks
+from blindfit.algorithms.privacy.label_mechanisms.block_noise import BlockNoise, GeometricBlocks
 from blindfit.algorithms.privacy.label_mechanisms.drawing import below, exp_bounds, heavier, loss_of_weights, words
 from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, fine_enough
 from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import (
@@ -62,6 +62,16 @@ def test_noise_keeps_epsilon_at_every_epsilon(epsilon, cells):
     for noise in (laplace_noise(epsilon, cells), staircase_noise(epsilon, cells, 1 + cells // 3)):
         assert max(noise.blocks.ratios) <= exp_bounds(epsilon)[0]
         assert noise.privacy_loss == pytest.approx(epsilon, rel=1e-5)
+
+
+@pytest.mark.parametrize("table", [[1, 2], [2, 3, 1], [3, 0], [300, 200, 110]])
+def test_a_table_that_does_not_fall_or_falls_too_far_makes_no_noise(table):
+    """Between neighbouring labels a weight falls by e at most."""
+    blocks = GeometricBlocks.of(1.0)
+    assert BlockNoise(1.0, blocks, np.array([300, 200, 111], np.uint64)).epsilon == 1.0
+    with pytest.raises(RangeError, match=f"64 bits do not hold a noise of epsilon 1 on {len(table)} cells") as refused:
+        BlockNoise(1.0, blocks, np.array(table, np.uint64))
+    assert refused.value.hint == "use fewer cells"
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.4, 3.0])

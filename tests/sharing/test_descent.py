@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.protocols.falcon import descent
-from blindfit.algorithms.protocols.falcon.descent import Items, State, Step, move
-from blindfit.algorithms.protocols.falcon.scales import Scales
-from blindfit.algorithms.sharing import field, products
+from blindfit.algorithms.sharing import descent, field, products
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Dealer, Item
+from blindfit.algorithms.sharing.descent import Items, State, Step, move
+from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import MaskedMatrix
 from blindfit.algorithms.sharing.shares import Share

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blindfit.algorithms.protocols.falcon.scales import Scales
 from blindfit.algorithms.sharing import field, products, truncation, waves
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Item
+from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import Mask, MaskedMatrix
 from blindfit.algorithms.sharing.shares import Share

@@ -1,1 +1,0 @@
-"""Falcon: training in which nobody sees a gradient, a score or a residual."""

@@ -1,0 +1,115 @@
+"""`blindfit ledger` and `blindfit publish`: what an operator is shown of what was charged, and of what is published."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.charges import Charges
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Charge, Kind, Receipt
+from blindfit.coordinator import ledger_view, snapshots
+from tests.snapshots.test_snapshots import ROWS, Bank
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return Bank(tmp_path)
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), width=160)
+
+
+def shown(console: Console) -> list[str]:
+    """Without the spaces that make columns."""
+    return [re.sub(r"\s+", " ", line).strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def charge(bank: Bank, *kinds: Kind) -> None:
+    last = None
+    with bank.store.transaction() as transaction:
+        for kind in kinds:
+            charged = Charge("people", ReleaseEvent.pure(0.5, UNITS["row"][1]), epsilon=0.5)
+            last = book.append(last, charged, time="2026-03-01T10:00:00+00:00", kind=kind)
+            transaction.add_entry(last)
+
+
+# --- what was charged --------------------------------------------------------------------------------------
+
+
+def test_what_was_charged_again_is_called_so(bank: Bank, console: Console) -> None:
+    charge(bank, "release", "recovered", "recovered-sum")
+    ledger_view.show(bank.settings, bank.directory, console)
+    lines = shown(console)
+    assert "people 3 1.5 5 3.5 1e-05" in lines
+    assert [line.split(" people/? ")[1][:-9] for line in lines if " people/? " in line] == [
+        "a release 0.5 0",
+        "charged again 0.5 1e-05",
+        "many, charged again as one 0.5 1e-05",
+    ]
+
+
+def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> None:
+    bank.snapshots.newest("loans")
+    bank.write(ROWS)
+    receipt = Receipt("bank", "people", 1, "ab", Charges())
+    with bank.store.transaction() as transaction:
+        transaction.notice_rollback(receipt.statement(), "2026-03-01")
+        for _ in range(2):
+            transaction.add_upload("shop", "loans", "2026-03-01T10:00:00+00:00")
+    ledger_view.show(bank.settings, bank.directory, console)
+    lines = shown(console)
+    assert "loans has changed since snapshot 1, which jobs read: publish it" in lines
+    assert "shop loans 2 2026-03-01 10:00" in lines
+    assert any(line.startswith("a receipt that somebody holds proves entries that this ledger does") for line in lines)
+
+
+def test_there_is_nothing_to_say(bank: Bank, console: Console) -> None:
+    ledger_view.show(bank.settings, bank.directory, console)
+    assert "people 0 0 5 5 1e-05" in shown(console)
+    assert not any(word in console.file.getvalue() for word in ("Ledger", "Uploads", "publish", "receipt"))  # type: ignore[attr-defined]
+
+
+def test_a_party_without_a_budget_or_never_started(bank: Bank, console: Console, tmp_path: Path) -> None:
+    free = bank.settings.model_copy(update={"populations": {}})
+    with pytest.raises(ConfigError, match=r"^bank has no \[populations\], so it has no budget to show$"):
+        ledger_view.show(free, bank.directory, console)
+    with pytest.raises(ConfigError, match=r"nowhere/state/party\.sqlite does not exist$") as refused:
+        ledger_view.show(bank.settings, tmp_path / "nowhere", console)
+    assert refused.value.hint == "this party has not been started yet"
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_chain_in_a_file_that_cannot_be_read(tmp_path: Path, console: Console, content: bytes | None) -> None:
+    path = tmp_path / "ledger.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"^{path} cannot be read: "):
+        ledger_view.verify(path, console)
+
+
+# --- what is published -------------------------------------------------------------------------------------
+
+
+def test_what_is_not_published_yet(bank: Bank, console: Console) -> None:
+    bank.snapshots.newest("loans")
+    snapshots.show(bank.settings, bank.directory, console)
+    lines = shown(console)
+    assert "other - published at its first use" in lines
+    assert any(line.startswith("loans 1 ") and line.endswith(" unchanged") for line in lines)
+
+
+def test_a_dataset_that_a_party_does_not_have_is_not_published(bank: Bank, console: Console) -> None:
+    with pytest.raises(ConfigError, match=r"^bank has no dataset named clicks$") as refused:
+        snapshots.publish(
+            bank.settings, bank.directory, "clicks", other_people=False, remove_older=False, console=console
+        )
+    assert refused.value.hint == "its datasets: loans, other"

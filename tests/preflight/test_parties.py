@@ -1,0 +1,156 @@
+"""What the pre-flight says of the parties themselves: by their files, or, where only an address is known, by asking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blindfit import __version__
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import jobs, launcher
+from blindfit.coordinator.job import load_job, read_job
+from blindfit.coordinator.preflight import Finding
+from blindfit.coordinator.preflight.parties import ask_parties
+from tests.certificates import demo_authority, make_identity
+from tests.preflight.conftest import Project
+from tests.wire.meter import metering
+
+
+def refusals(findings: list[Finding]) -> list[tuple[str, str]]:
+    return [(finding.about, finding.text) for finding in findings if finding.refuses]
+
+
+# --- by their files --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def prediction(project: Project) -> Project:
+    project.job |= {"protocol": "predict", "predict": {"session": "monday"}}
+    for settings in project.parties.values():
+        settings["policy"]["protocols"] = ["predict"]
+    return project
+
+
+def test_a_prediction(prediction: Project) -> None:
+    findings = prediction.check()
+    assert refusals(findings) == []
+    learnt = "bank learns the scores of the rows that all data parties have"
+    assert Finding("note", "who learns what", learnt) in findings
+    opens = [(finding.about, finding.text) for finding in findings if finding.level == "ok"]
+    columns = {"bank": 3, "post": 4, "shop": 2}
+    assert opens == [(name, f"loans opens, with {count} features") for name, count in columns.items()]
+
+
+def test_a_party_of_another_role(prediction: Project) -> None:
+    prediction.parties["post"]["role"] = "active"
+    assert refusals(prediction.check()) == [("post", "is active, the job says passive")]
+
+
+def test_a_party_of_another_name(prediction: Project) -> None:
+    prediction.parties["post"]["name"] = "mail"
+    path = prediction.directory / "post.toml"
+    assert refusals(prediction.check()) == [("post", f"{path}: name = mail, but the job calls this party post")]
+
+
+def test_a_prediction_on_a_table_that_is_not_there(prediction: Project) -> None:
+    prediction.parties["post"]["datasets"]["loans"]["url"] = "csv:letters.csv"
+    ((about, said),) = refusals(prediction.check())
+    assert about == "post"
+    assert "letters.csv" in said
+
+
+# --- what starts or finds them -----------------------------------------------------------------------------
+
+
+def test_what_a_run_needs_of_each_party(prediction: Project) -> None:
+    prediction.check()
+    job = load_job(prediction.directory / "job.toml")
+    assert launcher._coordinator_name(job, prediction.directory) == "coordinator"
+    prediction.parties["post"]["peers"]["organiser"] = prediction.parties["post"]["peers"].pop("coordinator")
+    prediction.check()
+    with pytest.raises(ConfigError, match=r"^the parties know no common coordinator$") as refused:
+        launcher._coordinator_name(job, prediction.directory)
+    assert refused.value.hint == 'give each [peers.coordinator] role = "coordinator"'
+
+
+def test_where_a_party_is_must_be_said(prediction: Project) -> None:
+    del prediction.job["parties"]["post"]["config"]
+    prediction.check()
+    job = load_job(prediction.directory / "job.toml")
+    with pytest.raises(
+        ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here$"
+    ):
+        launcher.party_settings(job, "post", prediction.directory)
+    with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
+        jobs.addresses_of(job)
+    with pytest.raises(
+        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job$"
+    ):
+        jobs.coordinator_identity(job, prediction.directory)
+
+
+# --- by asking -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo_authority(tmp_path_factory.mktemp("authority"))
+
+
+async def asked(authority: Path, directory: Path, *parties: tuple[str, str, str], **values: Any) -> list[Finding]:
+    """A measurement server of this process is up as meter; at the addresses of all others nobody is.
+
+    Args:
+        parties: name, role and dataset.
+    """
+    own = make_identity(authority, "coordinator").files
+    files = {"certificate": str(own.certificate), "key": str(own.key), "authority": str(own.authority)}
+    async with metering(authority, directory) as node:
+        addresses = {"meter": f"127.0.0.1:{node.port}"}
+        members = {
+            name: {"role": role, "dataset": dataset, "address": addresses.get(name, "127.0.0.1:1")}
+            for name, role, dataset in parties
+        }
+        job = {"protocol": "walr", "privacy": {"epsilon": 0.5}, "parties": members, "coordinator": files, **values}
+        return await ask_parties(read_job(job), directory)
+
+
+SHOP = ("shop", "active", "rows")
+
+
+async def test_parties_of_which_one_is_up(authority: Path, tmp_path: Path) -> None:
+    shop, meter = await asked(authority, tmp_path, SHOP, ("meter", "measurement", "labels"))
+    assert meter == Finding("ok", "meter", f"is up: measurement, version {__version__}")
+    assert (shop.level, shop.about) == ("refuses", "shop")
+    assert shop.text == "cannot reach shop at 127.0.0.1:1 at step connect: Connection refused"
+
+
+async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_path: Path) -> None:
+    files = make_identity(authority, "shop").files
+    own = {name: str(getattr(files, name)) for name in ("certificate", "key", "authority")}
+    members = (SHOP, ("meter", "measurement", "labels"))
+    _, meter = await asked(authority, tmp_path, *members, coordinator=own)
+    assert (meter.level, meter.about) == ("refuses", "meter")
+    assert "Describe" in meter.text
+    assert "\n" not in meter.text
+
+
+@pytest.mark.parametrize(
+    ("parties", "values", "said"),
+    [
+        ([SHOP, ("meter", "measurement", "clicks")], {}, ["has no dataset named clicks"]),
+        (
+            [("meter", "active", "labels"), ("shop", "measurement", "rows")],
+            {},
+            ["is measurement, the job says active"],
+        ),
+        ([SHOP, ("meter", "measurement", "labels")], {"protocol": "label-dp"}, ["takes no part in label-dp"]),
+    ],
+)
+async def test_a_party_that_is_up_and_would_refuse(
+    authority: Path, tmp_path: Path, parties: list[tuple[str, str, str]], values: dict[str, Any], said: list[str]
+) -> None:
+    findings = await asked(authority, tmp_path, *parties, **values)
+    assert [text for about, text in refusals(findings) if about == "meter"] == said

@@ -1,0 +1,59 @@
+"""A party that is up publishes by its schedule, and goes on when a dataset cannot be published."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from blindfit.parties import node as module
+from blindfit.parties.node import PartyNode
+from tests.certificates import demo_authority
+from tests.wire.meter import settings_of
+
+
+@pytest.fixture
+def overdue(tmp_path: Path) -> PartyNode:
+    """A measurement server whose only snapshot is years old."""
+    settings = settings_of(demo_authority(tmp_path), tmp_path)
+    daily = settings.datasets["labels"].model_copy(update={"publish_every_h": 24.0})
+    node = PartyNode(settings.model_copy(update={"datasets": {"labels": daily}}), tmp_path)
+    node.party.snapshots.newest("labels")
+    node.party.store._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")
+    return node
+
+
+@contextlib.asynccontextmanager
+async def by_schedule(node: PartyNode, until: Callable[[], bool]) -> AsyncIterator[None]:
+    schedule = asyncio.create_task(node._publish_by_schedule())
+    async with asyncio.timeout(60):
+        while not until():
+            await asyncio.sleep(0.005)
+    try:
+        yield
+        assert not schedule.done()
+    finally:
+        schedule.cancel()
+
+
+async def test_what_is_overdue_is_published(overdue: PartyNode) -> None:
+    snapshots = overdue.party.snapshots
+    async with by_schedule(overdue, lambda: snapshots.newest("labels").row.number == 2):
+        assert not snapshots.overdue("labels")
+
+
+async def test_a_dataset_that_is_damaged_meanwhile_is_told_and_tried_again(
+    overdue: PartyNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SCHEDULE_S", 0.0)
+    (tmp_path / "labels.csv").write_text("id,label\na,7\n")
+    with capture_logs() as logs:
+        async with by_schedule(overdue, lambda: len(logs) >= 2):
+            assert overdue.party.snapshots.newest("labels").row.number == 1
+    told = {(log["event"], log["dataset"], log["log_level"]) for log in logs}
+    assert told == {("dataset is not published", "labels", "error")}
+    assert all("column label: the label is neither 0 nor 1" in log["reason"] for log in logs)

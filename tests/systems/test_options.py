@@ -1,0 +1,242 @@
+"""What a job's or a party's file may not say: each mistake is one line that names the file and the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job import load_job, read_job
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import read_values, validate
+
+VERTICAL = {
+    "bank": {"role": "active", "dataset": "loans"},
+    "post": {"role": "passive", "dataset": "letters"},
+    "keys": {"role": "key-node"},
+}
+PARTIES: dict[str, dict[str, Any]] = {
+    "dp-lr": {"bank": VERTICAL["bank"]},
+    "taylor": VERTICAL,
+    "walr": {"bank": VERTICAL["bank"], "meter": {"role": "measurement", "dataset": "labels"}},
+}
+LABEL_DP = {"privacy": {"epsilon": 0.5}}
+LINKED = {"align": {"method": "linkage", "fields": ["last_name"]}}
+
+
+def line_of_job(protocol: str, values: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read_job({"protocol": protocol, "parties": PARTIES[protocol], **values}, "job.toml")
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+@pytest.mark.parametrize("protocol", PARTIES)
+def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
+    values = {"protocol": protocol, "parties": PARTIES[protocol], **LABEL_DP}
+    assert read_job(values).protocol == protocol
+    if protocol == "taylor":
+        assert read_job({**values, **LINKED}).parameters.align.method == "linkage"
+
+
+VAIN = "does nothing beside the other options, remove it"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"taylor": {"schedule": "constant", "decay": 0.5}}, f"taylor: decay {VAIN}"),
+        ({"taylor": {"momentum": 0.5}}, f"taylor: momentum {VAIN}"),
+        ({"taylor": {"model": "linear", "class_weights": "balanced"}}, f"taylor: class_weights {VAIN}"),
+        ({"taylor": {"model": "linear", "threshold": 0.4}}, f"taylor: threshold {VAIN}"),
+        ({"taylor": {"validation_fraction": 0, "patience": 5}}, f"taylor: patience {VAIN}"),
+        ({"taylor": {"patience": 0, "tolerance": 0.1}}, f"taylor: tolerance {VAIN}"),
+        ({"taylor": {"norm_bound": 2.0}}, "taylor.norm_bound does nothing without privacy.epsilon, remove it"),
+        (
+            {"privacy": {"epsilon": 0.5, "release": "second"}},
+            "of [privacy], a taylor job takes epsilon and delta alone",
+        ),
+        (
+            {**LABEL_DP, "taylor": {"class_weights": "balanced"}},
+            "taylor.class_weights: with label DP the change of one label would grow with the scores",
+        ),
+        (
+            {**LABEL_DP, "taylor": {"validation_fraction": 0.1}},
+            "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it",
+        ),
+        ({**LABEL_DP, "taylor": {"jitter": 0.5}}, "taylor.jitter does nothing with privacy.epsilon, remove it"),
+        ({**LABEL_DP, "taylor": {"patience": 4}}, "taylor.patience does nothing with privacy.epsilon, remove it"),
+        (
+            {"align": {"fields": ["last_name"]}},
+            'align: fields does nothing with method = "psi", remove it',
+        ),
+        ({"align": {"fold": False}}, 'align: fold does nothing with method = "psi", remove it'),
+        (
+            {"align": {"method": "linkage"}},
+            'align: fields is missing: linkage compares some, such as ["last_name", "birth_date:date"]',
+        ),
+        (
+            {"align": {"method": "linkage", "fields": ["last_name:text:many"]}},
+            "align: align.fields: 'last_name:text:many' is not of the form name:kind:hashes",
+        ),
+        ({"align": {"method": "linkage", "fields": ["a", "a"]}}, "align: the linkage names a field twice"),
+        (
+            {"parties": {**VERTICAL, "bank": {"role": "active"}}},
+            "parties.bank.dataset: every party but a key node has one",
+        ),
+        (
+            {"parties": {**VERTICAL, "keys": {"role": "key-node", "dataset": "loans"}}},
+            "parties.keys.dataset: every party but a key node has one",
+        ),
+    ],
+)
+def test_a_taylor_job(values: dict[str, Any], said: str) -> None:
+    assert line_of_job("taylor", values) == f"job.toml: {said}"
+
+
+@pytest.mark.parametrize(
+    ("walr", "said"),
+    [
+        ({"l2": -1.0}, 'walr: l2 must be "auto" or a number that is not negative'),
+        ({"norm_bound": float("inf")}, 'walr: norm_bound must be "auto" or a number that is not negative'),
+        ({"norm_bound": 0}, "walr: norm_bound must be above 0"),
+        (
+            {"norm_bound": 5.0, "norm_quantile": 0.9},
+            'walr: norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"',
+        ),
+        (
+            {"init": "pretrained.json", "l2": 0},
+            "walr: init does nothing with l2 = 0, remove one: l2 shrinks towards the pre-trained weights",
+        ),
+    ],
+)
+def test_a_walr_job(walr: dict[str, Any], said: str) -> None:
+    assert line_of_job("walr", {**LABEL_DP, "walr": walr}) == f"job.toml: {said}"
+
+
+@pytest.mark.parametrize(
+    ("dp_lr", "said"),
+    [
+        ({"neighbours": "add-or-remove"}, 'dp_lr: public_rows is missing: with neighbours = "add-or-remove" '),
+        (
+            {"public_rows": 100},
+            'dp_lr: public_rows does nothing with neighbours = "replace-one", whose number of rows ',
+        ),
+    ],
+)
+def test_a_dp_lr_job(dp_lr: dict[str, Any], said: str) -> None:
+    assert line_of_job("dp-lr", {**LABEL_DP, "dp_lr": dp_lr}).startswith(f"job.toml: {said}")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "privacy", "said"),
+    [
+        ("walr", {}, "privacy.epsilon is missing: WALR is a release under differential privacy"),
+        ("dp-lr", {}, "privacy.epsilon is missing: a dp-lr job is a release under differential privacy"),
+        (
+            "walr",
+            {"privacy": {"epsilon": 1.0, "mechanism": "classic"}},
+            'privacy: mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"',
+        ),
+    ],
+)
+def test_privacy(protocol: str, privacy: dict[str, Any], said: str) -> None:
+    assert line_of_job(protocol, privacy) == f"job.toml: {said}"
+
+
+# --- a party's file ------------------------------------------------------------------------------------
+
+
+LABELS = {"url": "csv:labels.csv", "id": "id", "label": "label", "population": "people", "consumers": ["bank"]}
+PERSONS = {**LABELS, "person": "person"}
+SERVER: dict[str, Any] = {
+    "name": "meter",
+    "role": "measurement",
+    "identity": {"certificate": "c", "key": "k", "authority": "a"},
+    "peers": {"coordinator": {"role": "coordinator"}, "bank": {"role": "active"}, "post": {"role": "passive"}},
+    "populations": {"people": {"epsilon": 2.0, "delta": 1e-5}},
+    "datasets": {"labels": LABELS},
+}
+
+
+def of_labels(**changes: Any) -> dict[str, Any]:
+    return {"datasets": {"labels": {name: value for name, value in (LABELS | changes).items() if value is not None}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"datasets": {}},
+            "populations: no dataset names one, so their budgets do nothing",
+        ),
+        (of_labels(label=None), "datasets.labels.label: a measurement server's dataset needs a label column"),
+        (of_labels(person="person", unknown_rows="zero"), 'datasets.labels.unknown_rows = "zero" cannot go with a '),
+        (of_labels(consumers=[]), "datasets.labels.consumers is empty: name the active parties that may ask"),
+        (of_labels(consumers=["bank", "post"]), "datasets.labels.consumers: post is not an active party of [peers]"),
+        (of_labels(consumers=["shop"]), "datasets.labels.consumers: shop is not an active party of [peers]"),
+        (
+            {"datasets": {"labels": {**LABELS, "population": "all"}, "more": LABELS}},
+            "datasets.labels.population: 'all' is not one of [populations] (people); a population has the budget",
+        ),
+        (
+            {"datasets": {"labels": LABELS, "persons": PERSONS}},
+            "populations.people: some of its datasets have a person column and some do not; one budget cannot count "
+            "persons and rows",
+        ),
+        (
+            {"name": "bank", "role": "active", "datasets": {"rows": {"url": "csv:r.csv", "id": "id"}}},
+            "populations: no dataset names one, so their budgets do nothing",
+        ),
+    ],
+)
+def test_a_party(values: dict[str, Any], said: str) -> None:
+    validate(SERVER, PartySettings, source="party.toml")
+    with pytest.raises(ConfigError) as caught:
+        validate(SERVER | values, PartySettings, source="party.toml")
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"party.toml: {said}")
+
+
+# --- any file --------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"job\.toml does not exist$") as caught:
+        load_job(tmp_path / "job.toml")
+    assert caught.value.hint == "give the path of a TOML file"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"name = ", "is not TOML: "), (b"a\xff = 1", "cannot be read: "), (b"[a]\n[a]\n", "is not TOML: ")],
+)
+def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_job(path)
+    assert str(caught.value).startswith(f"{path} {said}")
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: "):
+        load_job(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("privacy.epsilon", "not of the form key.path=value"),
+        ("=1", "not of the form key.path=value"),
+        ("privacy..epsilon=1", "not of the form key.path=value"),
+        ("name.first=1", "name is a value, not a table"),
+    ],
+)
+def test_an_override_that_overrides_nothing(tmp_path: Path, override: str, said: str) -> None:
+    (tmp_path / "job.toml").write_text('name = "monday"\n')
+    with pytest.raises(ConfigError) as caught:
+        read_values(tmp_path / "job.toml", [override])
+    assert str(caught.value) == f"--set {override}: {said}"

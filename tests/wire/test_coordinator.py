@@ -1,0 +1,168 @@
+"""What a coordinator makes of a party's answers, whatever they are: one line, and the others are cancelled."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import grpc
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    HandshakeMismatch,
+    LocalProtocolError,
+    PeerAborted,
+    PeerError,
+    PeerTimeout,
+)
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.coordinator import session as module
+from blindfit.coordinator.job import read_job
+from blindfit.coordinator.jobs import drive
+from blindfit.coordinator.launcher import Launched
+from blindfit.coordinator.session import JobSession
+from blindfit.protos import control_pb2 as pb
+from tests.wire.test_limits import proposal
+
+JOB = {
+    "protocol": "walr",
+    "privacy": {"epsilon": 0.5},
+    "timeouts": {"approval_s": 60},
+    "parties": {m.name: {"role": m.role, "dataset": m.dataset} for m in proposal("").members},
+}
+LATE = grpc.aio.AioRpcError(grpc.StatusCode.DEADLINE_EXCEEDED, grpc.aio.Metadata(), grpc.aio.Metadata())
+DONE = pb.Event(state=pb.DONE)
+
+
+class Answers:
+    """A party that says what a test says; of `events`, an error is raised."""
+
+    def __init__(self, *events: pb.Event | Exception, version: str = PROTOCOL_VERSION, state: int = pb.ACCEPTED):
+        self._events, self._version, self._state = events, version, state
+        self.asked: list[str] = []
+
+    async def close(self) -> None:
+        pass
+
+    async def Describe(self, request: object, timeout: float) -> pb.PartyDescription:  # noqa: N802
+        self.asked.append("Describe")
+        return pb.PartyDescription(protocol_version=self._version)
+
+    async def Propose(self, request: object, timeout: float) -> pb.ProposalAnswer:  # noqa: N802
+        self.asked.append("Propose")
+        return pb.ProposalAnswer(state=self._state)
+
+    async def Start(self, request: object, timeout: float) -> pb.SessionAnswer:  # noqa: N802
+        self.asked.append("Start")
+        return pb.SessionAnswer()
+
+    async def Cancel(self, request: object, timeout: float) -> pb.SessionAnswer:  # noqa: N802
+        self.asked.append("Cancel")
+        return pb.SessionAnswer()
+
+    def Watch(self, request: object, timeout: float | None) -> Watched:  # noqa: N802
+        return Watched(self._events)
+
+
+class Watched:
+    def __init__(self, events: Sequence[pb.Event | Exception]) -> None:
+        self._events = events
+
+    async def __aiter__(self) -> AsyncIterator[pb.Event]:
+        for event in self._events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def cancel(self) -> None:
+        pass
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, parties: Mapping[str, Answers]) -> dict[str, str]:
+    """Addresses at which they answer."""
+
+    async def open_channel(_own: object, name: str, _address: str) -> Answers:
+        return parties[name]
+
+    monkeypatch.setattr(module.identity, "open_channel", open_channel)
+    monkeypatch.setattr(module.control_pb2_grpc, "ControlStub", lambda channel: channel)
+    return dict.fromkeys(parties, "a:1")
+
+
+async def run(monkeypatch: pytest.MonkeyPatch, **parties: Answers) -> JobSession:
+    session = JobSession(read_job(JOB), answering(monkeypatch, parties), None)  # type: ignore[arg-type]
+    try:
+        await session.run()
+    finally:
+        parties["shop"].asked.append(session.state)
+    return session
+
+
+async def refused(monkeypatch: pytest.MonkeyPatch, meter: Answers, kind: type[BlindfitError]) -> tuple[Any, list[str]]:
+    """The error, and what the other party was asked, with the job's state at the end."""
+    shop = Answers(DONE)
+    with pytest.raises(kind) as caught:
+        await run(monkeypatch, shop=shop, meter=meter)
+    return caught.value, shop.asked
+
+
+async def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = pb.Event(state=pb.HELD)
+    accepted = pb.Event(state=pb.ACCEPTED)
+    session = await run(monkeypatch, shop=Answers(DONE), meter=Answers(held, accepted, DONE, state=pb.HELD))
+    assert (session.state, sorted(session.summaries)) == ("DONE", ["meter", "shop"])
+
+
+async def test_a_party_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, asked = await refused(monkeypatch, Answers(version="9" * 1000), HandshakeMismatch)
+    assert str(error) == f"meter disagrees on protocol version: ours is {PROTOCOL_VERSION}, theirs is {'9' * 32}"
+    assert asked == ["Describe", "FAILED"]
+
+
+@pytest.mark.parametrize("state", [pb.REFUSED, pb.ENDED, pb.FAILED])
+async def test_an_operator_who_does_not_approve(monkeypatch: pytest.MonkeyPatch, state: int) -> None:
+    events = pb.Event(state=pb.HELD), pb.Event(state=state)
+    error, asked = await refused(monkeypatch, Answers(*events, state=pb.HELD), PeerAborted)
+    assert str(error) == "meter ended the session: its operator did not approve the job"
+    assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
+
+
+async def test_an_operator_who_is_never_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.HELD), LATE, state=pb.HELD), PeerTimeout)
+    assert str(error) == "waited 65 s for meter at step Watch"
+    assert asked[-2:] == ["Cancel", "FAILED"]
+
+
+async def test_a_party_that_says_no_more_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.RUNNING)), PeerAborted)
+    assert (error.culprit, error.code) == ("meter", "CANCELLED")
+    assert asked[-2:] == ["Cancel", "FAILED"]
+
+
+async def test_a_held_job_of_which_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not approved, and starts nowhere."""
+    error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.HELD), state=pb.HELD), PeerAborted)
+    assert str(error) == "meter ended the session: its operator did not approve the job"
+    assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
+
+
+async def test_a_job_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await run(monkeypatch, shop=Answers(DONE), meter=Answers(DONE))
+    with pytest.raises(LocalProtocolError, match="a job that is DONE cannot propose"):
+        await session._propose()
+
+
+@pytest.mark.parametrize(("version", "goes_on"), [(PROTOCOL_VERSION, True), ("9", False)])
+def test_a_training_that_had_begun_can_go_on(monkeypatch: pytest.MonkeyPatch, version: str, goes_on: bool) -> None:
+    roles = {"bank": "active", "post": "passive", "keys": "key-node"}
+    members = {name: {"role": role, **({} if name == "keys" else {"dataset": "d"})} for name, role in roles.items()}
+    answers = {name: Answers(pb.Event(state=pb.RUNNING), version=version) for name in roles}
+    launched = Launched(answering(monkeypatch, answers), None)  # type: ignore[arg-type]
+    job = read_job({"name": "monday", "protocol": "taylor", "parties": members})
+    with pytest.raises(PeerError) as caught:
+        drive(job, launched, Console(file=io.StringIO()))
+    said = "when it is mended, go on from the last epoch: --set taylor.resume=monday-"
+    assert (said in caught.value.hint) == goes_on

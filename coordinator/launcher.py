@@ -76,7 +76,7 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | No
         try:
             for name in job.parties:
                 processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
-            addresses = {n: f"localhost:{_port(n, process, out)}" for n, process in processes.items()}
+            addresses = {n: f"127.0.0.1:{_port(n, process, out)}" for n, process in processes.items()}
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
@@ -149,7 +149,7 @@ def _start(
     directory = out / name
     make_private(directory)
     overrides = {
-        "listen": "localhost:0",
+        "listen": "127.0.0.1:0",  # a name may mean two addresses, and the port be somebody else's at one of them
         "identity": _inline_table(_paths(files)),  # the whole table: a revocation list of its own has no use here
         "output_dir": str(directory.resolve()),
         "log_format": "json",

@@ -46,7 +46,7 @@ class Nodes:
     async def _run(self, job: Job, beside: Callable[[dict[str, PartyNode]], None]) -> JobSession:
         async with self._up(job) as nodes:
             beside(nodes)
-            addresses = {name: f"localhost:{node.port}" for name, node in nodes.items()}
+            addresses = {name: f"127.0.0.1:{node.port}" for name, node in nodes.items()}
             session = JobSession(job, addresses, identity_of(self.certificates, self._issued("coordinator")))
             await session.run()
             return session
@@ -59,7 +59,7 @@ class Nodes:
                 files = authority.PartyFiles.in_folder(self.certificates / self._issued(name))
                 paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
                 identity = ", ".join(f"{what} = {json.dumps(str(path))}" for what, path in paths.items())
-                given = ["listen=localhost:0", f"identity={{{identity}}}", *self.overrides]
+                given = ["listen=127.0.0.1:0", f"identity={{{identity}}}", *self.overrides]
                 nodes[name] = PartyNode(load_party(self.root / str(party.config), given), self.root)
                 await nodes[name].start()
             yield nodes

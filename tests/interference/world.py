@@ -155,7 +155,7 @@ def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
     content: dict[str, Any] = {
         "name": name,
         "role": role,
-        "listen": "localhost:0",
+        "listen": "127.0.0.1:0",
         "data_dir": f"state/{name}",
         "identity": {k: str(getattr(files, k)) for k in ("certificate", "key", "authority")},
         "peers": {**peers, COORDINATOR: {"role": COORDINATOR}},
@@ -238,7 +238,7 @@ async def _run_job(
     try:
         for node in nodes.values():
             await node.start()
-        addresses = {name: f"localhost:{node.port}" for name, node in nodes.items()}
+        addresses = {name: f"127.0.0.1:{node.port}" for name, node in nodes.items()}
         parties = {n: {"role": r, **({"dataset": "rows"} if n in case.datasets else {})} for n, r in case.roles.items()}
         job = read_job({"protocol": case.system, **case.job, "parties": parties})
         coordinator = _Patient(job, addresses, make_identity(authority, COORDINATOR), id=session)

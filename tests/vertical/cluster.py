@@ -64,7 +64,7 @@ class Cluster:
             table = ", ".join(f"{key} = {json.dumps(str(path))}" for key, path in paths.items())
             command = [sys.executable, "-m", "tests.vertical.victim", str(folder)]
             command += ["party", str(self.path(f"{name}.toml"))]
-            command += ["--set", "listen=localhost:0", "--set", f"identity={{{table}}}", "--set", 'log_format="json"']
+            command += ["--set", "listen=127.0.0.1:0", "--set", f"identity={{{table}}}", "--set", 'log_format="json"']
             with (folder / "party.log").open("ab") as log:
                 self.processes[name] = Forked(
                     [*command, "--ready-file", str(folder / "port")], cwd=ROOT, stdout=log, stderr=log
@@ -92,7 +92,7 @@ class Cluster:
 
     def session(self, *overrides: str, job: str = "job.toml") -> Patient:
         loaded = load_job(self.path(job), [*(SMALL if job == "job.toml" else TIMEOUTS), *overrides])
-        addresses = {name: f"localhost:{self._port(name)}" for name in loaded.parties}
+        addresses = {name: f"127.0.0.1:{self._port(name)}" for name in loaded.parties}
         return Patient(loaded, addresses, identity_of(self.path("ca"), "coordinator"))
 
     def run(self, *overrides: str, job: str = "job.toml") -> str:

@@ -33,7 +33,7 @@ class Nodes:
     by_name: dict[str, PartyNode]
 
     def job(self, *overrides: str) -> JobSession:
-        addresses = {name: f"localhost:{node.port}" for name, node in self.by_name.items()}
+        addresses = {name: f"127.0.0.1:{node.port}" for name, node in self.by_name.items()}
         job = load_job(self.root / "job.toml", [*SMALL, *overrides])
         return JobSession(job, addresses, identity_of(self.root / "ca", "coordinator"))
 
@@ -58,7 +58,7 @@ def _node(root: Path, name: str) -> PartyNode:
     files = authority.PartyFiles.in_folder(root / "ca" / name)
     paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
     table = ", ".join(f"{key} = {json.dumps(str(path))}" for key, path in paths.items())
-    return PartyNode(load_party(root / f"{name}.toml", ["listen=localhost:0", f"identity={{{table}}}"]), root)
+    return PartyNode(load_party(root / f"{name}.toml", ["listen=127.0.0.1:0", f"identity={{{table}}}"]), root)
 
 
 async def many_sessions(root: Path, count: int) -> None:

@@ -80,11 +80,11 @@ def check(lost: Lost) -> None:
     """That everybody who did not finish says who was lost and why."""
     assert lost.exit_code == -signal.SIGKILL
     assert isinstance(lost.error, BlindfitError)
-    assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
+    assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(lost.error)
     for name, error in lost.session.ends.items():
         if name != lost.victim and error is not None:
             assert isinstance(error, BlindfitError)
-            assert f"cannot reach {lost.victim} at localhost:" in str(error), f"{name}: {error}"
+            assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(error), f"{name}: {error}"
 
 
 # --- some of each role -----------------------------------------------------------------------------------

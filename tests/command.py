@@ -37,7 +37,7 @@ IMPORTED = [
     *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics")),
     "joblib",
     "pandas",  # which pyarrow looks for
-    "tests.compiled",
+    "tests.preloaded",
 ]
 
 _forks = multiprocessing.get_context("forkserver")

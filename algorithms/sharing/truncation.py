@@ -4,9 +4,10 @@ For |x| < 2^59 let x' = x + 2^59, in [0, 2^60), and r uniform in the field. c = 
 The sum wrapped round p if and only if r >= 2^60 and c < 2^60, so that the dealer's [r >= 2^60] is the wrap where
 c < 2^60, and the wrap is 0 elsewhere. Then
 
-    x / 2^bits = (c >> bits) + wrap 2^(61 - bits) - (r >> bits) - (2^59 >> bits)    with an error in (-1, 1), mean 0
+    x / 2^bits = (c >> bits) + wrap 2^(61 - bits) - (r >> bits) - (2^59 >> bits)    with an error in (-1, 1], mean 0
 
-as p >> bits is one less than 2^(61 - bits), of which the difference of two floors takes part.
+as p >> bits is one less than 2^(61 - bits), of which the difference of two floors takes part. The 1 is reached, at
+c = 0 and r = p - 2^bits.
 
 Source: MATH 4.6; Catrina, de Hoogh 2010 hide statistically, and lose the bits that hide.
 """

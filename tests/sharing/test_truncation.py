@@ -6,6 +6,7 @@ import pytest
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Dealer, Expander
 from blindfit.algorithms.sharing.field import Integers, P
+from blindfit.algorithms.sharing.shares import Holder, Share
 from blindfit.algorithms.sharing.truncation import MOST, masked, truncated, truncation_item
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
@@ -31,6 +32,16 @@ def test_the_error_is_below_one_at_the_ends_too(bits: int, n_parties: int) -> No
             for found, exact in zip(divided(x, bits, dealer, parties, str(number)).tolist(), EXTREMES, strict=True)
         ]
         assert max(map(abs, errors)) <= 1, errors
+
+
+def test_the_error_reaches_one_and_no_more() -> None:
+    """One party, who holds r = p - 2^bits, and x' = 2^bits: c = 0, and the sum wrapped."""
+    bits = 16
+    shares = {
+        name: Share(field.elements([secret]), None) for name, secret in (("shifted", (P - 2**bits) >> bits), ("top", 1))
+    }
+    found = truncated(Holder(True, None), shares, field.elements([0]), bits)
+    assert field.integers(found.value).tolist() == [(2**bits - MOST) // 2**bits + 1]
 
 
 def test_the_error_has_mean_zero_and_never_wraps() -> None:

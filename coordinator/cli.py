@@ -169,11 +169,11 @@ def approve(
 
     loaded, console = _party(settings, overrides), _console()
     if session is None:
-        operator.list_held(loaded, settings.parent, console)
+        operator.list_held(loaded, settings, console)
     elif digest is None and not refuse:
-        operator.approve_shown(loaded, settings.parent, session, console, _asks())
+        operator.approve_shown(loaded, settings, session, console, _asks())
     else:
-        operator.decide(loaded, settings.parent, session, digest, refuse=refuse, console=console)
+        operator.decide(loaded, settings, session, digest, refuse=refuse, console=console)
 
 
 def _asks() -> Confirm | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -35,23 +37,25 @@ class HeldJob:
     Attributes:
         since: when it was proposed.
         settings: of the party that is asked.
+        file: that they are in.
     """
 
     asked: Proposed
     since: str
     settings: PartySettings
+    file: Path
 
     @classmethod
-    def of(cls, row: SessionRow, settings: PartySettings) -> HeldJob:
+    def of(cls, row: SessionRow, settings: PartySettings, file: Path) -> HeldJob:
         """Raises DataError: what the database would have approved is not what it shows."""
         asked = read_proposal(pb.Proposal.FromString(row.proposal), row.proposed_by, read_proposed)
         if asked.digest != row.digest:
             raise DataError(f"{row.session}: the party's database shows another job than the one that waits")
-        return cls(asked, row.changed, settings)
+        return cls(asked, row.changed, settings, file)
 
     @property
     def command(self) -> str:
-        return f"blindfit approve party.toml {self.asked.session} {self.asked.digest}"
+        return shlex.join(["blindfit", "approve", str(self.file), self.asked.session, self.asked.digest])
 
     def show(self, store: Store, console: Console) -> None:
         asked = self.asked

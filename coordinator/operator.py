@@ -17,7 +17,6 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store, stamp
 
 Confirm = Callable[[str], bool]
-LIST = "`blindfit approve party.toml` shows what waits, with its digests"
 
 
 def open_store(settings: PartySettings, base_dir: Path) -> Store:
@@ -27,43 +26,46 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     return Store(path)
 
 
-def show_held(store: Store, settings: PartySettings, console: Console, session: str | None = None) -> list[HeldJob]:
-    """Of all that waits, or of one session."""
+def show_held(settings: PartySettings, file: Path, console: Console, session: str | None = None) -> list[HeldJob]:
+    """Of all that waits, or of one session.
+
+    Args:
+        file: that the settings are in, as the operator named it.
+    """
+    store = open_store(settings, file.parent)
     waiting = [row for row in store.reader().sessions("HELD") if session in (None, row.session)]
-    held = [HeldJob.of(row, settings) for row in waiting]
+    held = [HeldJob.of(row, settings, file) for row in waiting]
     for job in held:
         job.show(store, console)
     return held
 
 
-def list_held(settings: PartySettings, base_dir: Path, console: Console) -> None:
-    if not show_held(open_store(settings, base_dir), settings, console):
+def list_held(settings: PartySettings, file: Path, console: Console) -> None:
+    if not show_held(settings, file, console):
         console.print("no job waits for approval")
 
 
-def approve_shown(
-    settings: PartySettings, base_dir: Path, session: str, console: Console, confirm: Confirm | None
-) -> None:
+def approve_shown(settings: PartySettings, file: Path, session: str, console: Console, confirm: Confirm | None) -> None:
     """Args:
     confirm: asks whoever sits there; None where nobody does.
 
     Raises:
         ConfigError: nobody can say yes to what was shown, or it no longer waits.
     """
-    held = show_held(open_store(settings, base_dir), settings, console, session)
+    held = show_held(settings, file, console, session)
     if not held:
-        raise _waits_not(session)
+        raise _waits_not(session, file)
     (job,) = held
     if confirm is None:
         raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
     if confirm(f"Approve {job.asked.digest}?"):
-        decide(settings, base_dir, session, job.asked.digest, refuse=False, console=console)
+        decide(settings, file, session, job.asked.digest, refuse=False, console=console)
     else:
         console.print(f"{session}: not approved, and still waiting")
 
 
 def decide(
-    settings: PartySettings, base_dir: Path, session: str, digest: str | None, *, refuse: bool, console: Console
+    settings: PartySettings, file: Path, session: str, digest: str | None, *, refuse: bool, console: Console
 ) -> None:
     """Args:
     digest: of the job that was looked at; a refusal needs none.
@@ -72,18 +74,22 @@ def decide(
         ConfigError: no such job waits, or another one.
     """
     state = next_state("HELD", "refuse" if refuse else "approve", session)
-    with open_store(settings, base_dir).transaction() as transaction:
+    with open_store(settings, file.parent).transaction() as transaction:
         row = transaction.session(session)
         if row is None or row.state != "HELD":
-            raise _waits_not(session)
+            raise _waits_not(session, file)
         if row.digest != digest and not (refuse and digest is None):
-            raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=LIST)
+            raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=_list(file))
         transaction.change_session(session, state=state, changed=stamp())
     console.print(f"{session}: {'refused' if refuse else 'approved'}")
 
 
-def _waits_not(session: str) -> ConfigError:
-    return ConfigError(f"{session} is not a job that waits here", hint=LIST)
+def _waits_not(session: str, file: Path) -> ConfigError:
+    return ConfigError(f"{session} is not a job that waits here", hint=_list(file))
+
+
+def _list(file: Path) -> str:
+    return f"`blindfit approve {file}` shows what waits, with its digests"
 
 
 # --- secrets -------------------------------------------------------------------------------------------

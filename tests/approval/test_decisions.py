@@ -35,6 +35,10 @@ class Asking:
     node: PartyNode
     directory: Path
 
+    @property
+    def file(self) -> Path:
+        return self.directory / "party.toml"
+
     async def propose(self, session: str, epsilon: float = 0.5, **times: float) -> str:
         """Returns the digest that is shown to the operator."""
         asked = proposal(session)
@@ -45,13 +49,13 @@ class Asking:
         return self.shown().split()[-1]
 
     def shown(self) -> str:
-        console = Console(file=io.StringIO(), width=200)
-        operator.list_held(self.node.settings, self.directory, console)
+        console = Console(file=io.StringIO(), width=400)
+        operator.list_held(self.node.settings, self.file, console)
         return console.file.getvalue()
 
     def decide(self, session: str, digest: str | None, *, refuse: bool = False) -> None:
         console = Console(file=io.StringIO())
-        operator.decide(self.node.settings, self.directory, session, digest, refuse=refuse, console=console)
+        operator.decide(self.node.settings, self.file, session, digest, refuse=refuse, console=console)
 
     def change(self, query: str) -> None:
         """What no part of Blindfit does."""
@@ -83,7 +87,7 @@ async def asking(authority: Path, tmp_path: Path) -> AsyncIterator[Asking]:
 
 async def test_what_was_shown_is_approved_and_runs(asking: Asking) -> None:
     digest = await asking.propose("monday")
-    assert f"blindfit approve party.toml monday {digest}" in asking.shown()
+    assert f"blindfit approve {asking.file} monday {digest}" in asking.shown()
     asking.decide("monday", digest)
     assert await asking.decided("monday") == "ACCEPTED"
     row = asking.node.party.store.reader().session("monday")
@@ -205,7 +209,7 @@ def test_whatever_an_operator_sees_is_in_the_digest() -> None:
 
 async def test_who_sees_the_job_may_say_yes_to_what_he_sees(asking: Asking) -> None:
     digest = await asking.propose("monday")
-    console = Console(file=io.StringIO(), width=200)
+    console = Console(file=io.StringIO(), width=400)
     questions: list[str] = []
 
     def answer(question: str) -> bool:
@@ -214,7 +218,7 @@ async def test_who_sees_the_job_may_say_yes_to_what_he_sees(asking: Asking) -> N
         return len(questions) > 1
 
     for state in ("HELD", "ACCEPTED"):
-        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, answer)
+        operator.approve_shown(asking.node.settings, asking.file, "monday", console, answer)
         assert asking.node.party.store.reader().session("monday").state == state
         told = {"HELD": "monday: not approved, and still waiting", "ACCEPTED": "monday: approved"}
         assert console.file.getvalue().splitlines()[-1] == told[state]
@@ -231,13 +235,13 @@ async def test_a_job_that_is_swapped_while_the_operator_thinks(asking: Asking) -
 
     console = Console(file=io.StringIO())
     with pytest.raises(ConfigError, match="is not the digest"):
-        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, swapped)
+        operator.approve_shown(asking.node.settings, asking.file, "monday", console, swapped)
 
 
 async def test_nobody_at_the_terminal(asking: Asking) -> None:
     await asking.propose("monday")
-    console = Console(file=io.StringIO(), width=200)
+    console = Console(file=io.StringIO(), width=400)
     with pytest.raises(ConfigError, match="the digest is missing"):
-        operator.approve_shown(asking.node.settings, asking.directory, "monday", console, None)
+        operator.approve_shown(asking.node.settings, asking.file, "monday", console, None)
     with pytest.raises(ConfigError, match="tuesday is not a job that waits"):
-        operator.approve_shown(asking.node.settings, asking.directory, "tuesday", console, None)
+        operator.approve_shown(asking.node.settings, asking.file, "tuesday", console, None)

@@ -67,9 +67,9 @@ def held(directory: Path, name: str, parties: Parties, job: JobParameters, charg
         if charged:
             transaction.add_entry(entry(charged))
     store.close()
-    console = Console(file=io.StringIO(), width=200)
-    operator.list_held(settings, directory, console)
-    assert console.file.getvalue().rstrip().endswith(f"blindfit approve party.toml monday {digest}")
+    console = Console(file=io.StringIO(), width=400)
+    operator.list_held(settings, directory / "my party.toml", console)
+    assert console.file.getvalue().rstrip().endswith(f"blindfit approve '{directory}/my party.toml' monday {digest}")
     return console.file.getvalue()
 
 

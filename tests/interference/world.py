@@ -259,7 +259,9 @@ async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
     while node.settings.policy.approve == "ask":
         row = node.party.store.reader().session(session)
         if row is not None and row.state == "HELD":
-            operator.decide(node.settings, root, session, row.digest, refuse=False, console=Console(quiet=True))
+            operator.decide(
+                node.settings, root / "party.toml", session, row.digest, refuse=False, console=Console(quiet=True)
+            )
             return
         await asyncio.sleep(0.05)
 

@@ -93,7 +93,7 @@ def test_an_operator_approves_and_refuses(project):
         session, digest = wait_for_held(project)
         shown = project.blindfit("approve", "meter.toml", session)
         assert error_line(shown) == "error: the digest is missing, without which nothing is approved"
-        assert f"blindfit approve party.toml {session} {digest}" in shown.stdout
+        assert f"blindfit approve meter.toml {session} {digest}" in shown.stdout
         other = project.blindfit("approve", "meter.toml", session, "0" * 32)
         assert error_line(other) == f"error: {'0' * 32} is not the digest of the job that waits here as {session}"
         assert project.blindfit("approve", "meter.toml", session, digest).returncode == 0

@@ -131,13 +131,14 @@ class LabelReleases:
         Args:
             count_kept: how many of the request's rows have a label among these.
         """
-        reader = self._store.reader()
         with self._making[protocol.release_digest(request).hex()]:
-            remembered = self._remembered(reader, request)
+            with self._store.view() as view:  # between two reads another process may have charged this very release
+                remembered = self._remembered(view, request)
+                if remembered is None:
+                    self._charging.check_chargeable(view, request, dataset, consumer, cost_of(request, dataset))
             if remembered is None:
-                self._charging.check_chargeable(reader, request, dataset, consumer, cost_of(request, dataset))
                 self._make(request, dataset, consumer, count_kept)
-                remembered = self._remembered(reader, request)
+                remembered = self._remembered(self._store.reader(), request)
             else:
                 self._charging.check_kept(count_kept(remembered.labels))
         if remembered is None:

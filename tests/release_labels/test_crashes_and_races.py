@@ -123,3 +123,26 @@ def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(list((tmp_path / "label_releases").glob("release-*"))) == 1
     for counter in counters:
         counter.house.close()
+
+
+def test_one_whose_very_release_is_charged_between_two_of_its_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees nothing remembered, and then no budget: the other process has made and charged what it asks for."""
+    dataset, look = make_labels(tmp_path), LabelReleases._remembered
+    late, other = (Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2))
+    looks, answers = [0], []
+
+    def look_before_the_other(releases: LabelReleases, reader: Any, request: Any) -> Any:
+        found = look(releases, reader, request)
+        if releases is late.releases:
+            looks[0] += 1
+            if looks[0] == 2:  # as it is admitted; as it releases
+                answers.append(children.race(other, "same", 0.0))
+        return found
+
+    monkeypatch.setattr(LabelReleases, "_remembered", look_before_the_other)
+    assert children.race(late, "same", 0.0) == answers[0] != "-"
+    assert late.charges == 1
+    for counter in (late, other):
+        counter.house.close()

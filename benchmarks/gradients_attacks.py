@@ -113,8 +113,8 @@ def guess_from_differences(setting: Setting, weight: float, effort: Effort) -> G
 
 def differences(effort: Effort) -> dict[str, Any]:
     """At the defaults the attacker tries every weight of the equations, and has the best."""
-    start = {**lattice_labels.SECRET_START, "batch_rows": effort.rows, "epochs": effort.epochs}
-    off, defended = without_defences(**start), replace(DEFAULTS, **start)  # type: ignore[arg-type]
+    start: dict[str, Any] = {**lattice_labels.SECRET_START, "batch_rows": effort.rows, "epochs": effort.epochs}
+    off, defended = without_defences(**start), replace(DEFAULTS, **start)
 
     def share(weight: float) -> float:
         guesses = [
@@ -136,7 +136,7 @@ def least_squares(effort: Effort) -> dict[str, Any]:
     reshuffled = {**RESHUFFLED, "epochs": min(RESHUFFLED["epochs"], effort.epochs)}
     settings = {
         "off": without_defences(**reshuffled),
-        "reshuffled": Setting(**reshuffled),  # type: ignore[arg-type]
+        "reshuffled": Setting(**reshuffled),
         "defaults": DEFAULTS,
     }
     return {name: _least_squares(setting, effort.data_sets) for name, setting in settings.items()}

@@ -19,7 +19,7 @@ from tests.attacks.lattice_features import READERS, nearly_the_label
 from tests.attacks.views import SMALL_BATCHES, Setting
 
 MOST_FOR_COINS = 1.0  # a larger epsilon allows to guess most of them
-HIDDEN_BY: dict[str, dict[str, object]] = {
+HIDDEN_BY: dict[str, dict[str, Any]] = {
     "nothing": {"gradient_noise": 0.0, "shorten": False},
     "the leverage rule": {"gradient_noise": 0.0},
     "fresh noise": {"shorten": False},

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.sharing.field import Elements, P
+from blindfit.algorithms.sharing.field import Elements, Kernel, P
 
 TERMS = 32  # of a sum before it is folded; what was folded before counts for less than one
 
@@ -72,10 +72,10 @@ def machine_code() -> MachineCode | None:
     code = MachineCode(
         {name: ctypes.CFUNCTYPE(None, *kind)(engine.get_function_address(name)) for name, kind in kinds.items()}
     )
-    return code if _is_right(code) else None
+    return code if is_right(code) else None
 
 
-def _is_right(code: MachineCode) -> bool:
+def is_right(code: Kernel) -> bool:
     """Of the largest elements, which carry farthest, and of some others."""
     row = np.array([P - 1, P - 2, P // 2, 2**32, 2**29 - 1, 1, 0], dtype=np.uint64)
     matrix = np.vstack([np.full((2 * TERMS + 1, len(row)), P - 1, dtype=np.uint64), row])
@@ -201,9 +201,7 @@ row:
   %v = load i64, ptr %v.at
   %wide.v = zext i64 %v to i128
   %i.next = add nuw i64 %i, 1
-  %rest = urem i64 %i.next, $TERMS
-  %fold.now = icmp eq i64 %rest, 0
-  br i1 %fold.now, label %folding, label %adding
+  br label %adding
 adding:
   %j = phi i64 [0, %row], [%j.next, %adding]
   %m.at = getelementptr i64, ptr %row.at, i64 %j
@@ -216,18 +214,17 @@ adding:
   store i128 %new, ptr %sum.at, align 8
   %j.next = add nuw i64 %j, 1
   %more = icmp slt i64 %j.next, %columns
-  br i1 %more, label %adding, label %row.end
+  br i1 %more, label %adding, label %added
+added:
+  %rest = urem i64 %i.next, $TERMS
+  %fold.now = icmp eq i64 %rest, 0
+  br i1 %fold.now, label %folding, label %row.end
 folding:
-  %k = phi i64 [0, %row], [%k.next, %folding]
-  %fm.at = getelementptr i64, ptr %row.at, i64 %k
-  %fm = load i64, ptr %fm.at
-  %wide.fm = zext i64 %fm to i128
-  %fz = mul nuw i128 %wide.fm, %wide.v
-  %fsum.at = getelementptr i128, ptr %sums, i64 %k
-  %fsum = load i128, ptr %fsum.at, align 8
-  %fnew = add i128 %fsum, %fz
-  %folded = call i128 @fold(i128 %fnew)
-  store i128 %folded, ptr %fsum.at, align 8
+  %k = phi i64 [0, %added], [%k.next, %folding]
+  %full.at = getelementptr i128, ptr %sums, i64 %k
+  %full = load i128, ptr %full.at, align 8
+  %folded = call i128 @fold(i128 %full)
+  store i128 %folded, ptr %full.at, align 8
   %k.next = add nuw i64 %k, 1
   %more.k = icmp slt i64 %k.next, %columns
   br i1 %more.k, label %folding, label %row.end

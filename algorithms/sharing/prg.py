@@ -1,4 +1,4 @@
-"""Elements, bits and bounded integers that follow from a seed: what the dealer and one party expand alike.
+"""Elements of the field that follow from a seed: what the dealer and one party expand alike.
 
 AES-256 in counter mode (hardware does gigabytes a second), under a key of its own for every name: whoever has the seed
 can repeat each stream, in any order; to all others it is uniform.
@@ -31,11 +31,6 @@ class Seed:
     def elements(self, name: str, shape: tuple[int, ...]) -> Elements:
         """Uniform elements of the field."""
         return self._words(name, math.prod(shape)).reshape(shape)
-
-    def below_power_of_two(self, name: str, bits: int, shape: tuple[int, ...]) -> Elements:
-        """Uniform integers in [0, 2^bits), bits at most 61."""
-        words = np.frombuffer(self._octets(name, 8 * math.prod(shape)), dtype="<u8").astype(np.uint64)
-        return (words >> np.uint64(64 - bits)).reshape(shape)
 
     def _words(self, name: str, count: int) -> Elements:
         """Of 61 bits each; 2^61 - 1, which is no element, is drawn once in 2^61 and replaced."""

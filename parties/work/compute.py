@@ -227,18 +227,18 @@ def _connected(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
     try:
         client = Client(compute.address, security=security, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError) as error:  # ValueError: its way to say that what answers does not speak TLS
-        reason = _why_not_connected(error)
-        forget_frames(error)  # which hold the half-made client
-        client = None
-    if client is None:
-        gc.collect()  # here, where it closes: met by the collector while another client is made, it waits for itself
-        raise ComputeFailed(
+        failed = ComputeFailed(
             backend=_name(compute),
-            reason=reason,
+            reason=_why_not_connected(error),
             hint="is `dask scheduler` running there, and if the address is tls://, under compute.authority?",
         )
-    with client:
-        yield client
+        forget_frames(error)  # which hold the half-made client
+    else:
+        with client:
+            yield client
+        return
+    gc.collect()  # here, where the client closes: met by the collector while another one is made, it waits for itself
+    raise failed
 
 
 def _why_not_connected(error: BaseException | None) -> str:

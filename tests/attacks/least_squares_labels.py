@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # of their scores: the attacker tries them 
 FIRST_EPOCHS = 3
 ROWS, COLUMNS = 2000, 10
 STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
-RESHUFFLED = {"kept_batches": False, "batch_rows": 100, "epochs": 10}
+RESHUFFLED: dict[str, Any] = {"kept_batches": False, "batch_rows": 100, "epochs": 10}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,10 +101,10 @@ def columns_with(ones: Flags, plan: RowPlan, rng: np.random.Generator) -> Floats
     return np.hstack([rng.standard_normal((ROWS, 3)), flags])
 
 
-def label_dp(seed: int, **changes: object) -> Training:
+def label_dp(seed: int, **changes: Any) -> Training:
     """The reader is the active party, whose intercept and rare column make up a column that is 0 but in one row."""
     rng = np.random.default_rng(seed)
-    setting = Setting(epsilon=1.0, seed=seed, **changes)  # type: ignore[arg-type]
+    setting = Setting(epsilon=1.0, seed=seed, **changes)
     plan = plan_of(ROWS, setting)
     data = Data(
         (with_intercept(columns_with(rare_value, plan, rng)), rng.standard_normal((ROWS, 5))),

@@ -30,7 +30,7 @@ def test_reshuffled_batches_without_defences_give_nearly_every_label() -> None:
 
 
 def test_jitter_and_noise_do_not_help_where_batches_are_reshuffled() -> None:
-    setting = Setting(**RESHUFFLED)  # type: ignore[arg-type]
+    setting = Setting(**RESHUFFLED)
     training = train(setting, STRONG)
     assert attack(training, setting).auc > own_auc(training) + 0.1
 
@@ -72,10 +72,13 @@ def test_several_trainings_are_like_reshuffled_batches() -> None:
 
 
 def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
-    setting = Setting(batch_rows=24, shorten=False)
-    training = simulate(coins(np.random.default_rng(0), breast()), setting)
-    assert attack(training, setting).auc > 0.85
-    assert check_label_bits(training.seen[1].columns, 24, setting.jitter)
+    found = []
+    for seed in range(5):
+        setting = Setting(batch_rows=24, shorten=False, seed=seed)
+        training = simulate(coins(np.random.default_rng(seed), breast()), setting)
+        found.append(attack(training, setting).auc)
+        assert check_label_bits(training.seen[1].columns, 24, setting.jitter)
+    assert np.mean(found) > 0.9
 
 
 # --- label DP -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +68,8 @@ SMALL_BATCHES = replace(
 )  # the least that a job takes by default; lattices weaken in larger ones
 
 
-def without_defences(**changes: object) -> Setting:
-    return replace(Setting(jitter=0.0, gradient_noise=0.0, shorten=False), **changes)  # type: ignore[arg-type]
+def without_defences(**changes: Any) -> Setting:
+    return replace(Setting(jitter=0.0, gradient_noise=0.0, shorten=False), **changes)
 
 
 @dataclass(frozen=True)

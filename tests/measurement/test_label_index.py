@@ -290,7 +290,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     for name in ("small", "large"):
         (tmp_path / name).mkdir()
     small, large = peak_kib(tmp_path / "small", 100_000), peak_kib(tmp_path / "large", 500_000)
-    assert large - small < 12 * 1024
+    assert large - small < 6 * 1024
 
 
 def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from blindfit.algorithms.sharing import field, products
 from blindfit.algorithms.sharing.dealing import Item
-from blindfit.algorithms.sharing.field import P
+from blindfit.algorithms.sharing.field import Elements, P
 from blindfit.algorithms.sharing.products import MaskedMatrix
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed
 
@@ -39,7 +39,9 @@ def test_products_with_a_matrix_that_stays(n_parties: int) -> None:
 
     batch = np.array([4, 0, 5])
     matrices = [matrix.rows(batch) for matrix in whole]
-    u = lambda: field.contiguous(dealer.arrays(mask)["u"][batch])  # noqa: E731
+
+    def u() -> Elements:
+        return field.contiguous(dealer.arrays(mask)["u"][batch])
 
     forward = dealt(dealer, parties, products.forward_item("1", u, 3, COLUMNS))
     f_opened = opened([s["w"] - one["v"] for s, one in zip(secrets, forward, strict=True)])

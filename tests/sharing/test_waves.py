@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.sharing import field, waves
+from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.sharing.truncation import masked
 from blindfit.algorithms.sharing.waves import CHOICES, Waves, WaveScales
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
@@ -44,8 +47,8 @@ def test_in_shares_they_stay_within_the_derived_bound(name: str, scales: WaveSca
     c = opened([masked(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
     exact = x / 2**scales.score
 
-    def found(of: object) -> np.ndarray:
-        parts = [of(p.holder, t, c, chosen, scales) for p, t in zip(parties, shares, strict=True)]  # type: ignore[operator]
+    def found(of: Callable[..., Share]) -> np.ndarray:
+        parts = [of(p.holder, t, c, chosen, scales) for p, t in zip(parties, shares, strict=True)]
         return field.integers(reconstructed(parts, dealer)) / 2.0**scales.result
 
     sigmoid_bound = chosen.sigmoid_error + scales.error(chosen, chosen.sigmoid)

@@ -34,8 +34,7 @@ def test_every_name_has_an_example():
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("name", PURE)
 def test_law_sums_to_one_and_agrees_with_its_weights(name, epsilon):
-    endless = example(name, epsilon).law(0.0).total is None  # noise, the same for every label, of thousands of outputs
-    for label in all_labels()[:: 12 if endless else 1]:
+    for label in all_labels():
         law = example(name, epsilon).law(label)
         assert law.probabilities.sum() + law.tail == pytest.approx(1, abs=1e-12)
         assert (np.diff(law.outputs) > 0).all()

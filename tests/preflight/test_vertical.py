@@ -284,3 +284,13 @@ def test_time_and_bytes(project: Project) -> None:
     assert "us a product mod n^2" in said(findings, "time")
     assert "MB to send" in said(findings, "bytes")
     assert "20 epochs of" in said(project.check("taylor.patience=0"), "time")
+
+
+@pytest.mark.parametrize(("epsilon", "noise", "less"), [(0.5, 1, True), (1, 2, True), (0.5, 3, False), (2, 1, False)])
+def test_at_a_small_epsilon_more_fresh_noise_is_advised(
+    project: Project, epsilon: float, noise: float, less: bool
+) -> None:
+    findings = project.check(f"privacy.epsilon={epsilon}", f"taylor.gradient_noise={noise}")
+    hidden = said(findings, "post")
+    assert "hides columns of few values" in hidden
+    assert ("at this epsilon less than 3 would (taylor.gradient_noise)" in hidden) == less

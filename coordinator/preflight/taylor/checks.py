@@ -29,6 +29,7 @@ from blindfit.parties.work.compute import cores
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
+SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
 
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
@@ -149,9 +150,12 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
 
 
 def _defended(job: Job[TaylorJob], own: Prepared) -> str:
+    noise, epsilon = job.parameters.taylor.gradient_noise, job.parameters.epsilon
+    less = noise < HIDES_AT_SMALL_EPSILON and 0 < epsilon <= SMALL_EPSILON
     return (
         f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
-        f"{job.parameters.taylor.gradient_noise:g} on every sum hides columns of few values"
+        f"{noise:g} on every sum hides columns of few values"
+        + (f", at this epsilon less than {HIDES_AT_SMALL_EPSILON:g} would (taylor.gradient_noise)" if less else "")
     )
 
 

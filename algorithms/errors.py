@@ -153,6 +153,34 @@ class PeerAborted(PeerError):
         self.code = code
 
 
+class MacCheckFailed(ProtocolError):
+    """What was opened does not fit its MACs: a party, or the dealer, did not send what it should. Nothing that was
+    computed is kept, and no MAC key is used again.
+    """
+
+    def __init__(self, *, session: str = "") -> None:
+        super().__init__(
+            "what the parties opened does not fit its MACs: one of them, or the key node, sent something else than the "
+            "protocol says; nothing was revealed and nothing is kept",
+            session=session,
+            step="MAC check",
+            hint="the check cannot tell who: compare what runs at each party before you try again",
+        )
+
+
+class ScoresOutOfRange(ProtocolError):
+    """Scores or weights in shares left the range in which what is computed of them is right."""
+
+    def __init__(self, *, epoch: int, session: str = "") -> None:
+        super().__init__(
+            f"scores or weights grew out of range in epoch {epoch}: the model would be wrong",
+            session=session,
+            step="range test",
+            hint='lower falcon.learning_rate, raise falcon.l2, or take falcon.waves = "wide"',
+        )
+        self.epoch = epoch
+
+
 # --- privacy ------------------------------------------------------------------------------------
 
 

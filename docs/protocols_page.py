@@ -10,6 +10,7 @@ from types import ModuleType
 from blindfit.algorithms.protocols import (
     align,
     draw,
+    falcon,
     handshake,
     link,
     predict,
@@ -22,7 +23,7 @@ from blindfit.algorithms.protocols import (
 from blindfit.algorithms.protocols.table import Arrow, Table
 
 PAGE = Path(__file__).with_name("protocols.md")
-PROTOCOLS = (handshake, draw, align, link, ready, receipts, taylor, predict, walr, release_labels)
+PROTOCOLS = (handshake, draw, align, link, ready, receipts, taylor, falcon, predict, walr, release_labels)
 HEAD = """# What is sent
 
 Every message of every protocol: who sends it to whom, how often, and what the receiver can read of it. A party sends

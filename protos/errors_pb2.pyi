@@ -34,6 +34,8 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UNKNOWN_ID: _ClassVar[ErrorCode]
     SESSION_UNKNOWN: _ClassVar[ErrorCode]
     CANNOT_ANSWER: _ClassVar[ErrorCode]
+    MAC_CHECK_FAILED: _ClassVar[ErrorCode]
+    SCORES_OUT_OF_RANGE: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 INTERNAL: ErrorCode
 CANNOT_TAKE_PART: ErrorCode
@@ -59,6 +61,8 @@ DUPLICATE_ID: ErrorCode
 UNKNOWN_ID: ErrorCode
 SESSION_UNKNOWN: ErrorCode
 CANNOT_ANSWER: ErrorCode
+MAC_CHECK_FAILED: ErrorCode
+SCORES_OUT_OF_RANGE: ErrorCode
 
 class ErrorField(_message.Message):
     __slots__ = ("name", "text", "real", "integer")

@@ -36,6 +36,7 @@ class HowOften(StrEnum):
     EPOCH = "each epoch"
     BATCH = "each batch of each epoch"
     CHUNKS = "in chunks"  # one or more: as many as the sizes of what is sent ask for
+    ROUNDS = "each round"  # of openings, or of checks: as many as what is computed asks for
 
     def messages(self, *, epochs: int, batches: int) -> int | None:
         """The number, for a training of so many epochs with so many batches each; None where it follows from sizes."""
@@ -46,7 +47,7 @@ class HowOften(StrEnum):
         }.get(self)
 
 
-ONCE, EPOCH, BATCH, CHUNKS = HowOften
+ONCE, EPOCH, BATCH, CHUNKS, ROUNDS = HowOften
 
 
 @dataclass(frozen=True)

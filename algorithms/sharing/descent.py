@@ -2,7 +2,8 @@
 
     round  what is opened                                                 what each party has then, in shares
     1      F = w - V                                                      z = X w
-    2      c = z + 2^59 + r                                               e = rate / rows (sigmoid(z) - y)
+    2      c = z + 2^59 + r                                               e = rate / rows (sigmoid(z) - y), z in coarse
+                                                                          units for the test of its range
     3      G = e - V'                                                     g = X^T e
     4      g, l2 w and momentum v under masks of truncations              v <- momentum v - g - rate l2 w,  w <- w + v
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blindfit.algorithms.sharing import field, products, truncation, waves
+from blindfit.algorithms.sharing import field, products, ranges, truncation, waves
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Item
 from blindfit.algorithms.sharing.descent_scales import Scales
@@ -55,6 +56,11 @@ class Step:
     def columns(self) -> int:
         return len(self.penalised)
 
+    @property
+    def coarse_shift(self) -> int:
+        """What divides a score into coarse units (ranges.py)."""
+        return self.scales.waves.score + ranges.unit_bits(self.waves)
+
 
 @dataclass(frozen=True)
 class Items:
@@ -76,7 +82,7 @@ class Items:
         k, bits = (step.columns,), step.scales.decay_bits
         return cls(
             products.forward_item(step.name, mask, step.rows, step.columns),
-            waves.waves_item(step.name, (step.rows,), step.waves, step.scales.waves),
+            waves.waves_item(step.name, (step.rows,), step.waves, step.scales.waves, shift=step.coarse_shift),
             products.backward_item(step.name, mask, step.rows, step.columns),
             truncation.truncation_item(f"{step.name}/move", k, step.scales.shift),
             truncation.truncation_item(f"{step.name}/shrink", k, bits) if step.l2 else None,
@@ -101,20 +107,15 @@ class State:
     velocity: Share
 
 
-def no_mask() -> Elements:
-    """What a party has in place of the dealer's U."""
-    raise AssertionError("only a dealer derives what it deals")
-
-
-async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, state: State) -> State:
-    """One step.
+async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, state: State) -> tuple[State, Share]:
+    """One step: the model after it, and the scores before it, in coarse units, whose range is still to be tested.
 
     Args:
         batch: X, (rows, columns), features at feature_bits.
         labels: 0 and 1, (rows,).
     """
-    items, w = Items.of(step, no_mask), state.weights
-    gradient = await _gradient(party, step, items, batch, labels, w)
+    items, w = Items.of(step, batch.dealer_mask), state.weights
+    gradient, coarse = await _gradient(party, step, items, batch, labels, w)
     decays = [(items.shrink, w, step.rate * step.l2 * step.penalised), (items.repeat, state.velocity, step.momentum)]
     divided = [(items.move, gradient, step.scales.shift)]
     for item, share, decay in decays:
@@ -126,10 +127,12 @@ async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, sta
     velocity = -quotients[0]
     for (item, _, _), quotient in zip(divided[1:], quotients[1:], strict=True):
         velocity = velocity - quotient if item is items.shrink else velocity + quotient
-    return State(w + velocity, velocity)
+    return State(w + velocity, velocity), coarse
 
 
-async def _gradient(party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Share, w: Share) -> Share:
+async def _gradient(
+    party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Share, w: Share
+) -> tuple[Share, Share]:
     """Rounds 1 to 3; at feature_bits + residual_bits."""
     dealt = await party.dealt(items.forward)
     (masked,) = await party.opened(w - dealt["v"])
@@ -138,10 +141,11 @@ async def _gradient(party: Party, step: Step, items: Items, batch: MaskedMatrix,
     (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
     p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
     one = field.elements([round(step.factor * 2.0**step.scales.residual_bits)])
+    coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)
     residuals = p - labels.times(one)
     dealt = await party.dealt(items.backward)
     (masked,) = await party.opened(residuals - dealt["v"])
-    return batch.transposed_times(residuals, dealt, masked)
+    return batch.transposed_times(residuals, dealt, masked), coarse
 
 
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:

@@ -128,10 +128,18 @@ def times_power_of_two(a: Elements, bits: int) -> Elements:
 
 def sum_over_first(a: Elements) -> Elements:
     """Along the first axis, of at most 2^29 elements."""
-    high, low = (
-        (a >> np.uint64(32)).sum(axis=0, dtype=np.uint64),
-        (a & np.uint64(2**32 - 1)).sum(axis=0, dtype=np.uint64),
-    )
+    high = (a >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
+    return _of_halves(high, (a & np.uint64(2**32 - 1)).sum(axis=0, dtype=np.uint64))
+
+
+def cumulated(a: Elements) -> Elements:
+    """Of a vector of at most 2^29 elements: each with all before it."""
+    high, low = np.cumsum(a >> np.uint64(32), dtype=np.uint64), np.cumsum(a & np.uint64(2**32 - 1), dtype=np.uint64)
+    return _of_halves(high, low)
+
+
+def _of_halves(high: Elements, low: Elements) -> Elements:
+    """high 2^32 + low, of sums of at most 2^29 halves of elements."""
     return add(times_power_of_two(high, 32), _below_p((low & _P) + (low >> _BITS)))
 
 

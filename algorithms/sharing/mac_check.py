@@ -28,11 +28,29 @@ from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Holder, Share
 
 
+class Digest:
+    """Of arrays, in their order."""
+
+    def __init__(self) -> None:
+        self._hashed = hashlib.sha256(b"blindfit opened v1")
+
+    def add(self, values: Elements) -> None:
+        self._hashed.update(values.size.to_bytes(8, "big") + np.ascontiguousarray(values).tobytes())
+
+    def digest(self) -> bytes:
+        return self._hashed.digest()
+
+
 @dataclass(repr=False)
 class Opened:
     """What one party has seen opened since the last check, in the order in which all open."""
 
     arrays: list[tuple[Elements, Elements]] = field(default_factory=list)
+    heard: Digest = field(default_factory=Digest)
+
+    def hear(self, values: Elements) -> None:
+        """What one party told all others, of which there are no MACs: all must have heard the same."""
+        self.heard.add(values)
 
     def add(self, value: Elements, share: Share) -> None:
         """
@@ -42,17 +60,17 @@ class Opened:
         """
         if share.mac is None or share.mac.shape != value.shape:
             raise LocalProtocolError("what is checked has MACs")
+        self.heard.add(value)
         self.arrays.append((value.ravel(), share.mac.ravel()))
 
     def __len__(self) -> int:
         return sum(value.size for value, _ in self.arrays)
 
     def digest(self) -> bytes:
-        """Of the values; the same at all parties, or somebody told two of them different things."""
-        hashed = hashlib.sha256(b"blindfit opened v1")
-        for value, _ in self.arrays:
-            hashed.update(value.size.to_bytes(8, "big") + value.tobytes())
-        return hashed.digest()
+        """Of all that was opened and heard so far; the same at all parties, or somebody told two of them different
+        things.
+        """
+        return self.heard.digest()
 
     def residue(self, coefficients: Seed, holder: Holder) -> Elements:
         """This party's m_i, of shape (1,).

@@ -12,7 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
+import numpy as np
+
+from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
 from blindfit.algorithms.sharing.field import Elements
@@ -41,6 +45,20 @@ def product(holder: Holder, dealt: dict[str, Share], d: Elements, e: Elements) -
 # --- a matrix that stays --------------------------------------------------------------------------------------------
 
 
+class SecretMatrix(Protocol):
+    """A matrix X that was put in once: a party's side of it, or the dealer's."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, which: slice) -> SecretMatrix: ...
+
+    def dealer_mask(self) -> Elements:
+        """U, for the dealer's items."""
+        ...
+
+    def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share: ...
+
+
 @dataclass(frozen=True, repr=False)
 class MaskedMatrix:
     """One party's side of a secret matrix X.
@@ -52,6 +70,12 @@ class MaskedMatrix:
 
     opened: Elements
     mask: Share
+
+    def __len__(self) -> int:
+        return len(self.opened)
+
+    def dealer_mask(self) -> Elements:
+        raise LocalProtocolError("only the dealer derives what it deals")
 
     def rows(self, which: slice | f.Integers) -> MaskedMatrix:
         return MaskedMatrix(f.contiguous(self.opened[which]), self.mask[which])
@@ -70,8 +94,32 @@ class MaskedMatrix:
         return e.under_transposed(self.opened) + self.mask.transposed_times_vector(masked) + dealt["uv"]
 
 
-def mask_item(name: str, shape: Shape) -> Item:
-    return Item(f"mask/{name}", random={"u": shape})
+@dataclass(frozen=True, repr=False)
+class DealerMatrix:
+    """The dealer's side of a secret matrix X, of which it knows the mask alone; its shares are of zeros."""
+
+    mask: Elements
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    def dealer_mask(self) -> Elements:
+        return self.mask
+
+    def rows(self, which: slice) -> DealerMatrix:
+        return DealerMatrix(self.mask[which])
+
+    def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share:  # noqa: ARG002
+        return Share(np.zeros(len(self.mask), dtype=np.uint64), None)
+
+
+def mask_item(name: str, owner: int, shape: Shape) -> Item:
+    """Of what a party puts in: it knows the mask, and tells all what it hides less the mask.
+
+    Args:
+        owner: the party's place.
+    """
+    return Item(f"mask/{name}", known={"u": (owner, shape)})
 
 
 Mask = Callable[[], Elements]  # for the dealer, who alone calls it: the rows of U that the step is about

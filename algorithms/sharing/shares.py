@@ -78,9 +78,20 @@ class Share:
         """Of all elements, of shape (1,)."""
         return self._each(lambda part: field.sum_over_first(part.reshape(-1, 1)))
 
+    def cumulated(self) -> Share:
+        """Of a vector: each element with all before it."""
+        return self._each(field.cumulated)
+
+    def repeated(self, times: int) -> Share:
+        return self._each(lambda part: np.repeat(part, times))
+
     def sum_over_first(self) -> Share:
         """Along the first axis."""
         return self._each(field.sum_over_first)
+
+    def at_columns(self, places: npt.NDArray[np.int64]) -> Share:
+        """In each row the elements at these columns, which may differ from row to row."""
+        return self._each(lambda part: np.take_along_axis(part, places, axis=1))
 
     def reshaped(self, *shape: int) -> Share:
         return self._each(lambda part: part.reshape(shape))

@@ -27,13 +27,21 @@ _TOP = np.uint64(1 << MOST_BITS + 1)
 
 
 def truncation_item(name: str, shape: Shape, bits: int) -> Item:
-    def derive(arrays: Arrays) -> Arrays:
-        r = arrays["r"]
-        return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
-
     return Item(
-        f"truncation by {bits}/{name}", random={"r": shape}, derived={"shifted": shape, "top": shape}, derive=derive
+        f"truncation by {bits}/{name}",
+        random={"r": shape},
+        derived=part_shapes(shape),
+        derive=lambda arrays: parts_of(arrays["r"], bits),
     )
+
+
+def part_shapes(shape: Shape) -> dict[str, Shape]:
+    return {"shifted": shape, "top": shape}
+
+
+def parts_of(r: Elements, bits: int) -> Arrays:
+    """What is dealt of a mask r for a division, whatever else is dealt of it."""
+    return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
 
 
 def masked(holder: Holder, x: Share, r: Share) -> Share:

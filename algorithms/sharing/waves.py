@@ -12,7 +12,8 @@ dealer's sines and cosines of r's angle everything is linear: sin t_j = sin(c_j)
 the sum wrapped round p, the angle is that of r - p = r + 1 - 2^61, one last place off, as 2^61 is whole periods: an
 error of 2 pi j 2^-frac_bits / period, which the bound counts.
 
-Past |z| = bound the value is wrong, and nothing here tells: whoever calls bounds z, or has a bit of it opened.
+Past |z| = bound the value is wrong, and nothing here tells: whoever calls has z divided by a coarse unit, from the same
+opening, and tests that (ranges.py).
 
 Source: MATH 4.7; Huybrechs 2010, "On the Fourier extension of nonperiodic functions".
 """
@@ -28,6 +29,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import truncation
 from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.shares import Holder, Share
@@ -55,9 +57,13 @@ class Waves:
     @cached_property
     def sigmoid(self) -> Floats:
         """b_1 .. b_count."""
+        return self.flat_sigmoid(1.0)
+
+    def flat_sigmoid(self, width: float) -> Floats:
+        """The same of sigmoid(z / width)."""
         z = self._points(POINTS_A_WAVE * self.count)
         sines = np.sin(self._angles(z))
-        return _least_squares(sines, 1 / (1 + np.exp(-z)) - 0.5, self.sigmoid_cut)
+        return _least_squares(sines, 1 / (1 + np.exp(-z / width)) - 0.5, self.sigmoid_cut)
 
     @cached_property
     def log_cosh(self) -> Floats:
@@ -137,18 +143,20 @@ class WaveScales:
             raise RangeError(f"waves at {self.wave} and {self.coefficient} bits do not fit into the field")
 
 
-def waves_item(name: str, shape: Shape, waves: Waves, scales: WaveScales) -> Item:
-    """Sines and cosines of the angle of r, of shape (count, *shape)."""
+def waves_item(name: str, shape: Shape, waves: Waves, scales: WaveScales, *, shift: int) -> Item:
+    """Sines and cosines of the angle of r, of shape (count, *shape); and what divides the same z by 2^shift."""
 
     def derive(arrays: Arrays) -> Arrays:
         turning = _unit_powers(arrays["r"], waves, scales)
-        return {name: _at(part, scales.wave) for name, part in (("cos", turning.real), ("sin", turning.imag))}
+        parts = (("cos", turning.real), ("sin", turning.imag))
+        dealt = {name: _at(part, scales.wave) for name, part in parts}
+        return {**dealt, **truncation.parts_of(arrays["r"], shift)}
 
     stacked = (waves.count, *shape)
     return Item(
-        f"waves of period {waves.period}/{name}",
+        f"waves of period {waves.period}, divided by {shift}/{name}",
         random={"r": shape},
-        derived={"cos": stacked, "sin": stacked},
+        derived={"cos": stacked, "sin": stacked, **truncation.part_shapes(shape)},
         derive=derive,
     )
 
@@ -161,10 +169,15 @@ def sigmoid(
     scales: WaveScales,
     *,
     factor: float = 1.0,
+    sines: Floats | None = None,
 ) -> Share:
-    """factor sigmoid(z) at `scales.result` bits, from c = z' + r."""
+    """factor sigmoid(z) at `scales.result` bits, from c = z' + r.
+
+    Args:
+        sines: of another function that is 1/2 at 0 and odd about it, in place of the sigmoid's.
+    """
     turning = _unit_powers(opened, waves, scales)
-    weighted = turning * _column(factor * waves.sigmoid, opened)
+    weighted = turning * _column(factor * (waves.sigmoid if sines is None else sines), opened)
     by_cos, by_sin = _at(weighted.imag, scales.coefficient), _at(-weighted.real, scales.coefficient)
     half = f.elements([round(factor / 2 * 2.0**scales.result)])
     return holder.plus(_weighted(dealt, by_cos, by_sin), half)

@@ -173,6 +173,15 @@ _TABLE: dict[type[BaseException], _Row] = {
             hint="send only ids that its dataset holds",
         ),
     ),
+    e.MacCheckFailed: _Row(
+        pb.MAC_CHECK_FAILED, Status.DATA_LOSS, (), lambda peer, _: _aborted(peer, "MAC_CHECK_FAILED", "MAC check")
+    ),
+    e.ScoresOutOfRange: _Row(
+        pb.SCORES_OUT_OF_RANGE,
+        Status.FAILED_PRECONDITION,
+        ("epoch",),
+        lambda _, f: e.ScoresOutOfRange(epoch=int(f["epoch"])),
+    ),
     e.CannotTakePart: _Row(
         pb.CANNOT_TAKE_PART,
         Status.FAILED_PRECONDITION,

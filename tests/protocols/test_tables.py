@@ -15,7 +15,8 @@ import pytest
 
 from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, link, taylor
+from blindfit.algorithms.protocols import align, falcon, link, taylor
+from blindfit.algorithms.protocols.falcon import messages as falcon_messages
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
 from tests import toy
@@ -56,8 +57,9 @@ def test_a_docstring_that_leaves_a_message_out_is_noticed() -> None:
 @every_protocol
 def test_every_message_class_is_in_the_table(protocol: ModuleType) -> None:
     """A class of the section on messages that no arrow has could never be sent."""
-    source = inspect.getsource(taylor_messages if protocol is taylor else protocol)
-    section = source if protocol is taylor else source.split("# --- messages ---")[1].split("\n# --- ")[0]
+    module = {taylor: taylor_messages, falcon: falcon_messages}.get(protocol)
+    source = inspect.getsource(module or protocol)
+    section = source if module else source.split("# --- messages ---")[1].split("\n# --- ")[0]
     classes = set(re.findall(r"^class (\w+)", section, re.MULTILINE))
     assert classes == {arrow.message.__name__ for arrow in protocol.TABLE.arrows}
     assert all(dataclasses.is_dataclass(arrow.message) for arrow in protocol.TABLE.arrows)
@@ -139,4 +141,5 @@ def test_how_often_is_a_number_where_no_sizes_are_needed() -> None:
         HowOften.EPOCH: 3,
         HowOften.BATCH: 15,
         HowOften.CHUNKS: None,
+        HowOften.ROUNDS: None,
     }

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.sharing import descent, field, products
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
+from blindfit.algorithms.sharing import field, products
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Dealer, Item
 from blindfit.algorithms.sharing.descent import Items, State, Step, move
@@ -45,7 +45,7 @@ class Case:
             for t in range(steps)
         ]
         self.dealer, self.parties = dealt_to(n_parties, macs=macs)
-        self.mask = products.mask_item("X", (ROWS, COLUMNS))
+        self.mask = products.mask_item("X", 0, (ROWS, COLUMNS))
         secrets = shared(self.integers, self.dealer, self.parties, "X")
         masks = [shares["u"] for shares in dealt(self.dealer, self.parties, self.mask)]
         difference = opened([secret - u for secret, u in zip(secrets, masks, strict=True)])
@@ -67,7 +67,7 @@ class Case:
             state = State(zeros, zeros)
             for t, step in enumerate(case.steps):
                 rows = case.matrices[place].rows(case.batch(t))
-                state = await move(party, step, rows, case.labels[place][case.batch(t)], state)
+                state, _ = await move(party, step, rows, case.labels[place][case.batch(t)], state)
             return state.weights
 
         found, table = compute(dealer, self.parties, train, items)
@@ -168,7 +168,7 @@ def test_batches_that_do_not_fit_are_refused() -> None:
 
 
 def test_parties_derive_nothing() -> None:
-    step = Case(steps=1).steps[0]
-    forward = Items.of(step, descent.no_mask).forward
-    with pytest.raises(AssertionError, match="only a dealer"):
-        Dealer(Case(steps=1).dealer.seeds).correction(forward)
+    case = Case(steps=1)
+    forward = Items.of(case.steps[0], case.matrices[0].dealer_mask).forward
+    with pytest.raises(LocalProtocolError, match="only the dealer"):
+        Dealer(case.dealer.seeds).correction(forward)

@@ -32,7 +32,7 @@ def test_a_product_of_arrays(n_parties: int, macs: bool) -> None:
 def test_products_with_a_matrix_that_stays(n_parties: int) -> None:
     dealer, parties = dealt_to(n_parties)
     arrays, secrets = dealer.arrays(SECRETS), dealt(dealer, parties, SECRETS)
-    mask = products.mask_item("X", (ROWS, COLUMNS))
+    mask = products.mask_item("X", 0, (ROWS, COLUMNS))
     masks = [shares["u"] for shares in dealt(dealer, parties, mask)]
     difference = opened([s["X"] - u for s, u in zip(secrets, masks, strict=True)])
     whole = [MaskedMatrix(difference, u) for u in masks]

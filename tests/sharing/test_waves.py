@@ -41,7 +41,7 @@ def test_in_shares_they_stay_within_the_derived_bound(name: str, scales: WaveSca
     z = np.linspace(-chosen.bound, chosen.bound, 2001)
     x = np.rint(z * 2**scales.score).astype(np.int64)
     dealer, parties = dealt_to(n_parties)
-    item = waves.waves_item("1", x.shape, chosen, scales)
+    item = waves.waves_item("1", x.shape, chosen, scales, shift=20)
     shares = dealt(dealer, parties, item)
     secrets = shared(x, dealer, parties)
     c = opened([masked(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])

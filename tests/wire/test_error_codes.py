@@ -33,6 +33,8 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (e.CallNotAllowed(peer="p1", method="/a/B"), None),
     (e.LimitExceeded(peer="p1", step="Open", limit="size"), None),
     (e.CannotTakePart("p1"), None),
+    (e.ScoresOutOfRange(epoch=3), None),
+    (e.MacCheckFailed(), e.PeerAborted),
     # What hangs on the party's own rows, files and machine.
     (e.DataError("x"), e.CannotTakePart),
     (e.ConfigError("x"), e.CannotTakePart),

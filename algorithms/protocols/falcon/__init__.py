@@ -1,0 +1,92 @@
+"""Vertical logistic regression in secret shares: nobody sees a gradient, a score or a residual.
+
+Source: Damgard, Keller, Larraia, Pastro, Scholl, Smart 2013 (SPDZ) for authenticated shares; Mohassel, Zhang 2017 for
+    matrices that are masked once; Wu, Cai, Xiao, Chen, Ooi 2020 (Falcon) for the task.
+Model: any number of data parties may deviate and collude, all but one, with MACs ("malicious"); without them
+    ("semi-honest") they are believed to follow the protocol. The key node deals what the shares need beforehand: it is
+    trusted to deal rightly, to forget, and to collude with nobody. Trains on rows that were aligned before (align).
+
+    step  who        does                                                              sends
+    0     key node   draws a seed for each data party; the MAC key is a sum            DealtSeed
+    1     key node   as the program asks, ahead of need: what the sums of the          Correction to the active party
+                     expanded seeds still lack
+    2     each P_j   E_j = X_j - U_j, the active party y - u: masks it alone knows     MaskedInput to every other
+    3     each P_j   a step's four rounds (sharing/descent.py), and all else that is   OpenedShares to every other
+                     opened: under masks of its own, but for step 5's bits
+    4     each P_j   each epoch, and around what is revealed: compares what was        CheckCommitment, CheckSeed
+                     opened; coefficients, then MAC residues, by commit and reveal     ResidueCommitment, Residue
+    5     active     each epoch: two bits, was all in range, has the loss of the       GoesOn to the key node
+                     validation rows fallen
+    6     each P_j   its weights, rounded, from under a mask that it alone knows       --
+    7     active     what the weights are worth on the test rows, likewise             --
+
+    Every item that is dealt has the session's name and its number in its own: no mask is used twice (MATH 4.5).
+
+Departures from the paper: no threshold Paillier; all is in shares, with preprocessing by a dealer; the sigmoid and the
+    log loss by one opening (MATH 4.7).
+Learns: each party, its own rounded weights, and after each epoch whether to go on; the active party, of the test rows,
+    the confusion matrix, log loss, AUC and KS; the key node, sizes and when training ends. What opened weights tell is
+    bounded by how they are rounded (docs/falcon.md).
+"""
+
+from __future__ import annotations
+
+from blindfit.algorithms.protocols.falcon.messages import (
+    CheckCommitment,
+    CheckSeed,
+    Correction,
+    DealtSeed,
+    GoesOn,
+    MaskedInput,
+    OpenedShares,
+    Residue,
+    ResidueCommitment,
+)
+from blindfit.algorithms.protocols.falcon.parameters import (
+    WEIGHT_BOUND,
+    FalconParameters,
+    kept_bits_for,
+    opened_bits,
+)
+from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestFigures, Trained
+from blindfit.algorithms.protocols.falcon.roles import deal_seeds, receive_seed, run_data_party, run_key_node
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, ROUNDS, Arrow, Table
+
+__all__ = [
+    "TABLE",
+    "WEIGHT_BOUND",
+    "FalconParameters",
+    "Held",
+    "Model",
+    "Progress",
+    "TestFigures",
+    "Trained",
+    "deal_seeds",
+    "kept_bits_for",
+    "opened_bits",
+    "receive_seed",
+    "run_data_party",
+    "run_key_node",
+]
+
+_MACS = 'falcon.security = "malicious"'
+
+TABLE = Table(
+    "falcon",
+    Arrow("0", KEY, DATA, DealtSeed, ONCE, "nothing: random bits", "a new training"),
+    Arrow("1", KEY, ACTIVE, Correction, CHUNKS, "nothing: uniform elements"),
+    Arrow("2", DATA, DATA, MaskedInput, CHUNKS, "nothing: uniform elements"),
+    Arrow(
+        "3",
+        DATA,
+        DATA,
+        OpenedShares,
+        ROUNDS,
+        "masked values, each epoch's two bits, own weights, the active party's figures",
+    ),
+    Arrow("4", DATA, DATA, CheckCommitment, ROUNDS, "nothing: digests", _MACS),
+    Arrow("4", DATA, DATA, CheckSeed, ROUNDS, "nothing: random bits", _MACS),
+    Arrow("4", DATA, DATA, ResidueCommitment, ROUNDS, "nothing: a commitment", _MACS),
+    Arrow("4", DATA, DATA, Residue, ROUNDS, "nothing, unless somebody cheated: random elements", _MACS),
+    Arrow("5", ACTIVE, KEY, GoesOn, EPOCH, "whether training goes on"),
+)

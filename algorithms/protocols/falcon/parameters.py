@@ -1,0 +1,146 @@
+"""What is public of a Falcon training, the same at every party."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.sharing import field
+from blindfit.algorithms.sharing.descent import Step
+from blindfit.algorithms.sharing.descent_scales import Scales
+from blindfit.algorithms.sharing.waves import CHOICES, Waves
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+
+FEATURE_BOUND = 8.0
+WEIGHT_BOUND = 4.0  # of weights that are opened: of standardised columns, log odds by so much for each deviation
+WEIGHT_BITS = 24  # in shares
+
+
+@dataclass(frozen=True)
+class FalconParameters:
+    """
+    Attributes:
+        data_parties: the chain, the active party first; it gets the dealer's corrections.
+        columns: of each of them, the active party's intercept, where there is one, as its last.
+        batch_rows: rows of each batch, the same in every epoch; validation and test rows follow them.
+        patience: epochs without a better loss of the validation rows, after which training ends; 0: all epochs run.
+        tolerance: by so much less, in the mean, a loss is better.
+        least_epochs: before them training does not end.
+        macs: whether what is opened is checked against MACs.
+        kept_bits: weights are opened in steps of 2^-kept_bits, clipped to WEIGHT_BOUND; None: as they are.
+        threshold: of the confusion matrix.
+    """
+
+    data_parties: tuple[str, ...]
+    key_node: str
+    columns: tuple[int, ...]
+    batch_rows: tuple[int, ...]
+    validation_rows: int
+    test_rows: int
+    epochs: int
+    optimiser: OptimiserSettings
+    intercept: bool = True
+    patience: int = 0
+    tolerance: float = 0.0
+    least_epochs: int = 1
+    macs: bool = True
+    kept_bits: int | None = None
+    threshold: float = 0.5
+    waves_name: str = "default"
+
+    @property
+    def waves(self) -> Waves:
+        return CHOICES[self.waves_name]
+
+    @property
+    def rows(self) -> int:
+        return self.train_rows + self.validation_rows + self.test_rows
+
+    @property
+    def train_rows(self) -> int:
+        return sum(self.batch_rows)
+
+    @property
+    def validation(self) -> slice:
+        return slice(self.train_rows, self.train_rows + self.validation_rows)
+
+    @property
+    def test(self) -> slice:
+        return slice(self.rows - self.test_rows, self.rows)
+
+    @property
+    def judges(self) -> bool:
+        """Whether a loss decides when to stop."""
+        return self.validation_rows > 0 and self.patience > 0
+
+    @cached_property
+    def batches(self) -> list[slice]:
+        ends = np.cumsum([0, *self.batch_rows]).tolist()
+        return [slice(start, end) for start, end in itertools.pairwise(ends)]
+
+    @cached_property
+    def scales(self) -> Scales:
+        """Raises RangeError: batches of so many rows do not fit."""
+        rate = self.optimiser.learning_rate
+        return Scales.fitting(
+            batch_rows=max(self.batch_rows),
+            rate=rate,
+            feature_bound=FEATURE_BOUND,
+            feature_bits=FEATURE_BITS,
+            weight_bits=WEIGHT_BITS,
+        )
+
+    @cached_property
+    def penalised(self) -> npt.NDArray[np.uint64]:
+        pulled = np.ones(sum(self.columns), dtype=np.int64)
+        if self.intercept:
+            pulled[self.columns[0] - 1] = 0
+        return field.elements(pulled)
+
+    def owned(self, place: int) -> slice:
+        """A party's columns among all."""
+        start = sum(self.columns[:place])
+        return slice(start, start + self.columns[place])
+
+    def step(self, epoch: int, batch: int) -> Step:
+        return Step(
+            f"epoch {epoch} batch {batch}",
+            self.batch_rows[batch],
+            self.optimiser.rate(epoch),
+            self.optimiser.l2,
+            self.optimiser.momentum_of,
+            self.penalised,
+            self.scales,
+            self.waves,
+        )
+
+    def check(self) -> None:
+        """Raises RangeError: numbers would not fit into the field, or there is nothing to train on."""
+        if not self.batch_rows or min(self.columns, default=0) < 1:
+            raise RangeError("there is no batch to train on, or a party without a column")
+        self.waves.sigmoid_error  # noqa: B018  (fitted now, not in the first step)
+        self.scales.waves.check(self.waves)
+        if max(self.epochs, 1) * len(self.batch_rows) >= 2**32:
+            raise RangeError("so many steps are not counted")
+        largest = sum(self.columns) * FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
+        if largest >= 2.0**59:
+            raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")
+
+
+def kept_bits_for(train_rows: int) -> int:
+    """Of opened weights: the finest steps of a power of two that are not below a quarter of a weight's statistical
+    error, which for a standardised column is 2 / sqrt(rows) at least.
+    """
+    return max(0, math.floor(math.log2(2 * math.sqrt(train_rows))))
+
+
+def opened_bits(kept_bits: int) -> int:
+    """That one opened weight has at most: its steps between -WEIGHT_BOUND and WEIGHT_BOUND."""
+    return math.ceil(math.log2(2 * WEIGHT_BOUND * 2**kept_bits + 1))

@@ -1,0 +1,233 @@
+"""A Falcon training in shares: the program that every seat goes through, the dealer's without data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
+from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import ranges, scoring
+from blindfit.algorithms.sharing.comparison import not_negative
+from blindfit.algorithms.sharing.computing import divide
+from blindfit.algorithms.sharing.descent import State
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.products import SecretMatrix
+from blindfit.algorithms.sharing.ranges import out_of_range
+from blindfit.algorithms.sharing.shares import Share, joined
+
+TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
+COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
+
+Floats = npt.NDArray[np.float64]
+ACTIVE = 0  # the active party's place
+
+
+@dataclass(repr=False)
+class Model:
+    """One party's shares of what a training has come to.
+
+    Attributes:
+        best: twice the least loss so far of the validation rows, (1,); without an epoch, zero.
+        since: epochs since it was found.
+    """
+
+    state: State
+    best: Share
+    epochs: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who is told what.
+
+    Attributes:
+        report: step, done, total.
+        keep: what a training can go on from, after a check; and whether it does.
+        before_opening: before a weight is opened; may raise.
+    """
+
+    report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
+    keep: Callable[[Model, bool], None] = lambda _model, _go_on: None
+    before_opening: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, repr=False)
+class Held:
+    """What a data party holds, rows in the order of batches, validation and test.
+
+    Attributes:
+        features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
+        labels: 0 and 1, (rows,); None at a passive party.
+    """
+
+    features: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class TestFigures:
+    """What the active party learns of the test rows, from which, with its labels, all figures follow.
+
+    Attributes:
+        true_positives, positives: rows called positive at the threshold, and those of them that are.
+        loss: the sum of the log losses.
+        auc_pairs, ks_pairs: AUC and KS, times the pairs of a row with the label and one without.
+    """
+
+    true_positives: int
+    positives: int
+    loss: float
+    auc_pairs: float
+    ks_pairs: float
+
+
+@dataclass(frozen=True, repr=False)
+class Trained:
+    """
+    Attributes:
+        weights: of the seat's own columns; empty at the dealer.
+        tested: at the active party, where there are test rows.
+    """
+
+    epochs: int
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    tested: TestFigures | None = None
+
+
+def new_model(p: FalconParameters, seat: Seat) -> Model:
+    k = sum(p.columns)
+    nothing = seat.holder.public(np.zeros(k, dtype=np.uint64))
+    return Model(State(nothing, nothing), seat.holder.public(np.zeros(1, dtype=np.uint64)))
+
+
+async def run(
+    seat: Seat,
+    p: FalconParameters,
+    held: Held | None,
+    progress: Progress,
+    model: Model | None = None,
+    *,
+    is_done: bool = False,
+) -> Trained:
+    """Steps 2 to 7, at a data party or, without `held`, at the dealer.
+
+    Args:
+        model: what a training that stopped has come to.
+        is_done: that training had decided to stop there.
+    """
+    matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
+    own_labels = None if held is None or held.labels is None else f.elements(held.labels)
+    labels = await seat.put_in("labels", ACTIVE, (p.rows,), own_labels)
+    model = model or new_model(p, seat)
+    while model.epochs < p.epochs and not is_done:
+        is_done = not await _epoch(seat, p, matrix, labels, model, progress)
+    return await _opened(seat, p, matrix, labels, model, progress)
+
+
+# --- training -------------------------------------------------------------------------------------------------------
+
+
+async def _epoch(
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
+) -> bool:
+    """One epoch, and whether another follows."""
+    coarse = []
+    for number, rows in enumerate(p.batches):
+        progress.report(f"epoch {model.epochs + 1}", number, len(p.batches))
+        step = p.step(model.epochs, number)
+        model.state, scores = await seat.moved(step, matrix.rows(rows), labels[rows], model.state)
+        coarse.append(scores)
+    model.epochs += 1
+    go_on = await _judge(seat, p, matrix, labels, model, coarse)
+    progress.keep(model, go_on)
+    return go_on
+
+
+async def _judge(
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, coarse: list[Share]
+) -> bool:
+    """Steps 4 and 5: one bit says whether all was in range, another whether the loss fell.
+
+    Raises:
+        ScoresOutOfRange: a score, or a weight, of this epoch was not.
+    """
+    w, bits = model.state.weights, p.scales.waves.score
+    large = await divide(seat, "weights in coarse units", w, WEIGHT_BITS + COARSE_WEIGHT_BITS)
+    better = loss = None
+    if p.judges:
+        held_out = matrix.rows(p.validation)
+        z = await scoring.scores(seat, "validation", held_out, w)
+        coarse.append(await divide(seat, "validation in coarse units", z, bits + ranges.unit_bits(p.waves)))
+        scales = scoring.loss_scales(len(z), bits)
+        loss = await scoring.log_loss(seat, "validation", z, labels[p.validation], p.waves, scales)
+        if model.epochs > 1:
+            least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0**scales.result)
+            better = await not_negative(seat, "better", seat.holder.plus(model.best - loss, f.elements([-least])))
+    units, coefficients = ranges.units_below(p.waves), seat.coefficients
+    outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
+    told = await seat.revealed(outside if better is None else joined([outside, better]))
+    if told[0]:
+        raise ScoresOutOfRange(epoch=model.epochs)
+    return await seat.agreed(_goes_on(p, model, loss, told))
+
+
+def _goes_on(p: FalconParameters, model: Model, loss: Share | None, told: Elements) -> bool:
+    if loss is not None:
+        improved = len(told) < 2 or bool(told[1])
+        model.best, model.since = (loss, 0) if improved else (model.best, model.since + 1)
+    stops = p.judges and model.since >= p.patience and model.epochs >= p.least_epochs
+    return model.epochs < p.epochs and not stops
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+async def _opened(
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
+) -> Trained:
+    """Steps 6 and 7: each party's weights to it alone, and what they are worth to the active party."""
+    progress.report("evaluate", 0, 0)
+    w, steps = model.state.weights, WEIGHT_BITS
+    if p.kept_bits is not None:
+        steps = p.kept_bits
+        w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
+    owned = [(place, w[p.owned(place)]) for place in range(len(p.columns))]
+    scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
+    if p.test_rows:
+        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, w.times_power_of_two(WEIGHT_BITS - steps))))
+    progress.before_opening()
+    mine = await seat.revealed_to_owners("weights", owned)
+    place = next(iter(mine), None)
+    weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
+    figures = mine.get(len(p.columns))
+    tested = None if figures is None else _read(f.integers(figures), scales.result)
+    return Trained(model.epochs, weights, tested)
+
+
+async def _figures(seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, w: Share) -> Share:
+    """Of the test rows, in pieces."""
+    bits = p.scales.waves.score
+    scales, counts = scoring.loss_scales(p.test_rows, bits), None
+    for start in range(p.test.start, p.test.stop, TEST_PIECE):
+        rows = slice(start, min(start + TEST_PIECE, p.test.stop))
+        z = await scoring.scores(seat, f"test {start}", matrix.rows(rows), w)
+        piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
+        counts = piece if counts is None else counts + piece
+        await seat.checked()
+    if counts is None:
+        return zeros((0,))
+    ranks = await scoring.ranks(seat, "ranks", counts.bins)
+    return joined([counts.confusion, counts.loss, ranks.auc, ranks.ks])
+
+
+def _read(numbers: npt.NDArray[np.int64], loss_bits: int) -> TestFigures:
+    true_positives, positives, loss, auc, ks = (int(number) for number in numbers)
+    return TestFigures(true_positives, positives, math.ldexp(loss, -loss_bits - 1), auc / 2, float(ks))

@@ -1,0 +1,328 @@
+"""The seats of a computation in shares: what a data party does in it, and what the dealer does meanwhile.
+
+Both go through the same program (program.py), so that what is dealt is what is asked for, in the same order: the dealer
+without a share, an opened value, or anything else of the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
+from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
+from blindfit.algorithms.protocols.falcon.messages import Correction, GoesOn, MaskedInput, OpenedShares
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.sharing import descent, products
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.computing import Party
+from blindfit.algorithms.sharing.dealing import Dealer, Expander, Item, Shape
+from blindfit.algorithms.sharing.descent import Items, State, Step
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.mac_check import Opened
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, SecretMatrix
+from blindfit.algorithms.sharing.shares import Holder, Share, joined
+
+PIECE = 2**20  # elements of one message: 8 MiB
+LEAST_PIECE = 2**16  # corrections wait until there are so many, or until a step is done
+MOST_UNCHECKED = 2**23  # opened elements that are kept for the next check, with their MACs
+
+
+class Seat(Party, Protocol):
+    """One seat: `Party`, whose items get names that no other item has, and what is not masked.
+
+    Attributes:
+        coefficients: that nobody chose, of the last check.
+    """
+
+    coefficients: Seed
+
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:
+        """The parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
+        ...
+
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:
+        """What one party alone knows."""
+        ...
+
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:
+        """As `descent.move`."""
+        ...
+
+    async def checked(self) -> None:
+        """That all that was opened since the last check is right.
+
+        Raises:
+            MacCheckFailed, MalformedMessage: it is not.
+        """
+        ...
+
+    async def revealed(self, share: Share) -> Elements:
+        """To all data parties, after a check of all before it; the dealer goes on as if it were zeros."""
+        ...
+
+    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        """Several arrays, each to its owner's place; what this seat owns, after a check of all of them."""
+        ...
+
+    async def agreed(self, go_on: bool) -> bool:
+        """The data parties know it; the first tells the dealer."""
+        ...
+
+
+def coefficients_of(run: str) -> Seed:
+    """Before a check, and without MACs: nobody who puts something in knows what the others do."""
+    return Seed(hashlib.sha256(b"blindfit coefficients v1/" + run.encode()).digest())
+
+
+def zeros(shape: Shape) -> Share:
+    return Share(np.zeros(shape, dtype=np.uint64), None)
+
+
+class _Names:
+    """Each item's own name: its run, which no other has, and its number therein (MATH 4.5)."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._dealt = run, 0
+
+    def named(self, item: Item) -> Item:
+        self._dealt += 1
+        return replace(item, name=f"{self._run}/{self._dealt}/{item.name}")
+
+
+# --- a data party ---------------------------------------------------------------------------------------------------
+
+
+class DataSeat:
+    """
+    Args:
+        parties: the data parties; the first gets the corrections.
+        run: of the session, a name that none had before under these seeds.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        parties: Sequence[str],
+        key_node: str,
+        seed: Seed,
+        run: str,
+        channel: Channel,
+        *,
+        macs: bool,
+        uniform: UniformInt = system_uniform,
+    ) -> None:
+        self.me, self.place = me, list(parties).index(me)
+        self._others, self._key_node = [name for name in parties if name != me], key_node
+        self._parties, self._run, self._channel, self._uniform = list(parties), run, channel, uniform
+        self._expander = Expander(seed, self.place, macs)
+        self._macs, self._names, self._opened, self._checks = macs, _Names(run), Opened(), 0
+        self._dealt: list[Elements] = []
+        self.coefficients = coefficients_of(run)
+        self.rounds = 0
+        self.holder: Holder = self._expander.holder
+
+    async def dealt(self, item: Item) -> dict[str, Share]:
+        return await self._shares(self._names.named(item))
+
+    async def _shares(self, item: Item) -> dict[str, Share]:
+        correction = await self._correction(item.correction_length(macs=self._macs)) if self.place == 0 else None
+        return self._expander.shares(item, correction)
+
+    async def _correction(self, length: int) -> Elements:
+        there = sum(map(len, self._dealt))
+        while there < length:
+            piece = (await self._channel.receive(self._key_node, Correction)).values
+            if not 0 < len(piece) <= 2 * PIECE:
+                raise MalformedMessage(culprit=self._key_node, field="values", reason="is no piece", step="Correction")
+            self._dealt.append(piece)
+            there += len(piece)
+        whole = (
+            np.concatenate([np.zeros(0, dtype=np.uint64), *self._dealt]) if len(self._dealt) != 1 else self._dealt[0]
+        )
+        self._dealt = [whole[length:]] if len(whole) > length else []
+        return whole[:length]
+
+    def require_all_used(self) -> None:
+        """Raises MalformedMessage: the dealer sent more than was asked for."""
+        if self._dealt:
+            raise MalformedMessage(culprit=self._key_node, field="values", reason="is not asked for", step="Correction")
+
+    async def opened(self, *shares: Share) -> list[Elements]:
+        mine = joined([share.reshaped(math.prod(share.shape)) for share in shares])
+        told = await told_by_all(OpenedShares(mine.value), self._others, OpenedShares, self._channel)
+        for other, message in told.items():
+            if message.values.shape != mine.shape:
+                raise MalformedMessage(
+                    culprit=other, field="values", reason="has the wrong length", step="OpenedShares"
+                )
+        whole = f.total([mine.value, *(message.values for message in told.values())])
+        self.rounds += 1
+        if self._macs:
+            self._opened.add(whole, mine)
+        ends = np.cumsum([share.value.size for share in shares])
+        parts = np.split(whole, ends[:-1])
+        if len(self._opened) > MOST_UNCHECKED:
+            await self.checked()
+        return [part.reshape(share.shape) for part, share in zip(parts, shares, strict=True)]
+
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:
+        blocks = []
+        for place, width in enumerate(widths):
+            own = mine if place == self.place else None
+            blocks.append(await self._put_in("features", place, (rows, width), own))
+        masks = [mask for _, mask in blocks]
+        macs = [mask.mac for mask in masks if mask.mac is not None]
+        mask = Share(np.hstack([mask.value for mask in masks]), np.hstack(macs) if macs else None)
+        return MaskedMatrix(np.hstack([masked for masked, _ in blocks]), mask)
+
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:
+        masked, mask = await self._put_in(name, owner, shape, mine)
+        return self.holder.plus(mask, masked)
+
+    async def _put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> tuple[Elements, Share]:
+        """What its owner puts in, less the mask; and this party's share of the mask."""
+        item = self._names.named(products.mask_item(name, owner, shape))
+        shares = await self._shares(item)
+        if owner == self.place:
+            if mine is None or mine.shape != shape:
+                raise LocalProtocolError(f"what this party puts in is not of shape {shape}")
+            masked = f.subtract(mine, self._expander.known(item, "u"))
+            await self._tell(masked.ravel())
+        else:
+            masked = (await self._hear(self._parties[owner], math.prod(shape))).reshape(shape)
+        if self._macs:
+            self._opened.hear(masked)
+        return masked, shares["u"]
+
+    async def _tell(self, values: Elements) -> None:
+        for start in range(0, len(values), PIECE):
+            for other in self._others:
+                await self._channel.send(other, MaskedInput(values[start : start + PIECE]))
+
+    async def _hear(self, owner: str, length: int) -> Elements:
+        pieces: list[Elements] = []
+        for start in range(0, length, PIECE):
+            piece = (await self._channel.receive(owner, MaskedInput)).values
+            if len(piece) != min(PIECE, length - start):
+                raise MalformedMessage(culprit=owner, field="values", reason="has the wrong length", step="MaskedInput")
+            pieces.append(piece)
+        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint64)
+
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:
+        if not isinstance(batch, MaskedMatrix):
+            raise LocalProtocolError("a data party has its side of the matrix")
+        return await descent.move(self, step, batch, labels, state)
+
+    async def checked(self) -> None:
+        if not self._macs:
+            return
+        self._checks += 1
+        context = f"{self._run}/check {self._checks}".encode()
+        self.rounds += 4
+        self.coefficients = await run_check(
+            self._opened, self.holder, self.me, self._others, context, self._channel, self._uniform
+        )
+
+    async def revealed(self, share: Share) -> Elements:
+        await self.checked()
+        (value,) = await self.opened(share)
+        await self.checked()
+        return value
+
+    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        await self.checked()
+        items = [self._names.named(_hiding_item(name, owner, share.shape)) for owner, share in owned]
+        hidden = [share + (await self._shares(item))["u"] for (_, share), item in zip(owned, items, strict=True)]
+        opened = await self.opened(*hidden)
+        await self.checked()
+        return {
+            number: f.subtract(value, self._expander.known(item, "u"))
+            for number, ((owner, _), item, value) in enumerate(zip(owned, items, opened, strict=True))
+            if owner == self.place
+        }
+
+    async def agreed(self, go_on: bool) -> bool:
+        if self.place == 0:
+            await self._channel.send(self._key_node, GoesOn(int(go_on)))
+        return go_on
+
+
+def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
+    return products.mask_item(f"reveal/{name}", owner, shape)
+
+
+# --- the dealer -------------------------------------------------------------------------------------------------------
+
+
+class DealerSeat:
+    """The key node's: it deals what the program asks for, ahead of need, and is told nothing but whether to go on."""
+
+    def __init__(self, seeds: Sequence[Seed], first: str, run: str, channel: Channel, *, macs: bool) -> None:
+        self._dealer, self._first, self._channel = Dealer(seeds, macs), first, channel
+        self._names, self.coefficients = _Names(run), coefficients_of(run)
+        self._waiting: list[Elements] = []
+        self.dealt_elements = 0
+        self.holder = Holder(first=False, mac_key_share=None)
+
+    async def dealt(self, item: Item) -> dict[str, Share]:
+        await self._deal(self._names.named(item))
+        return {name: zeros(shape) for name, shape in item.shapes.items()}
+
+    async def _deal(self, item: Item) -> None:
+        correction = self._dealer.correction(item)
+        self.dealt_elements += len(correction)
+        self._waiting.append(correction)
+        if sum(map(len, self._waiting)) >= LEAST_PIECE:
+            await self.flush()
+
+    async def flush(self) -> None:
+        whole = np.concatenate(self._waiting) if self._waiting else np.zeros(0, dtype=np.uint64)
+        self._waiting = []
+        for start in range(0, len(whole), PIECE):
+            await self._channel.send(self._first, Correction(whole[start : start + PIECE]))
+
+    async def opened(self, *shares: Share) -> list[Elements]:
+        return [np.zeros(share.shape, dtype=np.uint64) for share in shares]
+
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:  # noqa: ARG002
+        masks = []
+        for place, width in enumerate(widths):
+            item = self._names.named(products.mask_item("features", place, (rows, width)))
+            await self._deal(item)
+            masks.append(self._dealer.arrays(item)["u"])
+        return DealerMatrix(np.hstack(masks))
+
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:  # noqa: ARG002
+        return (await self.dealt(products.mask_item(name, owner, shape)))["u"]
+
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:  # noqa: ARG002
+        for item in Items.of(step, batch.dealer_mask).all:
+            await self._deal(self._names.named(item))
+        await self.flush()
+        return state, zeros((step.rows,))
+
+    async def checked(self) -> None:
+        """Nothing is opened here."""
+
+    async def revealed(self, share: Share) -> Elements:
+        return np.zeros(share.shape, dtype=np.uint64)
+
+    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        for owner, share in owned:
+            await self.dealt(_hiding_item(name, owner, share.shape))
+        return {}
+
+    async def agreed(self, go_on: bool) -> bool:  # noqa: ARG002
+        await self.flush()
+        said = (await self._channel.receive(self._first, GoesOn)).go_on
+        if said not in (0, 1):
+            raise MalformedMessage(culprit=self._first, field="go_on", reason="is not 0 or 1", step="GoesOn")
+        return bool(said)

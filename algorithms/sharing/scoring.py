@@ -1,0 +1,172 @@
+"""Scores, log loss, and what a model is worth on rows whose scores nobody learns.
+
+    loss        sum_i log(2 cosh(z_i / 2)) + z_i / 2 - y_i z_i: the waves' opening, and a product with the labels
+    confusion   sum_i y_i [z_i >= t] and sum_i [z_i >= t], of the decision threshold t in log odds
+    AUC, KS     from how many rows of each class are in each of 256 bins of a flattened probability, ties as halves
+
+Scores are first clipped to where the waves are right.
+
+Source: MATH 4.7, 4.10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import lookup, products, ranges, truncation, waves
+from blindfit.algorithms.sharing.comparison import not_negative
+from blindfit.algorithms.sharing.computing import Party, divide, multiply
+from blindfit.algorithms.sharing.products import SecretMatrix
+from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.waves import Waves, WaveScales
+
+BINS = 256
+LARGEST_LOSS_BITS = 7  # twice the loss of a row is below 128, by the widest waves
+FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of .05 about 0, and of .2 at 6
+
+
+async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share:
+    """X w: one round."""
+    dealt = await party.dealt(products.forward_item(name, rows.dealer_mask, len(rows), len(w)))
+    (masked,) = await party.opened(w - dealt["v"])
+    return rows.times(w, dealt, masked)
+
+
+# --- log loss -----------------------------------------------------------------------------------------------------
+
+
+def loss_scales(rows: int, score_bits: int) -> WaveScales:
+    """The finest at which a sum over so many rows stays in the field's middle."""
+    result = min(37, score_bits, truncation.MOST_BITS - LARGEST_LOSS_BITS - math.ceil(math.log2(max(rows, 2))))
+    wave = min(17, result // 2)
+    return WaveScales(score_bits, wave, result - wave)
+
+
+async def log_loss(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
+    """Twice the sum over the rows, of shape (1,), at scales.result bits: two rounds.
+
+    Args:
+        z: at scales.score bits, where the waves are right.
+        y: 0 and 1.
+    """
+    shift = scales.score - scales.result
+    dealt = await party.dealt(waves.waves_item(name, z.shape, chosen, scales, shift=shift))
+    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    even = waves.log_cosh(party.holder, dealt, c, chosen, scales)
+    coarser = truncation.truncated(party.holder, dealt, c, shift)
+    # log(1 + e^z) - y z = log(2 cosh(z / 2)) - (2 y - 1) z / 2
+    signed = await multiply(party, f"{name}/labels", party.holder.plus(y + y, f.elements([-1])), coarser)
+    return (even.times_power_of_two(1) - signed).total()
+
+
+# --- what a model is worth ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Counts:
+    """Sums over rows, in shares; they add up over parts of the rows.
+
+    Attributes:
+        confusion: true positives, and rows called positive.
+        bins: rows without the label and rows with it, (2 BINS,).
+        loss: twice the log loss.
+    """
+
+    confusion: Share
+    bins: Share
+    loss: Share
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.confusion + other.confusion, self.bins + other.bins, self.loss + other.loss)
+
+
+async def counts(
+    party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales, threshold: float
+) -> Counts:
+    """Of rows with scores z: 13 rounds.
+
+    Args:
+        scales: of the loss, for the rows of all parts (`loss_scales`).
+        threshold: a probability.
+    """
+    n, one = len(z), 2.0**scales.score
+    limit = round((chosen.bound - 2 ** ranges.unit_bits(chosen)) * one)
+    at = round(math.log(threshold / (1 - threshold)) * one)
+    moved = joined([party.holder.plus(z, f.elements([-bound])) for bound in (at, limit, -limit)])
+    above = await not_negative(party, f"{name}/limits", moved)
+    positive, too_large, large_enough = above[:n], above[n : 2 * n], above[2 * n :]
+    kept = await multiply(party, f"{name}/kept", joined([large_enough - too_large, positive]), joined([z, y]))
+    beyond = party.holder.plus(
+        too_large + large_enough, f.elements([-1])
+    )  # 1 above the limit, -1 below minus the limit
+    clipped = kept[:n] + beyond.times(f.elements([limit]))
+    loss = await log_loss(party, f"{name}/loss", clipped, y, chosen, scales)
+    bins = await _binned(party, f"{name}/bins", clipped, y, chosen, scales)
+    return Counts(joined([kept[n:].total(), positive.total()]), bins, loss)
+
+
+async def _binned(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
+    """Rows by bin and label, (2 BINS,): three rounds. A row near a border of two bins falls into either, by chance."""
+    dealt = await party.dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
+    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    sines = chosen.flat_sigmoid(FLATTENED_BY)
+    flattened = waves.sigmoid(party.holder, dealt, c, chosen, scales, factor=BINS - 2, sines=sines)
+    places = party.holder.plus(flattened, f.elements([1 << scales.result]))  # from 1 to BINS - 1, times 2^result
+    places = await divide(party, f"{name}/places", places, scales.result)
+    return await lookup.counted(party, name, places + y.times(f.elements([BINS])), 2 * BINS)
+
+
+@dataclass(frozen=True, repr=False)
+class Ranks:
+    """
+    Attributes:
+        auc: twice the AUC times the number of pairs of a row with the label and one without, (1,).
+        ks: the KS statistic times that number, (1,).
+    """
+
+    auc: Share
+    ks: Share
+
+
+async def ranks(party: Party, name: str, bins: Share) -> Ranks:
+    """From `Counts.bins`: 1 round, and 8 for each halving of the bins."""
+    negative, positive = bins[:BINS], bins[BINS:]
+    below, up_to = negative.cumulated() - negative, positive.cumulated()
+    n_negative, n_positive = negative.total(), positive.total()
+    cumulated = joined([negative.cumulated(), up_to])
+    totals = joined([n_positive.repeated(BINS), n_negative.repeated(BINS)])
+    products = await multiply(
+        party, f"{name}/products", joined([positive, cumulated]), joined([below + below + negative, totals])
+    )
+    apart = products[2 * BINS :] - products[BINS : 2 * BINS]  # of the shares of both classes, times both numbers
+    return Ranks(products[:BINS].total(), await _largest(party, f"{name}/largest", joined([apart, -apart])))
+
+
+async def _largest(party: Party, name: str, x: Share) -> Share:
+    """Of (n,), n a power of two."""
+    level = 0
+    while len(x) > 1:
+        half = len(x) // 2
+        apart = x[:half] - x[half:]
+        greater = await not_negative(party, f"{name}/{level}", apart)
+        x = x[half:] + await multiply(party, f"{name}/{level}/of two", greater, apart)
+        level += 1
+    return x
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+async def rounded(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
+    """Weights clipped to [-bound, bound], in whole steps of 2^-kept_bits: 9 rounds.
+
+    A weight between two steps becomes either, by chance and without a bias.
+    """
+    k, limit = len(w), round(bound * 2.0**weight_bits)
+    moved = joined([party.holder.plus(w, f.elements([-limit])), party.holder.plus(w, f.elements([limit]))])
+    above = await not_negative(party, f"{name}/limits", moved)
+    inside = await multiply(party, f"{name}/inside", above[k:] - above[:k], w)
+    beyond = party.holder.plus(above[:k] + above[k:], f.elements([-1]))
+    return await divide(party, name, inside + beyond.times(f.elements([limit])), weight_bits - kept_bits)

@@ -1,0 +1,134 @@
+"""All seats of a Falcon training in one process, over channels that serialise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.protocols import falcon
+from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, Trained
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.wire.channel import LocalNetwork, Wire
+
+Floats = NDArray[np.float64]
+KEY_NODE = "notary"
+
+
+@dataclass
+class Case:
+    """A table of standardised columns, split among parties, the last 40 + 60 rows held out."""
+
+    n_parties: int = 2
+    rows: int = 340
+    batches: int = 2
+    seed: int = 4
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(self.seed)
+        x = rng.standard_normal((self.rows, 3 * self.n_parties)).clip(-4, 4)
+        w = rng.standard_normal(x.shape[1])
+        self.labels = (x @ w + rng.logistic(size=self.rows) > 0.3).astype(np.int64)
+        blocks = np.split(x, self.n_parties, axis=1)
+        blocks[0] = np.hstack([blocks[0], np.ones((self.rows, 1))])
+        self.features = [np.rint(block * 2**FEATURE_BITS).astype(np.int64) for block in blocks]
+        parties = ("hospital", "laboratory", "archive", "clinic")[: self.n_parties]
+        train = self.rows - 100
+        of_each = train // self.batches
+        base = FalconParameters(
+            data_parties=parties,
+            key_node=KEY_NODE,
+            columns=tuple(block.shape[1] for block in blocks),
+            batch_rows=(of_each,) * (self.batches - 1) + (train - of_each * (self.batches - 1),),
+            validation_rows=40,
+            test_rows=60,
+            epochs=4,
+            optimiser=OptimiserSettings(learning_rate=0.5, l2=0.02),
+        )
+        self.parameters = replace(base, **self.options)
+
+    @property
+    def whole(self) -> Floats:
+        return np.hstack(self.features) / 2.0**FEATURE_BITS
+
+    def held(self, place: int) -> Held:
+        return Held(self.features[place], self.labels if place == 0 else None)
+
+    def plain(self, epochs: int) -> Floats:
+        """The same steps on plain numbers."""
+        p, x = self.parameters, self.whole
+        w = velocity = np.zeros(x.shape[1])
+        pull = p.penalised.astype(np.float64)
+        for epoch in range(epochs):
+            for rows in p.batches:
+                gradient = x[rows].T @ (1 / (1 + np.exp(-x[rows] @ w)) - self.labels[rows]) / len(x[rows])
+                move = p.optimiser.rate(epoch) * (gradient + p.optimiser.l2 * pull * w)
+                velocity = p.optimiser.momentum_of * velocity - move
+                w = w + velocity
+        return w
+
+    def split(self, w: Floats) -> list[Floats]:
+        return np.split(w, np.cumsum(self.parameters.columns)[:-1])
+
+
+def seeds_of(case: Case) -> list[Seed]:
+    return [Seed(bytes([7, place]) * 16) for place in range(case.n_parties)]
+
+
+def train(
+    case: Case,
+    *,
+    wire: Wire | None = None,
+    progress: Mapping[str, Progress] | None = None,
+    run: str = "run-1",
+    network: LocalNetwork | None = None,
+    models: Mapping[str, Model] | None = None,
+) -> dict[str, Trained]:
+    """What each seat ends with, by name; raises the first error.
+
+    Args:
+        models: of a training that goes on.
+    """
+    try:
+        return asyncio.run(train_together(case, network or network_of(case, wire), progress or {}, run, models or {}))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+def network_of(case: Case, wire: Wire | None = None) -> LocalNetwork:
+    parties = case.parameters.data_parties
+    roles = {KEY_NODE: "key-node", parties[0]: "active", **dict.fromkeys(parties[1:], "passive")}
+    options: dict[str, Any] = {} if wire is None else {"wire": wire}
+    return LocalNetwork(roles, falcon.TABLE, timeout_s=20.0, **options)
+
+
+async def train_together(
+    case: Case, network: LocalNetwork, progress: Mapping[str, Progress], run: str, models: Mapping[str, Model]
+) -> dict[str, Trained]:
+    parties, seeds = case.parameters.data_parties, seeds_of(case)
+
+    async def data_party(place: int, name: str) -> Trained:
+        channel = network.channel(name)
+        seed = await falcon.receive_seed(KEY_NODE, channel)
+        told, model = progress.get(name), models.get(name)
+        return await falcon.run_data_party(
+            name, case.held(place), case.parameters, seed, run, channel, progress=told, model=model
+        )
+
+    async def key_node() -> Trained:
+        channel = network.channel(KEY_NODE)
+        await falcon.deal_seeds(seeds, parties, channel)
+        epochs = next((model.epochs for model in models.values()), 0)
+        return await falcon.run_key_node(case.parameters, seeds, run, channel, epochs=epochs)
+
+    async with asyncio.TaskGroup() as tasks:
+        started = {name: tasks.create_task(data_party(place, name)) for place, name in enumerate(parties)}
+        started[KEY_NODE] = tasks.create_task(key_node())
+    return {name: task.result() for name, task in started.items()}

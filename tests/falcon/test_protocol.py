@@ -1,0 +1,233 @@
+"""A training in shares over messages: what it computes, what it sends, what each party sees."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.metrics import log_loss, roc_auc_score
+
+from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOfRange
+from blindfit.algorithms.protocols import falcon
+from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, kept_bits_for, opened_bits
+from blindfit.algorithms.protocols.falcon.messages import OpenedShares
+from blindfit.algorithms.sharing import field
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.parties.wire import codec
+from tests.falcon.local import KEY_NODE, Case, network_of, train
+
+Floats = NDArray[np.float64]
+MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.02, optimiser="momentum", momentum=0.5, schedule="constant")
+
+
+def weights_of(case: Case, trained: dict[str, Trained]) -> Floats:
+    return np.concatenate([trained[name].weights for name in case.parameters.data_parties])
+
+
+def bound(case: Case, epochs: int) -> float:
+    """As in tests/sharing/test_descent.py: each step adds a residual's error times rows and the rounding of its
+    divisions, and a step with a rate below 2 / curvature makes no error larger.
+    """
+    p, x = case.parameters, case.whole
+    step, lengths = p.step(0, 0), np.linalg.norm(x, axis=1)
+    assert p.optimiser.learning_rate * (np.linalg.eigvalsh(x.T @ x / len(x)).max() / 4 + p.optimiser.l2) < 2
+    factors = step.factor * p.waves.sigmoid
+    residual = step.factor * p.waves.sigmoid_error + p.scales.waves.error(p.waves, factors)
+    residual += 2.0**-p.scales.residual_bits
+    k = math.sqrt(x.shape[1])
+    each = max(p.batch_rows) * residual * lengths.max() + 3 * k * 2.0**-24 + k * 2.0**-p.scales.decay_bits * 10
+    return epochs * len(p.batches) * each / (1 - p.optimiser.momentum_of)
+
+
+@pytest.mark.parametrize("n_parties", [2, 3, 4])
+@pytest.mark.parametrize("options", [{}, {"macs": False}, {"optimiser": MOMENTUM}], ids=str)
+def test_weights_are_those_of_plain_steps_within_the_bound(n_parties: int, options: dict[str, Any]) -> None:
+    case = Case(n_parties=n_parties, options=options)
+    found = weights_of(case, train(case))
+    assert bound(case, 4) < 0.02
+    assert np.linalg.norm(found - case.plain(4)) <= bound(case, 4)
+    assert np.abs(found).max() > 0.2
+
+
+def test_the_active_party_learns_the_figures_of_the_test_rows_and_nobody_else() -> None:
+    case = Case()
+    trained = train(case)
+    p, told = case.parameters, trained["hospital"].tested
+    assert told is not None
+    assert trained["laboratory"].tested is None
+    assert trained[KEY_NODE].tested is None
+    assert trained[KEY_NODE].weights.size == 0
+    z, y = (case.whole @ weights_of(case, trained))[p.test], case.labels[p.test]
+    pairs = int(y.sum()) * int((1 - y).sum())
+    assert (told.true_positives, told.positives) == (((z >= 0) & (y == 1)).sum(), (z >= 0).sum())
+    assert told.loss / len(y) == pytest.approx(log_loss(y, 1 / (1 + np.exp(-z))), abs=3e-3)
+    # Rows of the two classes in the same bin, or in neighbouring ones, may be counted the other way round.
+    bins = np.floor(254 / (1 + np.exp(-z / 3)))
+    near = np.abs(bins[y == 1][:, None] - bins[y == 0][None, :]) <= 1
+    assert told.auc_pairs / pairs == pytest.approx(roc_auc_score(y, z), abs=near.mean())
+    assert 0 < told.ks_pairs / pairs <= 1
+
+
+def plain_epochs(case: Case) -> int:
+    """Where the rule stops on plain numbers."""
+    p, best, since = case.parameters, math.inf, 0
+    for epoch in range(1, p.epochs + 1):
+        z = (case.whole @ case.plain(epoch))[p.validation]
+        loss = log_loss(case.labels[p.validation], 1 / (1 + np.exp(-z)))
+        best, since = (loss, 0) if loss < best - p.tolerance else (best, since + 1)
+        if since >= p.patience and epoch >= p.least_epochs:
+            return epoch
+    return p.epochs
+
+
+@pytest.mark.parametrize("least_epochs", [1, 12])
+def test_training_stops_where_the_loss_no_longer_falls(least_epochs: int) -> None:
+    options = {"patience": 2, "tolerance": 0.02, "epochs": 20, "least_epochs": least_epochs}
+    case = Case(rows=260, options=options)
+    trained = train(case)
+    assert {one.epochs for one in trained.values()} == {plain_epochs(case)}
+    assert least_epochs <= trained["hospital"].epochs < 20
+
+
+def test_weights_are_opened_in_steps_of_their_rounding() -> None:
+    case = Case(options={"kept_bits": 5})
+    found = weights_of(case, train(case))
+    assert np.array_equal(found * 32, np.rint(found * 32))
+    assert np.abs(found - case.plain(4)).max() < 1 / 32 + bound(case, 4)
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(100, 4), (400, 5), (65_536, 9), (1, 1)])
+def test_steps_are_no_finer_than_a_quarter_of_a_weights_error(rows: int, kept: int) -> None:
+    assert kept_bits_for(rows) == kept
+    assert 2.0**-kept >= 2 / math.sqrt(rows) / 4
+    assert 2 ** opened_bits(kept) >= 8 * 2**kept + 1
+
+
+def test_weights_that_grow_are_refused_and_nothing_is_opened() -> None:
+    opened: list[str] = []
+    case = Case(options={"optimiser": OptimiserSettings(learning_rate=400.0, schedule="constant", l2=0.0)})
+    told = Progress(before_opening=lambda: opened.append("weights"))
+    with pytest.raises(ScoresOutOfRange, match=r"out of range in epoch 1: .*") as refused:
+        train(case, progress=dict.fromkeys(case.parameters.data_parties, told))
+    assert not opened
+    assert "falcon.learning_rate" in refused.value.hint
+
+
+def test_a_training_goes_on_from_what_was_kept() -> None:
+    """Under the same seeds, in a session of another name: other masks, the same weights."""
+    kept: dict[str, list[Model]] = defaultdict(list)
+
+    def keep(name: str) -> Progress:
+        return Progress(keep=lambda model, _go_on: kept[name].append(replace(model)))
+
+    case = Case()
+    parties = case.parameters.data_parties
+    whole = weights_of(case, train(case, progress={name: keep(name) for name in parties}))
+    half = {name: kept[name][1] for name in parties}
+    assert {model.epochs for model in half.values()} == {2}
+    resumed = weights_of(case, train(case, run="run-2", models=half))
+    assert np.linalg.norm(resumed - whole) <= 2 * bound(case, 4)
+
+
+# --- what is sent ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("macs", [True, False])
+def test_only_what_the_table_lists_is_sent(macs: bool) -> None:
+    case = Case(n_parties=3, options={"macs": macs, "epochs": 2})
+    network = network_of(case)
+    train(case, network=network)
+    assert not network.unread
+    sent = {(step, network.roles[sender], network.roles[receiver]) for sender, receiver, step in network.sent}
+    of_macs = {"CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue"}
+    expected = {
+        (arrow.message.__name__, sender, receiver)
+        for arrow in falcon.TABLE.arrows
+        for sender in arrow.senders
+        for receiver in arrow.receivers
+        if (sender, receiver) != ("active", "active") and (macs or arrow.message.__name__ not in of_macs)
+    }
+    assert sent == expected
+
+
+class Opened:
+    """What the openings of a run add up to, and every element that a message carried, by class."""
+
+    def __init__(self) -> None:
+        self.shares: dict[str, list[Any]] = defaultdict(list)
+        self.elements: dict[str, list[Any]] = defaultdict(list)
+
+    def wire(self, sender: str, receiver: str, step: str, data: bytes) -> bytes:
+        kind = getattr(falcon.messages, step)
+        message = codec.decode(data, kind, culprit=sender)
+        if hasattr(message, "values"):
+            self.elements[step].append(message.values)
+        if step == "OpenedShares" and receiver in ("hospital", "laboratory"):
+            self.shares[sender].append(message.values)
+        return data
+
+    @property
+    def sums(self) -> list[Any]:
+        """Of two parties."""
+        return [field.total([a, b]) for a, b in zip(*self.shares.values(), strict=True)]
+
+
+def uniform_p_value(elements: Any) -> float:
+    """Chi-square of the highest 6 bits: a value that is small, or in the field's middle, stands out there."""
+    counts = np.bincount((elements >> np.uint64(55)).astype(np.int64), minlength=64)
+    return float(stats.chisquare(counts).pvalue)
+
+
+@pytest.mark.parametrize("macs", [True, False])
+def test_every_opened_value_is_uniform_but_for_the_bits(macs: bool) -> None:
+    """A simulator that draws uniform elements, and knows the bits, is not told from the run: 1e-6 for each test."""
+    opened = Opened()
+    case = Case(options={"macs": macs, "epochs": 3, "kept_bits": 5, "patience": 3})
+    train(case, wire=opened.wire)
+    bits = [values for values in opened.sums if len(values) <= 2 and values[0] == 0]
+    assert [len(values) for values in bits] == [1, 2, 2]
+    assert {int(values[1]) for values in bits[1:]} <= {0, 1}
+    masked = [values for values in opened.sums if not (len(values) <= 2 and values[0] == 0)]
+    everything = np.concatenate(masked)
+    assert len(everything) > 20_000
+    assert uniform_p_value(everything) > 1e-6
+    for vector in masked:
+        if len(vector) >= 640:
+            assert uniform_p_value(vector) > 1e-7
+    for name, pieces in opened.elements.items():
+        elements = np.concatenate(pieces)
+        assert uniform_p_value(elements) > 1e-6, name
+
+
+def test_the_same_training_twice_opens_nothing_twice() -> None:
+    """Under the same seeds too: a name's masks are its own (a session's name comes once)."""
+    sums = []
+    for run in ("run-1", "run-2"):
+        opened = Opened()
+        train(Case(options={"epochs": 2}), wire=opened.wire, run=run)
+        sums.append({int(value) for values in opened.sums if len(values) > 2 for value in values})
+    assert not sums[0] & sums[1]
+    assert len(sums[0]) > 10_000
+
+
+def test_an_opening_of_the_wrong_length_names_who_sent_it() -> None:
+    def shorten(sender: str, _receiver: str, step: str, data: bytes) -> bytes:
+        if sender == "laboratory" and step == "OpenedShares":
+            return codec.encode(OpenedShares(codec.decode(data, OpenedShares, culprit=sender).values[:-1]))
+        return data
+
+    with pytest.raises(MalformedMessage, match="laboratory sent a malformed message: values: has the wrong length"):
+        train(Case(), wire=shorten)
+
+
+def test_batches_that_do_not_fit_are_refused_before_anything_is_sent() -> None:
+    case = Case()
+    case.parameters = replace(case.parameters, batch_rows=(2**28,))
+    with pytest.raises(RangeError, match="do not fit into the field"):
+        train(case)

@@ -1,0 +1,123 @@
+"""Whoever changes one message: all end, nothing is revealed, and where it can be seen who it was, it is said."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, MacCheckFailed, MalformedMessage
+from blindfit.algorithms.protocols import falcon
+from blindfit.algorithms.sharing import field
+from blindfit.parties.wire import codec
+from tests.falcon.local import KEY_NODE, Case, train
+
+TAMPERED = ("Correction", "MaskedInput", "OpenedShares", "CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue")
+SMALL = {"epochs": 2, "patience": 1, "kept_bits": 4}
+
+
+class Tamper:
+    """Changes one element, or one octet, of one message, chosen by number."""
+
+    def __init__(self, number: int, place: int = 0) -> None:
+        self._number, self._place, self.seen = number, place, 0
+        self.what: tuple[str, str, str] | None = None
+
+    def wire(self, sender: str, receiver: str, step: str, data: bytes) -> bytes:
+        if step in TAMPERED:
+            self.seen += 1
+            if self.seen == self._number:
+                self.what = (sender, receiver, step)
+                return self._changed(step, data)
+        return data
+
+    def _changed(self, step: str, data: bytes) -> bytes:
+        kind = getattr(falcon.messages, step)
+        message = codec.decode(data, kind, culprit="")
+        name = next(iter(message.__slots__))
+        content = getattr(message, name)
+        parts: dict[str, Any] = {slot: getattr(message, slot) for slot in message.__slots__}
+        if isinstance(content, bytes):
+            at = self._place % len(content)
+            parts[name] = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        else:
+            at = self._place % len(content)
+            changed = content.copy()
+            changed[at] = field.add(changed[at : at + 1], np.array([1], np.uint64))[0]
+            parts[name] = changed
+        return codec.encode(kind(**parts))
+
+
+def case(n_parties: int) -> Case:
+    return Case(n_parties=n_parties, rows=160, options=SMALL)
+
+
+def messages_of_a_run(n_parties: int) -> list[str]:
+    seen: list[str] = []
+
+    def wire(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
+        if step in TAMPERED:
+            seen.append(step)
+        return data
+
+    train(case(n_parties), wire=wire)
+    return seen
+
+
+def one_run(n_parties: int, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
+    """The first error, and what was changed; fails where the training went on to its end."""
+    tamper = Tamper(number, place)
+    with pytest.raises((MacCheckFailed, MalformedMessage)) as ended:
+        train(case(n_parties), wire=tamper.wire)
+    assert tamper.what is not None
+    return ended.value, tamper.what
+
+
+def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int) -> None:
+    """With two parties a message that is not its commitment, or another digest, names its sender."""
+    sender, _receiver, step = what
+    if isinstance(error, MalformedMessage) and step != "OpenedShares" and step != "MaskedInput":
+        assert error.culprit == sender or n_parties > 2
+    if step == "Correction":
+        assert isinstance(error, MacCheckFailed)
+    if step in ("CheckSeed", "Residue", "ResidueCommitment"):
+        assert isinstance(error, MalformedMessage)
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize("step", TAMPERED)
+def test_a_change_of_any_kind_of_message_ends_the_training(step: str, n_parties: int) -> None:
+    """The first message of its kind and a late one."""
+    numbers = [number for number, name in enumerate(messages_of_a_run(n_parties), 1) if name == step]
+    for number in (numbers[0], numbers[-2]):
+        error, what = one_run(n_parties, number, place=3)
+        assert what[2] == step
+        check_named(error, what, n_parties)
+
+
+def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
+    """Whichever message it is but of the last round: no party has unmasked anything."""
+    last = len(messages_of_a_run(2))
+    for number in np.linspace(1, last, 12).astype(int).tolist():
+        one_run(2, number, place=number)
+
+
+@pytest.mark.soak
+def test_ten_thousand_single_changes_all_end_the_training() -> None:
+    """Each run ends where its change is noticed, so half of a run on average."""
+    counts = {n: len(messages_of_a_run(n)) for n in (2, 3)}
+    for turn in range(10_000):
+        n_parties = 2 + turn % 2
+        number = 1 + secrets.randbelow(counts[n_parties])
+        error, what = one_run(n_parties, number, secrets.randbelow(2**20))
+        check_named(error, what, n_parties)
+
+
+def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:
+    """Not in general: who deals wrongly and knows the MAC key can make the MACs fit (docs/falcon.md)."""
+    numbers = [number for number, name in enumerate(messages_of_a_run(2), 1) if name == "Correction"]
+    error, what = one_run(2, numbers[len(numbers) // 2], place=99)
+    assert what[0] == KEY_NODE
+    assert isinstance(error, MacCheckFailed)

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,9 @@ demo: $(VENV)/.demo  ## WALR between two processes on real data (two minutes at 
 
 demo-taylor: $(VENV)/.demo  ## vertical regression between four processes, under encryption (three minutes at most)
 	@$(BIN)/python -m examples.taylor.demo
+
+demo-falcon: $(VENV)/.demo  ## vertical regression between four processes, in secret shares (two minutes at most)
+	@$(BIN)/python -m examples.falcon.demo
 
 demo-label-dp: $(VENV)/.demo  ## regression on labels released row by row, every mechanism (two minutes at most)
 	@$(BIN)/python -m examples.label_dp.demo

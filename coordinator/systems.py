@@ -87,6 +87,15 @@ def _taylor() -> View[Any]:
     return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, GIVEN_UP)
 
 
+def _falcon() -> View[Any]:
+    from blindfit.coordinator import report
+    from blindfit.coordinator.preflight.falcon import checks as preflight
+    from blindfit.coordinator.report.falcon import KIND
+    from blindfit.coordinator.report.falcon.defences import GIVEN_UP
+
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, given_up=GIVEN_UP)
+
+
 def _predict() -> View[Any]:
     from blindfit.coordinator import predict
     from blindfit.coordinator.preflight import predict as preflight
@@ -99,6 +108,7 @@ VIEWS: dict[str, Callable[[], View[Any]]] = {
     "label-dp": _label_dp,
     "dp-lr": _dp_lr,
     "taylor": _taylor,
+    "falcon": _falcon,
     "predict": _predict,
 }
 

@@ -14,18 +14,22 @@ from rich.console import Console
 console = Console(width=min(Console().width, 110))
 
 
-def begin(here: Path, about: str, a_file_of_its_data: str) -> argparse.Namespace:
+def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | None = None) -> argparse.Namespace:
     """Reads the options; makes the data of the folder `here` if they are not there; empties its parties' state.
 
     Every demo starts with an empty ledger; a real party's is never thrown away.
+
+    Args:
+        data_of: the folder of another example, whose data it takes.
     """
+    data_of = data_of or here
     parser = argparse.ArgumentParser(prog=f"python -m examples.{here.name}.demo", description=about)
     runs = Path("runs") / here.name
     parser.add_argument("--out", type=Path, default=runs, help="reports (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
     options = parser.parse_args()
-    if not (here / "data" / a_file_of_its_data).exists():
-        subprocess.run([sys.executable, here / "prepare.py"], check=True)
+    if not (data_of / "data" / a_file_of_its_data).exists():
+        subprocess.run([sys.executable, data_of / "prepare.py"], check=True)
     shutil.rmtree(here / "state", ignore_errors=True)
     return options
 

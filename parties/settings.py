@@ -43,6 +43,7 @@ class PolicySettings(Settings):
     protocols: list[str] = ["walr"]
     least_rows: int = Field(100, ge=1)
     models_per_row: int = Field(1, ge=1)  # whose scores of a row may be given; never more than (columns - 1) / 2
+    least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job
     unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
@@ -278,6 +279,8 @@ class PartySettings(Settings):
             said.add("policy.unsafe")
         if "models_per_row" in self.policy.model_fields_set:
             said.add("policy.models_per_row")
+        if "least_epochs" in self.policy.model_fields_set:
+            said.add("policy.least_epochs")
         return frozenset(said)
 
     def in_vain_in_words(self, option: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.dp_lr.settings import DPLRJob
+    from blindfit.parties.falcon.settings import FalconJob
     from blindfit.parties.files.vault import Vault
     from blindfit.parties.label_dp.settings import LabelDPJob
     from blindfit.parties.predict.settings import PredictJob
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from blindfit.parties.walr.settings import WalrJob
 
 MOST_PASSIVE = 15
+MOST_PASSIVE_IN_SHARES = 7
 
 
 def walr() -> System[WalrJob]:
@@ -131,6 +133,34 @@ def taylor() -> System[TaylorJob]:
     )
 
 
+def falcon() -> System[FalconJob]:
+    from blindfit.parties.falcon.settings import FalconJob, UnsafeFlag
+
+    def data_party(party: Party) -> Seat[FalconJob]:
+        from blindfit.parties.falcon.data_party import DataParty
+
+        return DataParty(party)
+
+    def dealer(party: Party) -> Seat[FalconJob]:
+        from blindfit.parties.falcon.key_node import Dealer
+
+        return Dealer(party)
+
+    def tables() -> Sequence[Table]:
+        from blindfit.algorithms.protocols import align, draw, falcon, ready
+
+        return tuple(p.TABLE for p in (falcon, draw, align, ready))
+
+    data_options = frozenset({"policy.unsafe", "policy.least_epochs"})
+    return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
+        FalconJob,
+        _vertical_roles(data_party, dealer, most_passive=MOST_PASSIVE_IN_SHARES),
+        tables=tables,
+        options={"active": data_options, "passive": data_options, "key-node": frozenset({"policy.unsafe"})},
+        unsafe=frozenset(get_args(UnsafeFlag)),
+    )
+
+
 def predict() -> System[PredictJob]:
     from blindfit.parties.predict.settings import PredictJob
 
@@ -162,6 +192,7 @@ SYSTEMS: dict[str, Callable[[], System[Any]]] = {
     "label-dp": label_dp,
     "dp-lr": dp_lr,
     "taylor": taylor,
+    "falcon": falcon,
     "predict": predict,
 }
 
@@ -173,11 +204,14 @@ def _measurement(party: Party) -> Seat[JobParameters]:
 
 
 def _vertical_roles(
-    data_party: Callable[[Party], Seat[Any]], key_node: Callable[[Party], Seat[Any]]
+    data_party: Callable[[Party], Seat[Any]],
+    key_node: Callable[[Party], Seat[Any]],
+    *,
+    most_passive: int = MOST_PASSIVE,
 ) -> dict[str, Role[Any]]:
     return {
         "active": Role(1, 1, data_party),
-        "passive": Role(1, MOST_PASSIVE, data_party),
+        "passive": Role(1, most_passive, data_party),
         "key-node": Role(1, 1, key_node),
     }
 

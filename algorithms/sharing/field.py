@@ -65,7 +65,10 @@ def elements(integers: npt.ArrayLike) -> Elements:
         return np.asarray(np.mod(values.astype(np.uint64), _P), dtype=np.uint64)
     if values.dtype.kind != "i" and values.size:
         raise RangeError("elements of the field are made from integers")
-    return np.mod(values.astype(np.int64), P).astype(np.uint64)
+    signed = values.astype(np.int64)
+    if signed.size and (signed.min() < -P or signed.max() >= P):
+        signed = np.mod(signed, P)
+    return np.where(signed < 0, signed + P, signed).astype(np.uint64)  # a division takes ten times as long
 
 
 def integers(values: Elements) -> Integers:

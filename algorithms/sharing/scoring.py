@@ -160,13 +160,15 @@ async def _largest(party: Party, name: str, x: Share) -> Share:
 
 
 async def rounded(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
-    """Weights clipped to [-bound, bound], in whole steps of 2^-kept_bits: 9 rounds.
+    """Weights clipped to [-bound, bound), in whole steps of 2^-kept_bits: 9 rounds.
 
     A weight between two steps becomes either, by chance and without a bias.
     """
-    k, limit = len(w), round(bound * 2.0**weight_bits)
-    moved = joined([party.holder.plus(w, f.elements([-limit])), party.holder.plus(w, f.elements([limit]))])
+    k, least = len(w), -round(bound * 2.0**weight_bits)
+    largest = -least - (1 << weight_bits - kept_bits)
+    moved = joined([party.holder.plus(w, f.elements([-limit])) for limit in (largest, least)])
     above = await not_negative(party, f"{name}/limits", moved)
     inside = await multiply(party, f"{name}/inside", above[k:] - above[:k], w)
-    beyond = party.holder.plus(above[:k] + above[k:], f.elements([-1]))
-    return await divide(party, name, inside + beyond.times(f.elements([limit])), weight_bits - kept_bits)
+    too_small = -party.holder.plus(above[k:], f.elements([-1]))
+    clipped = inside + above[:k].times(f.elements([largest])) + too_small.times(f.elements([least]))
+    return await divide(party, name, clipped, weight_bits - kept_bits)

@@ -48,11 +48,22 @@ class PartyHere:
 
     def source(self) -> Source:
         """What a job would read: the newest snapshot, or the source where there is none yet."""
-        database = self.base_dir / self.settings.data_dir / "party.sqlite"
-        if self.settings.role == "measurement" or not database.exists():
+        if self.settings.role == "measurement" or not self._database.exists():
             return open_source(self.dataset, self.base_dir, self.dataset_name)
-        with contextlib.closing(Store(database)) as store:
+        with contextlib.closing(Store(self._database)) as store:
             return Snapshots(self.settings, self.base_dir, store).source(self.dataset_name)
+
+    def label_shares(self) -> list[float]:
+        """What of each label the trainings on the newest snapshot have given away, in bits."""
+        if not self._database.exists():
+            return []
+        with contextlib.closing(Store(self._database)) as store:
+            snapshot = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
+            return [] if snapshot is None else list(store.reader().label_layouts(snapshot.id).values())
+
+    @property
+    def _database(self) -> Path:
+        return self.base_dir / self.settings.data_dir / "party.sqlite"
 
 
 def check_snapshot(party: PartyHere) -> Iterator[Finding]:

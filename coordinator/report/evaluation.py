@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.plots import LINE, MUTED, NEGATIVE, POSITIVE, Plot, figure_of, svg_of
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.report.wording import count
 
 FEW_TEST_ROWS = 100
@@ -50,6 +50,44 @@ class CalibrationPoint:
     rows: int
     probability: float
     positives: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    true_positives: int
+    false_positives: int
+    true_negatives: int
+    false_negatives: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Where it comes from decides how much of it there is: the coordinator gets no curve."""
+
+    classes: ClassFigures | None = None
+    confusion: Confusion | None = None
+    values: ValueFigures | None = None
+    lift: tuple[LiftPoint, ...] = ()
+    calibration: tuple[CalibrationPoint, ...] = ()
+
+
+def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
+    """The active party's own, where its report is here; else what it told the coordinator, if anything.
+
+    Raises:
+        DataError: names the figure that is missing or wrong.
+    """
+    own = fullest(report, active)
+    if not own.get("evaluation"):
+        return None
+    if "auc" not in own["evaluation"]:
+        return Evaluation(values=read(ValueFigures, own, active, "evaluation"))
+    return Evaluation(
+        classes=read(ClassFigures, own, active, "evaluation"),
+        confusion=read(Confusion, own, active, "evaluation.confusion"),
+        lift=points_of(LiftPoint, own["evaluation"], active, "lift"),
+        calibration=points_of(CalibrationPoint, own["evaluation"], active, "calibration"),
+    )
 
 
 def points_of(

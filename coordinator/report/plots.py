@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -72,6 +72,20 @@ def weights_plot(
     if intercept is not None:
         note += f" Intercept {intercept:.4g}."
     return Plot(title, note, svg_of(figure))
+
+
+def weight_plots(models: Mapping[str, Mapping[str, Any]]) -> list[Plot]:
+    """One of each party's own columns, on one scale."""
+    reach = max((abs(weight) for model in models.values() for weight in model["weights"].values()), default=0.0) or 1.0
+    return [
+        weights_plot(model["weights"], model.get("intercept"), f"Weights of {party}", _changes(model["model"]), reach)
+        for party, model in models.items()
+        if model["weights"]
+    ]
+
+
+def _changes(model: str) -> str:
+    return LOG_ODDS if model == "logistic" else "the value by so many of its standard deviations"
 
 
 def objective_plot(history: Sequence[float]) -> Plot | None:

@@ -156,6 +156,14 @@ class Session(Generic[J_co]):
             step=step, unit=unit, done=max(done, 0), total=max(total, 0), waiting_for=waiting_for
         )
 
+    def waits(self, peer: str, message: str) -> None:
+        """For a peer's message; in the midst of something that is counted, that stays what is shown."""
+        now = self.progress
+        if now is not None and now.done < now.total:
+            self.report(now.step, now.done, now.total, now.unit, waiting_for=peer)
+        else:
+            self.report(message, waiting_for=peer)
+
 
 Check = Callable[[Any, Member], None]
 Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
@@ -353,7 +361,7 @@ class Sessions:
     async def _run(self, session: Session[JobParameters]) -> None:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
         session.channel.start()
-        session.channel.on_waiting = lambda peer, step: session.report(step, waiting_for=peer)
+        session.channel.on_waiting = session.waits
         try:
             if session.me.dataset:
                 session.snapshot = await asyncio.to_thread(self._snapshot_of, session)

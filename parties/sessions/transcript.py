@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.protocols.table import CHUNKS, Arrow, Table
+from blindfit.algorithms.protocols.table import CHUNKS, ROUNDS, Arrow, Table
 from blindfit.parties.files import written
 
 
@@ -36,7 +36,7 @@ class _Row:
         return cls(
             ", ".join(table.label(some) for table, some in found if some),
             "; ".join(dict.fromkeys(arrow.opened for arrow in arrows)),
-            any(arrow.how_often is CHUNKS for arrow in arrows),
+            any(arrow.how_often in (CHUNKS, ROUNDS) for arrow in arrows),
         )
 
 

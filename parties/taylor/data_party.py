@@ -23,7 +23,7 @@ from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.algorithms.protocols import ready, taylor
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
-from blindfit.algorithms.randomness import PublicRandomness, keyed_normals, system_uniform
+from blindfit.algorithms.randomness import keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
@@ -43,17 +43,17 @@ from blindfit.parties.taylor.parameters import (
     preparation_of,
     row_bound_steps,
 )
-from blindfit.parties.taylor.report import report_of, summary_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
-from blindfit.parties.vertical.alignment import Aligned, align_rows, restored_mask, stored_mask
+from blindfit.parties.vertical.alignment import Aligned, align_rows, order_of, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
 from blindfit.parties.vertical.prepared import Prepared, prepare, with_rows
+from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
@@ -163,7 +163,8 @@ class DataParty:
         tested = await evaluate(session, seats, prepared, part, job.taylor.threshold, quota, aligned.positions)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
-        report = report_of(session, source, prepared, epochs, tested, charged) | {"timing": clock.laps}
+        evaluation = None if tested is None else tested.evaluation
+        report = report_of(session, source, prepared, epochs, evaluation, charged) | {"timing": clock.laps}
         write_part(self._party, session.id, prepared, part, tested, report)
         await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()
@@ -250,15 +251,6 @@ def _tell_of_clipping(session: Session[TaylorJob], prepared: Prepared) -> None:
     """The operator alone: how many labels lie outside is a fact of the labels."""
     if prepared.labels.clipped:
         log.warning("labels far out are clipped", dataset=session.me.dataset, rows=prepared.labels.clipped)
-
-
-def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) -> NDArray[np.int64]:
-    """In which the common rows fall into parts and batches: by their ids; the key node has put slots of linkage, of
-    which nobody else knows the person, in random order already.
-    """
-    if aligned.mask_enc is not None:
-        return np.arange(len(aligned.positions))
-    return np.argsort(randomness.draws("order", common.ids.to_pylist()), kind="stable")
 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:

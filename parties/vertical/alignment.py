@@ -17,7 +17,7 @@ from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.link import LinkageSettings
-from blindfit.algorithms.randomness import UniformInt, keyed_uniform
+from blindfit.algorithms.randomness import PublicRandomness, UniformInt, keyed_uniform
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.job.parameters import AlignedParameters
@@ -137,3 +137,12 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
         in_thread=asyncio.to_thread,
         report=lambda step, done, total: session.report(step, done, total, "ids"),
     )
+
+
+def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) -> NDArray[np.int64]:
+    """In which the common rows fall into parts and batches: by their ids; the key node has put slots of linkage, of
+    which nobody else knows the person, in random order already.
+    """
+    if aligned.mask_enc is not None:
+        return np.arange(len(aligned.positions))
+    return np.argsort(randomness.draws("order", common.ids.to_pylist()), kind="stable")

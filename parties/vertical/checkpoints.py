@@ -68,6 +68,12 @@ class Checkpoints:
         for old in sorted(self.epochs())[:-KEPT_EPOCHS]:
             (self.directory / f"epoch-{old}.json").unlink(missing_ok=True)
 
+    def drop_after(self, epoch: int) -> None:
+        """What was kept of later epochs, by another run of the training, does not fit to what comes now."""
+        for later in self.epochs():
+            if later > epoch:
+                (self.directory / f"epoch-{later}.json").unlink(missing_ok=True)
+
     def epochs(self) -> tuple[int, ...]:
         """The epochs that training can go on after."""
         names = [path.stem.removeprefix("epoch-") for path in self.directory.glob("epoch-*.json")]

@@ -29,6 +29,15 @@ def write_part(
     written.write_json(party.file(session, "report.json"), report)
     if tested is not None:
         name = "probability" if part.model == "logistic" else "prediction"
-        ids = prepared.rows.ids.take(pa.array(prepared.plan.test))
-        written.write_table(party.file(session, "test_scores.csv"), {"id": ids, name: tested.predictions})
+        columns = {"id": _test_ids(prepared), name: tested.predictions}
+        written.write_table(party.file(session, "test_scores.csv"), columns)
     ModelStore(party.data_dir, party.vault).keep(part, session)
+
+
+def write_test_rows(party: Party, session: str, prepared: Prepared) -> None:
+    """Which they were, where nobody has their scores."""
+    written.write_table(party.file(session, "test_rows.csv"), {"id": _test_ids(prepared)})
+
+
+def _test_ids(prepared: Prepared) -> Any:
+    return prepared.rows.ids.take(pa.array(prepared.plan.test))

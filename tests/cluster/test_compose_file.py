@@ -111,7 +111,7 @@ def test_the_coordinator_waits_for_every_party() -> None:
     waits = SERVICES["coordinator"]["depends_on"]
     assert waits == {name: {"condition": "service_healthy"} for name in PARTIES}
     assert SERVICES["coordinator"]["command"] == ["${BLINDFIT_EXAMPLE:-taylor}"]
-    assert JOBS == ["taylor", "walr"]
+    assert JOBS == ["falcon", "taylor", "walr"]
 
 
 def test_an_image_has_what_it_needs_and_nothing_else() -> None:

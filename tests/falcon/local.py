@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,18 @@ from blindfit.parties.wire.channel import LocalNetwork, Wire
 
 Floats = NDArray[np.float64]
 KEY_NODE = "notary"
+PARTIES = ("hospital", "laboratory", "archive", "clinic")
+
+
+class Rows(Protocol):
+    """What a training of `train` is of."""
+
+    parameters: FalconParameters
+
+    @property
+    def n_parties(self) -> int: ...
+
+    def held(self, place: int) -> Held: ...
 
 
 @dataclass
@@ -39,7 +51,7 @@ class Case:
         blocks = np.split(x, self.n_parties, axis=1)
         blocks[0] = np.hstack([blocks[0], np.ones((self.rows, 1))])
         self.features = [np.rint(block * 2**FEATURE_BITS).astype(np.int64) for block in blocks]
-        parties = ("hospital", "laboratory", "archive", "clinic")[: self.n_parties]
+        parties = PARTIES[: self.n_parties]
         train = self.rows - 100
         of_each = train // self.batches
         base = FalconParameters(
@@ -78,12 +90,12 @@ class Case:
         return np.split(w, np.cumsum(self.parameters.columns)[:-1])
 
 
-def seeds_of(case: Case) -> list[Seed]:
+def seeds_of(case: Rows) -> list[Seed]:
     return [Seed(bytes([7, place]) * 16) for place in range(case.n_parties)]
 
 
 def train(
-    case: Case,
+    case: Rows,
     *,
     wire: Wire | None = None,
     progress: Mapping[str, Progress] | None = None,
@@ -102,7 +114,7 @@ def train(
         raise group.exceptions[0] from None
 
 
-def network_of(case: Case, wire: Wire | None = None) -> LocalNetwork:
+def network_of(case: Rows, wire: Wire | None = None) -> LocalNetwork:
     parties = case.parameters.data_parties
     roles = {KEY_NODE: "key-node", parties[0]: "active", **dict.fromkeys(parties[1:], "passive")}
     options: dict[str, Any] = {} if wire is None else {"wire": wire}
@@ -110,7 +122,7 @@ def network_of(case: Case, wire: Wire | None = None) -> LocalNetwork:
 
 
 async def train_together(
-    case: Case, network: LocalNetwork, progress: Mapping[str, Progress], run: str, models: Mapping[str, Model]
+    case: Rows, network: LocalNetwork, progress: Mapping[str, Progress], run: str, models: Mapping[str, Model]
 ) -> dict[str, Trained]:
     parties, seeds = case.parameters.data_parties, seeds_of(case)
 

@@ -53,6 +53,13 @@ BY_NAME = {
     "Slots.positions": DECLARED,  # own rows' slots
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
+    # falcon
+    "DealtSeed.seed": RANDOM,
+    "CheckCommitment.opened": DERIVED,
+    "CheckCommitment.commitment": DERIVED,
+    "CheckSeed.drawn": RANDOM,
+    "ResidueCommitment.commitment": DERIVED,
+    "Residue.blinding": RANDOM,
     # predict
     "MaskSeed.seed": RANDOM,
     "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide

@@ -75,7 +75,7 @@ class Probe:
         return sorted(set(rows) - set(self.held_out(case)))
 
 
-HELD_OUT_FILES = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
+HELD_OUT_FILES = ("test_scores.csv", "test_rows.csv", "held_out_scores.csv", "held_out_predictions.csv")
 Build = Callable[[Case, Probe], tuple[Side, Side]]
 
 
@@ -340,7 +340,7 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
     """A job that was cut off, and is resumed on a source that has changed since, or has not."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
-        one, other = build(case.with_job(taylor__epochs=3), probe)
+        one, other = build(case.with_job(**{f"{case.system}__epochs": 3}), probe)
         return Side(one.case, (one.case.data,), publish, True), Side(one.case, (other.case.data,), publish, True)
 
     return built
@@ -444,6 +444,18 @@ PAIRS = (
     Pair("taylor-label-dp", "outlier", "shop-a", an_outlier("shop-a")),
     Pair("taylor-label-dp", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
     Pair("taylor-linkage", "a-feature", "shop-a", a_feature("shop-a")),
+    # falcon
+    Pair("falcon", "a-label", "bank", a_label("bank")),
+    Pair("falcon", "class-alone-in-training", "bank", class_alone_in_training("bank")),
+    Pair("falcon", "class-alone-in-test", "bank", class_alone_in_test("bank"), omitted=FIGURES),
+    Pair("falcon", "between-jobs", "bank", between_jobs(a_label("bank"))),
+    Pair("falcon", "resumed", "bank", resumed(a_label("bank"))),
+    Pair("falcon", "resumed-published-anew", "bank", resumed(a_label("bank"), publish=True)),
+    Pair("falcon", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("falcon", "outlier", "shop-a", an_outlier("shop-a")),
+    Pair("falcon", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
+    Pair("falcon", "missing-value", "shop-a", a_missing_value("shop-a")),
+    Pair("falcon", "active-feature", "bank", a_feature("bank")),
     # predict
     Pair("predict", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("predict", "outlier", "shop-a", a_feature("shop-a", value=1e6)),

@@ -69,6 +69,17 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
+    "falcon": {
+        **SPLIT,
+        "falcon__intercept": (True, False),
+        "falcon__schedule": ("inverse", "exponential"),
+        "falcon__learning_rate": (0.02, 0.3),
+        "falcon__optimiser": ("sgd", "momentum"),
+        "falcon__l2": (0.0, 0.01, 1.0),
+        "falcon__epochs": (2, 3),
+        "falcon__security": ("malicious", "semi-honest"),
+        "falcon__waves": ("medium", "wide"),
+    },
     "predict": {"align__least_common": (1, 10, 64)},
 }
 """By system, or by what its name begins with. Every choice goes with every other."""

@@ -191,6 +191,15 @@ def taylor_linkage() -> Case:
     return replace(case, roles=roles, data=data, datasets=datasets, job=job)
 
 
+def falcon() -> Case:
+    """Every epoch runs, so that only what is told of the loss depends on it; and each job may open its weights."""
+    case = taylor()
+    trained = {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0, "unsafe": ["weight-bits"]}
+    job = {name: value for name, value in case.job.items() if name != "taylor"}
+    policy = {name: {"unsafe": ["weight-bits"]} for name in VERTICAL}
+    return replace(case, system="falcon", job={**job, "falcon": trained}, policy=policy)
+
+
 TRAINED, SCORED_COLUMNS = "trained", 4
 
 
@@ -243,5 +252,6 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "taylor-weights": taylor_weights,
     "taylor-label-dp": taylor_label_dp,
     "taylor-linkage": taylor_linkage,
+    "falcon": falcon,
     "predict": predict,
 }

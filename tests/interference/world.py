@@ -221,7 +221,7 @@ def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool
                     write_rows(root, party, data[party], case.source)
             written = data
             publishing = case.holders if publish and number > 1 else ()
-            job = case.with_job(taylor__resume="s1") if cut and number > 1 else case
+            job = case.with_job(**{f"{case.system}__resume": "s1"}) if cut and number > 1 else case
             with cut_off() if cut and number == 1 else nullcontext():
                 errors.append(asyncio.run(_run_job(job, root, authority, recorder, f"s{number}", publishing)))
         return Ran(recorder.record, tuple(errors[cut:]), _kept(root))
@@ -266,16 +266,21 @@ async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
         await asyncio.sleep(0.05)
 
 
+# How many a party has sent then: a gradient each epoch; two checks each epoch to two others.
+OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 5}
+
+
 @contextmanager
 def cut_off() -> Iterator[None]:
-    """A party loses its peer when it is about to send a gradient of the second epoch."""
+    """A party loses its peer when it is about to send a message of the second epoch."""
     send, sent = exchange.ExchangeChannel.send, [0]
 
     async def cut(self: Any, to: str, message: object) -> None:
-        if type(message).__name__ == "MaskedGradient" and self.name == "shop-a":
+        name = type(message).__name__
+        if name in OF_THE_SECOND_EPOCH and self.name == "shop-a":
             sent[0] += 1
-            if sent[0] == 2:
-                raise PeerUnreachable(peer=to, address="-", step="MaskedGradient", reason="the connection was lost")
+            if sent[0] == OF_THE_SECOND_EPOCH[name]:
+                raise PeerUnreachable(peer=to, address="-", step=name, reason="the connection was lost")
         await send(self, to, message)
 
     with pytest.MonkeyPatch.context() as patch:

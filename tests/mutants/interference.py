@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "figures-on-labels-told-under-label-dp",
         (12, 25),
-        "parties/taylor/report.py",
+        "parties/vertical/report.py",
         'evaluation = (not report["privacy"] and report["evaluation"]) or {}',
         'evaluation = report["evaluation"] or {}',
         (f"{SAME}[taylor-label-dp-a-label-coordinator]",),
@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         "how-many-rows-stood-out-told",
         (25,),
-        "parties/taylor/report.py",
+        "parties/vertical/report.py",
         'KEPT_HERE = ("shrunk", "dropped_columns")',
         'KEPT_HERE = ("dropped_columns",)',
         (f"{SAME}[taylor-outlier-coordinator]",),
@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "which-columns-are-constant-told",
         (25,),
-        "parties/taylor/report.py",
+        "parties/vertical/report.py",
         'KEPT_HERE = ("shrunk", "dropped_columns")',
         'KEPT_HERE = ("shrunk",)',
         (f"{SAME}[taylor-constant-in-training-coordinator]",),

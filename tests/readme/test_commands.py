@@ -40,6 +40,7 @@ NOT_TYPED = {
     "pip install 'blindfit[phe]'": INSTALLS,
     "docker-compose up": CONTAINERS,
     "BLINDFIT_EXAMPLE=walr docker-compose up": CONTAINERS,
+    "BLINDFIT_EXAMPLE=falcon docker-compose up": CONTAINERS,
     "docker-compose up -d": CONTAINERS,
     "docker-compose logs -f coordinator": CONTAINERS,
     "docker-compose run --rm coordinator walr": CONTAINERS,
@@ -109,6 +110,7 @@ BETWEEN = {
 APPROVE = "blindfit approve examples/walr/clinic.toml SESSION DIGEST"
 LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
 TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
+SHARED = "blindfit run examples/falcon/job.toml --out runs/falcon"
 SAMPLES = Typed(
     add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
 )
@@ -167,6 +169,8 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo-label-dp": "README.md",
     "make demo-dp-lr": "README.md",
     "make demo-taylor": "docs/prediction.md",
+    "make demo-falcon": "docs/falcon.md",
+    SHARED: "README.md",
     LINK: "README.md",
 }
 
@@ -209,6 +213,15 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/taylor/job.toml --set privacy.epsilon=2": Typed(
             add="--set taylor.epochs=1", why=ONE_EPOCH, says=(r"2 of 8 spent on patients",)
         ),
+        SHARED: Typed(
+            add="--set falcon.epochs=2",
+            why="two do all that twenty do",
+            says=("in shares, 2 epochs",),
+            writes=("runs/falcon/hospital/model.json", "runs/falcon/hospital/test_rows.csv"),
+        ),
+        "blindfit predict examples/falcon/predict.toml --model runs/falcon --out runs/falcon-scores": Typed(
+            says=("40 rows scored",), writes=("runs/falcon-scores/hospital/scores.csv",)
+        ),
         LINK: Typed(
             add="--set taylor.epochs=1",
             why=ONE_EPOCH,
@@ -237,6 +250,16 @@ TYPED: dict[str, dict[str, Typed]] = {
     "docs/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         "blindfit run examples/dp_lr/job.toml --out runs/dp_lr": Typed(writes=("runs/dp_lr/hospital/model.json",)),
+    },
+    "docs/falcon.md": {
+        "make demo-falcon": Typed(
+            add="--set falcon.epochs=2",
+            why="two do all that twenty do",
+            says=("opened weights", "scikit-learn"),
+            writes=("runs/falcon/report.html",),
+        ),
+        "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
+        "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
     },
     "docs/keeping.md": {
         "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),

@@ -24,7 +24,7 @@ from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
 Floats = NDArray[np.float64]
 ROWS, COLUMNS, BATCH, BOUND = 240, 5, 60, 4.0
-WAVES = CHOICES["default"]
+WAVES = CHOICES["medium"]
 
 
 class Case:

@@ -15,8 +15,8 @@ from blindfit.algorithms.sharing.waves import CHOICES, Waves, WaveScales
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
 NAMES = pytest.mark.parametrize("name", CHOICES)
-FITS = {"narrow": (1.8e-5, 4.5e-6), "default": (2.4e-5, 6.6e-6), "wide": (2.8e-5, 7.8e-6)}
-LARGEST = {"narrow": (0.62, 4.1), "default": (0.64, 8.1), "wide": (0.64, 16.5)}
+FITS = {"narrow": (1.8e-5, 4.5e-6), "medium": (2.4e-5, 6.6e-6), "wide": (2.8e-5, 7.8e-6)}
+LARGEST = {"narrow": (0.62, 4.1), "medium": (0.64, 8.1), "wide": (0.64, 16.5)}
 
 
 @NAMES
@@ -60,13 +60,13 @@ def test_in_shares_they_stay_within_the_derived_bound(name: str, scales: WaveSca
 
 def test_past_the_bound_the_value_is_wrong() -> None:
     """Not past half the period: so the bound is what has to be kept."""
-    chosen = CHOICES["default"]
+    chosen = CHOICES["medium"]
     far = 0.5 + np.sin(2 * np.pi / chosen.period * 30 * np.arange(1, chosen.count + 1)) @ chosen.sigmoid
     assert far < 0.95
 
 
 def test_scales_that_do_not_fit_are_refused() -> None:
     with pytest.raises(RangeError, match="do not fit into the field"):
-        WaveScales(wave=28, coefficient=28).check(CHOICES["default"])
+        WaveScales(wave=28, coefficient=28).check(CHOICES["medium"])
     with pytest.raises(RangeError, match="do not fit into the field"):
-        WaveScales(score=58).check(CHOICES["default"])
+        WaveScales(score=58).check(CHOICES["medium"])

@@ -32,7 +32,6 @@ class FalconParameters:
         batch_rows: rows of each batch, the same in every epoch; validation and test rows follow them.
         patience: epochs without a better loss of the validation rows, after which training ends; 0: all epochs run.
         tolerance: by so much less, in the mean, a loss is better.
-        least_epochs: before them training does not end.
         macs: whether what is opened is checked against MACs.
         kept_bits: weights are opened in steps of 2^-kept_bits, clipped to WEIGHT_BOUND; None: as they are.
         threshold: of the confusion matrix.
@@ -49,11 +48,10 @@ class FalconParameters:
     intercept: bool = True
     patience: int = 0
     tolerance: float = 0.0
-    least_epochs: int = 1
     macs: bool = True
     kept_bits: int | None = None
     threshold: float = 0.5
-    waves_name: str = "default"
+    waves_name: str = "medium"
 
     @property
     def waves(self) -> Waves:
@@ -129,6 +127,8 @@ class FalconParameters:
         self.scales.waves.check(self.waves)
         if max(self.epochs, 1) * len(self.batch_rows) >= 2**32:
             raise RangeError("so many steps are not counted")
+        if self.optimiser.learning_rate * self.optimiser.l2 >= 1:
+            raise RangeError("learning_rate times l2 is 1 or more: weights would swing", hint="lower one of them")
         largest = sum(self.columns) * FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
         if largest >= 2.0**59:
             raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")
@@ -142,5 +142,5 @@ def kept_bits_for(train_rows: int) -> int:
 
 
 def opened_bits(kept_bits: int) -> int:
-    """That one opened weight has at most: its steps between -WEIGHT_BOUND and WEIGHT_BOUND."""
-    return math.ceil(math.log2(2 * WEIGHT_BOUND * 2**kept_bits + 1))
+    """That one opened weight has at most: its steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
+    return math.ceil(math.log2(2 * WEIGHT_BOUND)) + kept_bits

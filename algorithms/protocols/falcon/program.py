@@ -95,11 +95,13 @@ class Trained:
     Attributes:
         weights: of the seat's own columns; empty at the dealer.
         tested: at the active party, where there are test rows.
+        rounds: of openings and checks, at a data party.
     """
 
     epochs: int
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     tested: TestFigures | None = None
+    rounds: int = 0
 
 
 def new_model(p: FalconParameters, seat: Seat) -> Model:
@@ -183,7 +185,7 @@ def _goes_on(p: FalconParameters, model: Model, loss: Share | None, told: Elemen
     if loss is not None:
         improved = len(told) < 2 or bool(told[1])
         model.best, model.since = (loss, 0) if improved else (model.best, model.since + 1)
-    stops = p.judges and model.since >= p.patience and model.epochs >= p.least_epochs
+    stops = p.judges and model.since >= p.patience
     return model.epochs < p.epochs and not stops
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.messages import Channel
@@ -64,7 +65,7 @@ async def run_data_party(
     )
     trained = await program.run(seat, parameters, held, progress or Progress(), model, is_done=is_done)
     seat.require_all_used()
-    return trained
+    return replace(trained, rounds=seat.rounds)
 
 
 async def run_key_node(

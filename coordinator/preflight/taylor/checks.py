@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,9 @@ from blindfit.algorithms.statistics.gradient_leaks import Leak
 from blindfit.algorithms.statistics.taylor import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught, large_delta, on_the_wire
+from blindfit.coordinator.preflight import joint
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.joint import Rows
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
@@ -21,71 +23,48 @@ from blindfit.parties.taylor.leaks import own_leaks, shared_leaks
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
-from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
-ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
-FEW_TEST_ROWS = 100
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
 SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
 
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
-    roles = Roles.of({name: party.role for name, party in job.parties.items()})
-    for learnt in trust.learnt(roles, job.parameters):
-        yield Finding("note", "who learns what", f"{learnt.who}: {' '.join(learnt.sentences)}")
-    for sentence in trust.colluding(roles, job.parameters):
-        yield Finding("note", "who colludes", sentence)
-    for sentence in trust.out_of_model(roles, job.parameters):
-        yield Finding("note", "out of the model", sentence)
-    for flag in job.parameters.taylor.unsafe:
-        yield Finding("warning", "taylor.unsafe", f"{flag} is allowed; the report will say so")
+    roles, asked = joint.roles_of(job), job.parameters
+    yield from joint.who(trust.learnt(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked))
+    yield from joint.unsafe("taylor.unsafe", asked.taylor.unsafe)
 
 
 def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    roles = Roles.of({name: party.role for name, party in job.parties.items()})
-    data = {party.name: party for party in here if party.name in roles.chain}
-    rows: dict[str, PartyRows] = {}
-    for party in data.values():
-        yield from caught(party.name, partial(_check_party, job, party, roles, rows))
-    missing = [name for name in roles.chain if name not in data]
-    if missing:
-        yield Finding("note", "rows", f"{trust.listed(tuple(missing), 'and')}: not here, so no trial of the whole")
-    elif len(rows) == len(roles.chain):
-        names = {name: party.source().feature_names for name, party in data.items()}
-        label_range = data[roles.active].dataset.label_range
-        yield from caught(
-            "trial",
-            partial(_try, job, partial(trial_of, rows, names, roles, job.parameters, label_range=label_range), roles),
-        )
+    roles = joint.roles_of(job)
+    yield from joint.check_all(roles, here, partial(_check_party, job, roles), partial(_try, job, roles))
 
 
 # --- one party -----------------------------------------------------------------------------------------------
 
 
-def _check_party(job: Job[TaylorJob], party: PartyHere, roles: Roles, rows: dict[str, PartyRows]) -> Iterator[Finding]:
+def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """Adds the party's rows to `rows`."""
-    source = party.source()
     if job.parameters.privacy is not None:
-        refuse_persons(source.settings, party.dataset_name, UNDER_LABEL_DP)
-    is_active = party.name == roles.active
-    found = read_rows(source, labels=is_active, report=lambda *_: None)
-    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
+        refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
+    is_active, own = party.name == roles.active, Rows()
+    yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
         check_label_dp(party.dataset, party.dataset_name, job.parameters)
         yield from check_budget(party, event_of(job.parameters.privacy), again="")
-    rows[party.name] = found
+    rows.update(own)
 
 
 # --- all of them -----------------------------------------------------------------------------------------------
 
 
-def _try(job: Job[TaylorJob], make: Callable[[], Trial], roles: Roles) -> Iterator[Finding]:
-    trial = make()
-    yield from _alignment(job, trial)
-    yield from _split(trial)
+def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
+    names = {name: party.source().feature_names for name, party in data.items()}
+    trial = trial_of(rows, names, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
+    yield _alignment(job, trial)
+    yield from joint.split(trial.plan, sum(trial.parameters.columns), "the hold-out loss", "taylor.l2")
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
@@ -94,31 +73,11 @@ def _try(job: Job[TaylorJob], make: Callable[[], Trial], roles: Roles) -> Iterat
     yield from _cost(job, trial)
 
 
-def _alignment(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
-    n = trial.n_rows
+def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
     if job.parameters.align.method == "linkage":
-        yield Finding("note", "linkage", f"{n:,} slots; how many rows match is known only when they are linked")
-    elif n < job.parameters.align.least_common:
-        least = job.parameters.align.least_common
-        yield Finding("refuses", "psi", f"{n:,} rows in common are fewer than align.least_common = {least:,}")
-    else:
-        yield Finding("ok", "psi", f"{n:,} rows in common")
-
-
-def _split(trial: Trial) -> Iterator[Finding]:
-    plan, columns = trial.plan, sum(trial.parameters.columns)
-    yield Finding(
-        "ok",
-        "split",
-        f"{len(plan.train):,} rows to train on, batches of {trial.smallest_batch:,} or more; {len(plan.validation):,} "
-        f"for the hold-out loss, {len(plan.test):,} to test on",
-    )
-    if len(plan.train) < ROWS_PER_COLUMN * columns:
-        text = f"{len(plan.train):,} rows for {columns} weights are few: raise taylor.l2, or leave features out"
-        yield Finding("warning", "rows", text)
-    if 0 < len(plan.test) < FEW_TEST_ROWS:
-        text = f"{len(plan.test)} test rows make rough figures: raise split.test_fraction"
-        yield Finding("warning", "rows", text)
+        text = f"{trial.n_rows:,} slots; how many rows match is known only when they are linked"
+        return Finding("note", "linkage", text)
+    return joint.common_rows(trial.n_rows, job.parameters.align.least_common)
 
 
 # --- what would leak -------------------------------------------------------------------------------------------
@@ -133,8 +92,7 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
         yield from _as_findings(job, "labels", shared, _bits(job, trial))
     for name in roles.chain:
         own = trial.prepared[name]
-        for column in own.standardiser.dropped:
-            yield Finding("note", name, f"{column} has the same value in every training row, so its weight will be 0")
+        yield from joint.constant_columns(own, name)
         yield from _as_findings(
             job, name, own_leaks(own.plan, own.columns.shape[1], job.parameters), _defended(job, own)
         )
@@ -184,13 +142,8 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
-    roles = Roles.of({name: party.role for name, party in job.parties.items()})
-    sources = {party.name: party.source() for party in here if party.name in roles.chain}
-    rows = {
-        name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
-    }
-    names = {name: source.feature_names for name, source in sources.items()}
-    speed, cost = _costed(job, trial_of(rows, names, roles, job.parameters))
+    rows, names = joint.rows_here(job, here)
+    speed, cost = _costed(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
 
 

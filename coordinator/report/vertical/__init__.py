@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.coordinator.report.kind import Kind, Report
+from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.vertical.cautions import cautions_of
 from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.coordinator.report.vertical.page import render
 from blindfit.coordinator.report.vertical.statement import privacy_statement, two_sentences
 from blindfit.coordinator.report.vertical.summary import summary
-
-
-def _members_in(party_report: Report) -> dict[str, str]:
-    me = party_report["party"]
-    return {str(name): str(role) for name, role in dict(party_report["members"]).items() if name != me}
-
 
 KIND = Kind(
     figures_of=figures_of,
@@ -25,5 +20,5 @@ KIND = Kind(
     summary=summary,
     owners_of=lambda facts: list(facts.roles.chain),
     check_model=VerticalModelPart.from_dict,
-    members_in=_members_in,
+    members_in=joint.members_in,
 )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
+from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.vertical.defences import GIVEN_UP
 from blindfit.coordinator.report.vertical.figures import Figures
-from blindfit.coordinator.report.wording import count, counted, figure, percent
-
-MOST_SHRUNK = 0.05
+from blindfit.coordinator.report.wording import counted, figure
 
 
 def cautions_of(facts: Figures) -> list[str]:
@@ -18,8 +16,8 @@ def cautions_of(facts: Figures) -> list[str]:
         *_unsafe(facts),
         _unfinished(facts),
         _rising(facts),
-        _few_test_rows(facts),
-        *_shrunk(facts),
+        joint.few_test_rows(facts),
+        *joint.shrunk(facts),
         _clipped(facts),
         _delta(facts),
     )
@@ -54,23 +52,6 @@ def _rising(facts: Figures) -> str:
         f"The hold-out loss was {figure(losses[best])} after epoch {best + 1} and {figure(losses[-1])} in the end, "
         "and the model is that of the end. Lower taylor.learning_rate, or raise taylor.l2."
     )
-
-
-def _few_test_rows(facts: Figures) -> str:
-    rows = facts.shared_rows.test
-    if facts.evaluation is None or rows >= FEW_TEST_ROWS:
-        return ""
-    return f"The model was tested on {counted(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
-
-
-def _shrunk(facts: Figures) -> Iterator[str]:
-    for party, rows in facts.rows.items():
-        if rows.shrunk and rows.shrunk > MOST_SHRUNK * rows.trained:
-            yield (
-                f"{counted(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
-                f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "
-                "batches or fewer rare columns would help."
-            )
 
 
 def _clipped(facts: Figures) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from blindfit.algorithms.statistics.taylor import label_bits
+from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.defence import Defence, listed
 from blindfit.coordinator.report.vertical.figures import Figures
 from blindfit.coordinator.report.wording import count, counted, figure
 
@@ -22,13 +23,6 @@ GIVEN_UP = {
 LABEL_DEFENCES = ("Kept noise", "Bounded rows", "Bounded labels")  # of label DP: they do nothing for features
 
 
-@dataclass(frozen=True)
-class Defence:
-    name: str
-    is_on: bool
-    text: str
-
-
 def defences_of(facts: Figures) -> list[Defence]:
     own = _kept_noise(facts) if facts.job.privacy is not None else [_jitter(facts)]
     return [*own, _noisy_gradients(facts), _leverage(facts), *_always(facts)]
@@ -36,9 +30,7 @@ def defences_of(facts: Figures) -> list[Defence]:
 
 def switched_on(facts: Figures, *, but: Collection[str] = ()) -> str:
     """A, b and c."""
-    on = [defence.name for defence in defences_of(facts) if defence.is_on and defence.name not in but]
-    names = [name[:1].lower() + name[1:] for name in on]
-    return ", ".join(names[:-1]) + f" and {names[-1]}"
+    return listed(defence for defence in defences_of(facts) if defence.name not in but)
 
 
 def _kept_noise(facts: Figures) -> Iterator[Defence]:
@@ -95,8 +87,7 @@ def _leverage(facts: Figures) -> Defence:
     name = "Leverage limit"
     if "leverage" in settings.unsafe:
         return Defence(name, False, "Rows that a party's gradient singles out were trained on as they are.")
-    shortened = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
-    found = f"Here {', '.join(shortened)}." if shortened else "How many is in each party's own report."
+    found = joint.shortened(facts)
     return Defence(name, True, f"Each party shortens those of its rows that its gradient would single out. {found}")
 
 

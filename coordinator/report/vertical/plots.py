@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from blindfit.coordinator.report.plots import (
     LINE,
-    LOG_ODDS,
     MOST_MARKED_POINTS,
     MUTED,
     POSITIVE,
     Plot,
     figure_of,
     svg_of,
-    weights_plot,
 )
 from blindfit.coordinator.report.wording import count
-
-
-def weight_plots(models: Mapping[str, Mapping[str, Any]]) -> list[Plot]:
-    """One of each party's own columns, on one scale."""
-    reach = max((abs(weight) for model in models.values() for weight in model["weights"].values()), default=0.0) or 1.0
-    return [
-        weights_plot(model["weights"], model.get("intercept"), f"Weights of {party}", _changes(model["model"]), reach)
-        for party, model in models.items()
-        if model["weights"]
-    ]
-
-
-def _changes(model: str) -> str:
-    return LOG_ODDS if model == "logistic" else "the value by so many of its standard deviations"
 
 
 def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:

@@ -8,18 +8,13 @@ from typing import Any
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import trust
-from blindfit.coordinator.report import label_privacy
+from blindfit.coordinator.report import joint, label_privacy
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.vertical.defences import LABEL_DEFENCES, defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
 from blindfit.parties.taylor.parameters import label_noise_std
-
-ON_ONE_MACHINE = (
-    "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "
-    "report shows every party's part of the model. Between organisations the coordinator never gets one."
-)
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -29,10 +24,10 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     facts = figures_of(report)
     return [
         *(_label_dp(facts) if facts.job.privacy is not None else _no_promise(facts)),
-        *_learnt(facts, all_here=bool(report["parties_here"])),
+        *joint.learnt_sections(trust.learnt(facts.roles, facts.job), all_here=bool(report["parties_here"])),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
         Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
-        _not_covered(),
+        joint.not_covered(),
     ]
 
 
@@ -65,13 +60,8 @@ def _no_promise(facts: Figures) -> Iterator[Section]:
     yield Section(
         "defences",
         "Defences",
-        tuple(_defences(facts)),
+        tuple(defence.sentence for defence in defences_of(facts)),
     )
-
-
-def _defences(facts: Figures) -> Iterator[str]:
-    for defence in defences_of(facts):
-        yield f"{defence.name}{'' if defence.is_on else ' (off)'}: {defence.text}"
 
 
 def _label_dp(facts: Figures) -> Iterator[Section]:
@@ -104,7 +94,7 @@ def _mechanism(facts: Figures) -> Section:
         "Mechanism",
         (
             "Analytic Gaussian, drawn as discrete Gaussian on the gradients' grid.",
-            *_defences(facts),
+            *(defence.sentence for defence in defences_of(facts)),
             "The Taylor gradient is linear in the labels, and a row is in one batch: however many epochs run, labels "
             "enter one noisy sum for each batch.",
             "Epochs are fixed beforehand: nothing that depends on labels decides when to stop.",
@@ -141,29 +131,6 @@ def _composition(facts: Figures, privacy: TrainingPrivacy) -> Section:
             "labels outside this ledger are not counted.",
             f"Figures of the evaluation were made from labels without noise: {facts.roles.active} keeps them, and "
             "publishing them is a release of its own.",
-        ),
-    )
-
-
-# --- who learnt what -------------------------------------------------------------------------------------------
-
-
-def _learnt(facts: Figures, *, all_here: bool) -> Iterator[Section]:
-    for learnt in trust.learnt(facts.roles, facts.job):
-        sentences = learnt.sentences
-        if all_here and learnt.topic == "coordinator":
-            sentences = (*sentences, ON_ONE_MACHINE)
-        yield Section(f"learnt-{learnt.topic}", f"What {learnt.who} learnt", sentences)
-
-
-def _not_covered() -> Section:
-    return Section(
-        "not-covered",
-        "What else tells something",
-        (
-            "A model depends on the rows that it was fitted to: consider that before giving a part of it away.",
-            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-            "How long a computation takes, and how many rows there are.",
         ),
     )
 

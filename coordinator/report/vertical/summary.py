@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import label_privacy, page
+from blindfit.coordinator.report import joint, label_privacy, page, quality
 from blindfit.coordinator.report.vertical.defences import switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, figures_of
-from blindfit.coordinator.report.wording import count, counted, duration, figure
+from blindfit.coordinator.report.wording import counted, duration, figure
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
-    rows = facts.shared_rows
     yield "job", f"{report['name']} ({report['session']})"
-    held_out = f"{count(rows.validation)} hold-out, {count(rows.test)} test"
-    yield "rows", f"{count(rows.common)} in common: {count(rows.trained)} trained on, {held_out}"
-    yield "features", ", ".join(f"{count(own.features)} of {party}" for party, own in facts.rows.items())
+    yield from joint.row_lines(facts, "hold-out")
     loss = f", hold-out loss {figure(facts.losses[-1])}" if facts.losses else ""
     yield "fit", f"{facts.job.taylor.model}, {counted(facts.fit.epochs, 'epoch')}{loss}"
     yield "test", _quality(facts)
@@ -30,10 +27,5 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _quality(facts: Figures) -> str:
-    found = facts.evaluation
-    if found is not None and found.classes is not None:
-        c = found.classes
-        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}, accuracy {c.accuracy:.4f}"
-    if found is not None and found.values is not None:
-        return f"R squared {found.values.r2:.4f}, mean squared error {figure(found.values.mse)}"
-    return f"known to {facts.roles.active} alone" if facts.shared_rows.test else "no test rows"
+    elsewhere = f"known to {facts.roles.active} alone" if facts.shared_rows.test else "no test rows"
+    return quality.in_short(facts.evaluation) or elsewhere

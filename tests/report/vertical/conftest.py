@@ -18,7 +18,7 @@ from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_json
-from blindfit.parties.taylor import report as taylor_report
+from blindfit.parties.vertical import report as vertical_report
 from tests.report.jobs import renamed
 
 SESSION = "taylor-0badcafe"
@@ -90,6 +90,8 @@ class MadeUpTraining:
     report: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(PARTY_REPORT))
     losses: tuple[str, ...] = ("0.611230", "0.542110", "0.520010", "0.519020")
     settings: dict[str, Any] = field(default_factory=dict)  # of the job
+    protocol: str = "taylor"
+    session_id: str = SESSION
 
     def with_label_dp(self, **changes: Any) -> MadeUpTraining:
         self.settings["privacy"] = {"epsilon": 2.0}
@@ -111,20 +113,23 @@ class MadeUpTraining:
             n: {"role": role, "dataset": "" if role == "key-node" else "loans"} for n, role in self.roles.items()
         }
         # Names that the job file would refuse reach the page all the same: it must not rely on that.
-        return renamed(read_job({"protocol": "taylor", "parties": parties, **self.settings}), self.name)
+        return renamed(read_job({"protocol": self.protocol, "parties": parties, **self.settings}), self.name)
 
     def session(self, **changes: ParameterValue) -> JobSession:
         """`changes` are of the active party's summary: rows__shrunk = 3."""
-        made = JobSession(self.job(), {}, None, id=SESSION)  # type: ignore[arg-type]
+        made = JobSession(self.job(), {}, None, id=self.session_id)  # type: ignore[arg-type]
         made.state = "DONE"
         made.seconds = {"launch": 1.2, "set_up": 0.3, "job": 9.5}
         process = {"peak_memory_mib": 182.4, "bytes_sent": 1_234_567}
-        told = {name: {**taylor_report.summary_of(self.report_of(name)), **process} for name in self.chain}
+        told = {name: {**vertical_report.summary_of(self.report_of(name)), **process} for name in self.chain}
         told["bank"] |= {name.replace("__", "."): value for name, value in changes.items()}
         key_node = next(name for name, role in self.roles.items() if role == "key-node")
-        told[key_node] = {"fit.epochs": 4, "fit.losses": self.losses, "rows.common": 1200, "key_bits": 2048, **process}
+        told[key_node] = {**self.told_by_key_node(), **process}
         made.summaries = told
         return made
+
+    def told_by_key_node(self) -> dict[str, ParameterValue]:
+        return {"fit.epochs": 4, "fit.losses": self.losses, "rows.common": 1200, "key_bits": 2048}
 
     def report_of(self, party: str) -> dict[str, Any]:
         """What the party writes into its own directory."""

@@ -14,8 +14,8 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
-from blindfit.parties.taylor import report as taylor_report
 from blindfit.parties.training.budget import Charged
+from blindfit.parties.vertical import report as vertical_report
 from blindfit.parties.vertical.prepared import PreparedLabels
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
@@ -177,7 +177,7 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     if private:
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
-    session.summaries["bank"] = taylor_report.summary_of(report)
+    session.summaries["bank"] = vertical_report.summary_of(report)
     facts = figures_of(write(session, training.out, []).content)
     assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
     assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)
@@ -201,7 +201,6 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
         rows_shrunk=7,
         labels=PreparedLabels(),
     )
-    tested = None if evaluation is None else SimpleNamespace(evaluation=evaluation)
     charged = Charged(**PRIVACY) if private else None
     source = SimpleNamespace(name="loans")
-    return taylor_report.report_of(session, source, prepared, 4, tested, charged)  # type: ignore[arg-type]
+    return vertical_report.report_of(session, source, prepared, 4, evaluation, charged)  # type: ignore[arg-type]

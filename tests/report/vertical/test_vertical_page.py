@@ -15,7 +15,8 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.evaluation import CalibrationPoint, LiftPoint, calibration_plot, lift_plot
 from blindfit.coordinator.report.party import render_party
-from blindfit.coordinator.report.vertical.plots import loss_plot, weight_plots
+from blindfit.coordinator.report.plots import weight_plots
+from blindfit.coordinator.report.vertical.plots import loss_plot
 from tests.report.pages import (
     HOSTILE,
     Elements,

@@ -1,4 +1,4 @@
-"""What a data party of a taylor job writes into its report, and what of it the coordinator is told."""
+"""What a data party of a vertical training writes into its report, and what of it the coordinator is told."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.data.source import Source
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
-from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.prepared import Prepared
 
 KEPT_HERE = ("shrunk", "dropped_columns")  # whose rows stand out, which columns are constant
 
 
 def report_of(
-    session: Session[TaylorJob],
+    session: Session[JobParameters],
     source: Source,
     prepared: Prepared,
     epochs: int,
-    tested: Tested | None,
+    evaluation: dict[str, Any] | None,
     charged: Charged | None,
 ) -> dict[str, Any]:
     plan = prepared.plan
@@ -44,7 +43,7 @@ def report_of(
         },
         "fit": {"epochs": epochs},
         "labels": {"clipped": prepared.labels.clipped, "range": prepared.labels.range},
-        "evaluation": None if tested is None else tested.evaluation,
+        "evaluation": evaluation,
         "privacy": None if charged is None else asdict(charged),
         "dataset": source.name,
     }

@@ -1,0 +1,31 @@
+"""A trial of a training in shares on the rows that are here: aligned, split and scaled as the parties would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blindfit.algorithms.protocols.falcon import FalconParameters
+from blindfit.coordinator.preflight import joint
+from blindfit.coordinator.trust import Roles
+from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
+
+Trial = joint.Trial[FalconParameters]
+
+
+def trial_of(
+    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: FalconJob
+) -> Trial:
+    """
+    Args:
+        rows: of every data party, as they are read. names: of their columns.
+
+    Raises:
+        DataError: too few rows.
+    """
+    positions = joint.common_positions(rows)
+    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job))
+    plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
+    return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

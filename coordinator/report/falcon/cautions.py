@@ -1,0 +1,64 @@
+"""What a reader must know before trusting a training in shares; each caution says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
+from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.coordinator import trust_in_shares as trust
+from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.falcon.defences import GIVEN_UP
+from blindfit.coordinator.report.falcon.figures import Figures
+from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.trust import listed
+
+
+def cautions_of(facts: Figures) -> list[str]:
+    found = (
+        *_unsafe(facts),
+        _pooled(facts),
+        _unfinished(facts),
+        *_clipped(facts),
+        joint.few_test_rows(facts),
+        *joint.shrunk(facts),
+    )
+    return [caution for caution in found if caution]
+
+
+def _unsafe(facts: Figures) -> Iterator[str]:
+    for flag in facts.job.falcon.unsafe:
+        yield f"Unsafe, and allowed by the job (falcon.unsafe, {flag}): {GIVEN_UP[flag]}."
+
+
+def _pooled(facts: Figures) -> str:
+    """The limit holds for each party's weights by themselves."""
+    pooled = facts.pooled
+    if pooled is None or pooled.of_each_label <= MOST_BITS_PER_ROW:
+        return ""
+    return (
+        f"{listed(facts.roles.passives, 'and')} together have up to {figure(pooled.of_each_label)} bits of each "
+        f"training label in their weights, more than the {MOST_BITS_PER_ROW:g} that one of them may have: if they may "
+        "pool them, train on more rows or on fewer columns."
+    )
+
+
+def _unfinished(facts: Figures) -> str:
+    """Where a loss decides when to stop, and had not."""
+    settings = facts.job.falcon
+    if not trust.judges(facts.job) or facts.fit.epochs < settings.epochs:
+        return ""
+    return (
+        f"Training ended after {counted(facts.fit.epochs, 'epoch')}, as many as were asked for, and not for "
+        f"{counted(settings.patience, 'epoch')} without a better validation loss: the model may be unfinished. Raise "
+        "falcon.epochs or falcon.learning_rate."
+    )
+
+
+def _clipped(facts: Figures) -> Iterator[str]:
+    for party, number in facts.at_bound.items():
+        yield (
+            f"{counted(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g} deviations' worth of log odds, and "
+            "came out clipped: the model that the parties have is not the one that was trained. Raise falcon.l2, or "
+            "leave out columns that nearly repeat each other."
+        )

@@ -1,0 +1,54 @@
+"""What stood between what is sent, or opened, and whoever would read rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
+from blindfit.coordinator.report import defence, joint
+from blindfit.coordinator.report.defence import Defence
+from blindfit.coordinator.report.falcon.figures import Figures
+from blindfit.coordinator.trust import listed
+
+# What each flag of falcon.unsafe gives up.
+GIVEN_UP = {
+    "weight-bits": "weights opened as they are, with 24 bits after the point: after few epochs a party's weights are "
+    "nearly a gradient, which gives labels away",
+}
+
+
+def defences_of(facts: Figures) -> Iterator[Defence]:
+    yield Defence(
+        "Secret shares",
+        True,
+        "Features, labels, scores, residuals and gradients leave a party as shares alone, or less a mask that it alone "
+        "knows: what the others see of them is uniform.",
+    )
+    yield _macs(facts)
+    yield _rounding(facts)
+    yield Defence(
+        "Shortened rows",
+        True,
+        "Each party shortens those of its rows that stand out in their batch, as a weight would tell their labels. "
+        f"{joint.shortened(facts)}",
+    )
+
+
+def switched_on(facts: Figures) -> str:
+    """A, b and c."""
+    return defence.listed(defences_of(facts))
+
+
+def _macs(facts: Figures) -> Defence:
+    who = listed(facts.roles.chain, "and")
+    if facts.job.falcon.macs:
+        text = f"What is opened carries MACs, which {who} check before anything unmasked is opened: a party that sends "
+        return Defence("Checks by MACs", True, f"{text}other shares makes all abort.")
+    return Defence("Checks by MACs", False, f"{who} were believed to send the shares that they should (semi-honest).")
+
+
+def _rounding(facts: Figures) -> Defence:
+    if facts.kept_bits is None:
+        return Defence("Rounded weights", False, "Weights were opened as they are, with 24 bits after the point.")
+    text = f"In shares, before they are opened: in steps of 2^-{facts.kept_bits}, from -{WEIGHT_BOUND:g} to below "
+    return Defence("Rounded weights", True, f"{text}{WEIGHT_BOUND:g}, {facts.weight_bits} bits each.")

@@ -1,0 +1,113 @@
+"""The privacy statement of a training in shares: what is promised, what was opened, who learnt what, whom to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blindfit.algorithms.sharing.scoring import BINS
+from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.coordinator import trust_in_shares as trust
+from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.falcon.defences import defences_of, switched_on
+from blindfit.coordinator.report.falcon.figures import Figures, OpenedWeights, figures_of
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.wording import count, counted, figure
+from blindfit.coordinator.trust import listed
+
+PREDICTIONS = (
+    "Joint predictions: each data party's part of a score is computed from its opened weights, and the active party "
+    "learns the scores. That is a protocol of its own, with quotas of its own."
+)
+
+
+def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
+    """Raises:
+    DataError: a figure is missing, so nothing can be promised.
+    """
+    facts = figures_of(report)
+    return [
+        _promise(facts),
+        Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
+        Section("opened", "What was opened", tuple(_opened(facts))),
+        Section("weights", "What opened weights tell of labels", tuple(_weights(facts))),
+        *joint.learnt_sections(trust.learnt(facts.roles, facts.job), all_here=bool(report["parties_here"])),
+        Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
+        Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
+        joint.not_covered(PREDICTIONS),
+    ]
+
+
+def two_sentences(facts: Figures) -> str:
+    key_node = facts.roles.key_node
+    return (
+        f"No differential privacy: {switched_on(facts)} protect labels and features. {key_node} is trusted: if it "
+        "colludes with a data party, all features, labels and scores are known to them."
+    )
+
+
+def _promise(facts: Figures) -> Section:
+    against = (
+        "Against data parties that deviate, all but one, MACs make all abort before anything unmasked is opened."
+        if facts.job.falcon.macs
+        else "Data parties are believed to follow the protocol: nothing was checked."
+    )
+    return Section(
+        "promise",
+        "What is promised",
+        (
+            "No differential privacy: no epsilon bounds what opened weights and figures tell of a row.",
+            "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked.",
+            against,
+            f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals rightly, forgets, "
+            "and colludes with nobody.",
+        ),
+    )
+
+
+# --- what was opened ---------------------------------------------------------------------------------------------
+
+
+def _opened(facts: Figures) -> Iterator[str]:
+    who = listed(facts.roles.chain, "and")
+    bits = "two bits" if trust.judges(facts.job) else "one bit"
+    about = "whether all scores and weights were in range" + (
+        ", and whether the validation loss had fallen" if trust.judges(facts.job) else ""
+    )
+    yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+    how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
+    yield f"To each of them alone, the weights of its own columns, {how}."
+    if facts.shared_rows.test:
+        yield (
+            f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: the confusion matrix, "
+            f"the log loss, AUC and KS, the last two over {BINS} bins."
+        )
+    yield "All else that was opened was masked, each time by a mask that nothing else had."
+
+
+def _weights(facts: Figures) -> Iterator[str]:
+    """Each number is a bound, whatever is computed from the weights."""
+    passives, active = facts.roles.passives, facts.roles.active
+    yield f"A passive party's weights are a release: they depend on {active}'s labels."
+    if facts.weight_bits is None:
+        yield (
+            f"They were opened as they are (falcon.unsafe, weight-bits): {listed(passives, 'and')} may work out labels "
+            "from them, above all after few epochs, when a party's weights are nearly a gradient."
+        )
+        return
+    for name, own in facts.opened.items():
+        yield f"{name}'s {_told(own)}"
+    if facts.pooled is not None:
+        yield f"If {listed(passives, 'and')} pool them: {_told(facts.pooled)}"
+    yield (
+        f"{active} counts what a passive party's weights have of each label, over all trainings on its snapshot, and "
+        f"refuses to open more than {MOST_BITS_PER_ROW:g} bits. What is pooled, and what another snapshot of the same "
+        "labels gives away, it does not add."
+    )
+
+
+def _told(own: OpenedWeights) -> str:
+    return (
+        f"{counted(own.weights, 'weight')} of {own.bits} bits have {count(own.all_bits)} bits of {count(own.rows)} "
+        f"training labels at most, {figure(own.of_each_label)} of each."
+    )

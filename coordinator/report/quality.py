@@ -1,0 +1,93 @@
+"""How good a model was on its test rows, in the words of pages and of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from blindfit.coordinator.report.evaluation import Confusion, Evaluation, curves
+from blindfit.coordinator.report.page import UNKNOWN, Card
+from blindfit.coordinator.report.plots import Plot
+from blindfit.coordinator.report.wording import count, counted, figure, percent
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Of the confusion matrix."""
+
+    count: str
+    name: str
+    is_right: bool
+
+
+def cards(evaluation: Evaluation | None) -> Iterator[Card]:
+    """The most telling first."""
+    if evaluation is not None and evaluation.classes is not None:
+        classes = evaluation.classes
+        yield Card("AUC", f"{classes.auc:.4f}", f"KS {classes.ks:.3f}, on {counted(classes.rows, 'test row')}")
+        yield Card("Log loss", f"{classes.log_loss:.4f}", "on the test rows")
+        yield Card("Accuracy", percent(classes.accuracy), f"at probability {figure(classes.threshold)}")
+    if evaluation is not None and evaluation.values is not None:
+        values = evaluation.values
+        yield Card("R squared", f"{values.r2:.4f}", f"on {counted(values.rows, 'test row')}")
+        yield Card("Mean squared error", figure(values.mse), "on the test rows")
+        yield Card("Mean absolute error", figure(values.mae), "on the test rows")
+
+
+def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+    """Of the page's table."""
+    if evaluation is not None and evaluation.classes is not None:
+        classes = evaluation.classes
+        yield "AUC", f"{classes.auc:.4f}"
+        yield "KS statistic", f"{classes.ks:.4f}"
+        yield "Log loss", f"{classes.log_loss:.4f}"
+        yield f"Accuracy at {figure(classes.threshold)}", f"{classes.accuracy:.4f}"
+    if evaluation is not None and evaluation.confusion is not None:
+        yield from _rates(evaluation.confusion)
+    if evaluation is not None and evaluation.values is not None:
+        yield "R squared", f"{evaluation.values.r2:.4f}"
+        yield "Mean squared error", figure(evaluation.values.mse)
+        yield "Mean absolute error", figure(evaluation.values.mae)
+
+
+def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:
+    named, positive = cells.true_positives + cells.false_positives, cells.true_positives + cells.false_negatives
+    yield "Precision", f"{cells.true_positives / named:.4f}" if named else UNKNOWN
+    yield "Recall", f"{cells.true_positives / positive:.4f}" if positive else UNKNOWN
+
+
+def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None:
+    """Rows are what happened, columns what was predicted."""
+    if evaluation is None or evaluation.confusion is None:
+        return None
+    confusion = evaluation.confusion
+    return [
+        (
+            "positive",
+            [
+                Cell(count(confusion.true_positives), "true positives", True),
+                Cell(count(confusion.false_negatives), "false negatives", False),
+            ],
+        ),
+        (
+            "negative",
+            [
+                Cell(count(confusion.false_positives), "false positives", False),
+                Cell(count(confusion.true_negatives), "true negatives", True),
+            ],
+        ),
+    ]
+
+
+def plots(evaluation: Evaluation | None) -> list[Plot]:
+    return [] if evaluation is None else curves(evaluation.calibration, evaluation.lift)
+
+
+def in_short(evaluation: Evaluation | None) -> str:
+    """A line of the terminal; empty where there is none."""
+    if evaluation is not None and evaluation.classes is not None:
+        c = evaluation.classes
+        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}, accuracy {c.accuracy:.4f}"
+    if evaluation is not None and evaluation.values is not None:
+        return f"R squared {evaluation.values.r2:.4f}, mean squared error {figure(evaluation.values.mse)}"
+    return ""

@@ -1,0 +1,250 @@
+"""A data party of a falcon job, active or passive: aligns, puts its rows in, trains in shares, gets its weights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import ConfigError, MacCheckFailed, PolicyRefused
+from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import falcon, ready
+from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, TestFigures, Trained
+from blindfit.algorithms.protocols.ready import Ready, Stored
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
+from blindfit.parties.falcon.kept import from_state, to_state
+from blindfit.parties.falcon.own_thread import in_own_thread
+from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.falcon.weight_bits import (
+    check_weight_bits,
+    count_weight_bits,
+    opened_before,
+    share_of_label,
+    shares_before,
+)
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.rows import PartyRows, check_features, read_rows
+from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
+from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.prepared import Prepared, prepare
+from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.seats import Seats
+from blindfit.parties.vertical.writing import write_part, write_test_rows
+from blindfit.parties.work.clock import Clock
+
+Positions = NDArray[np.int64]
+
+
+class DataParty:
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def check(self, job: FalconJob, me: Member) -> None:
+        """What can be refused before a session starts: the dataset must open, with features, and labels where due."""
+        source = check_features(self._party.snapshots.source(me.dataset), "a data party")
+        if me.role == "active" and source.settings.label is None:
+            raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
+        if me.role == "active" and source.settings.label_kind != "binary":
+            raise ConfigError(f"datasets.{me.dataset}.label_kind: a falcon job fits binary labels")
+        least = self._party.settings.policy.least_epochs
+        if job.fewest_epochs < least:
+            reason = f"training may end after {job.fewest_epochs}: fewer than its policy.least_epochs = {least}"
+            raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
+        refuse_unknown(self._party.data_dir, job, me.name)
+
+    async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
+        seats, job, clock = Seats.of(session), session.job, Clock()
+        active = seats.me == seats.chain[0]
+        source = session.published.source()
+        rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
+        randomness = await drawn_together(self._party, session, seats.chain)
+        clock.lap("read_s")
+        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
+        self._party.noted(checkpoints.directory, session.id)
+        seed, positions = await self._begin(session, seats, rows, checkpoints)
+        clock.lap("align_s")
+        common = rows.take(positions)
+        order = order_of(common, Aligned(positions), randomness)
+        prepared = await asyncio.to_thread(
+            prepare, common, source.feature_names, preparation_of(job), order, active=active
+        )
+        answers = Answers(self._party, session, named(randomness))
+        answer = None if job.resumes else answers.kept()
+        epochs_kept = ",".join(map(str, checkpoints.epochs()))
+        mine = Ready(prepared.columns.shape[1], said(answer, epochs_kept), named(randomness))
+        told = await ready.run_party(mine, seats.me, seats.others, session.channel)
+        clock.lap("prepare_s")
+        parameters = parameters_of(job, seats, told, prepared.plan)
+        if answer is not None and epochs_answered(told[name] for name in seats.chain):
+            part = ModelStore(self._party.data_dir, self._party.vault).read(answer.session)
+        else:
+            resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
+            trained = await self._train(session, seats, prepared, parameters, seed, checkpoints, resumed, clock)
+            part = self._part(session, seats, source.feature_names, prepared, trained)
+            evaluation = evaluation_of(trained.tested, prepared, job.falcon.threshold)
+            answer = Answer(session.id, trained.epochs, evaluation)
+        clock.lap("evaluate_s")
+        report = report_of(session, source, prepared, answer.epochs, answer.evaluation, None) | {"timing": clock.laps}
+        report |= {"weights": weights_of(parameters), "answered_in": answer.session}
+        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
+        write_part(self._party, session.id, prepared, part, None, report)
+        if active and len(prepared.plan.test):
+            write_test_rows(self._party, session.id, prepared)
+        answers.keep(answer)
+        await ready.run_stored(answer.epochs, seats.others, session.channel)
+        checkpoints.remove()
+        return summary_of(report)
+
+    def _part(
+        self,
+        session: Session[FalconJob],
+        seats: Seats,
+        columns: Sequence[str],
+        prepared: Prepared,
+        trained: Trained,
+    ) -> VerticalModelPart:
+        part = model_part(session, seats, prepared, trained)
+        if session.me.role == "active":
+            return part
+        quota = ScoreQuota(self._party, session.me.dataset, session.published.content(columns))
+        return replace(part, score_rounding=quota.rounding(part))
+
+    async def _begin(
+        self, session: Session[FalconJob], seats: Seats, rows: PartyRows, checkpoints: Checkpoints
+    ) -> tuple[Seed, Positions]:
+        """The seed, and the order of the rows: of a new training, or of the one that is resumed."""
+        if session.job.resumes:
+            base = checkpoints.base(session.job)
+            return Seed(bytes.fromhex(base["seed"])), np.array(base["positions"], dtype=np.int64)
+        seed = await falcon.receive_seed(seats.key_node, session.channel)
+        positions = (await align_by_id(session, seats, rows)).positions
+        checkpoints.begin(session.job, {"seed": seed.octets.hex(), "positions": positions.tolist()})
+        return seed, positions
+
+    async def _train(
+        self,
+        session: Session[FalconJob],
+        seats: Seats,
+        prepared: Prepared,
+        parameters: FalconParameters,
+        seed: Seed,
+        checkpoints: Checkpoints,
+        resumed: int,
+        clock: Clock,
+    ) -> Trained:
+        """Raises:
+        MacCheckFailed: and nothing of the training is kept, nor its part of the MAC key.
+        PolicyRefused: its weights would tell too much, together with those that were opened before.
+        """
+        checkpoints.drop_after(resumed)
+        is_active = seats.me == seats.chain[0]
+        if is_active:
+            shares = shares_before(session, self._party.store)
+            again = opened_before(session, self._party.store)
+            check_weight_bits(session.job, shares, share_of_label(parameters, again=again), seats.me)
+        model: Model | None = None
+        if resumed:
+            model = from_state(checkpoints.at(resumed), resumed, session.job.resume_option)
+
+        def before_opening() -> None:
+            if is_active:
+                count_weight_bits(session, self._party.store, parameters)
+
+        def report(step: str, done: int, total: int) -> None:
+            session.report(step, done, total, "batches" if total else "")
+            if step == "evaluate":
+                clock.lap("train_s")
+            elif "put_in_s" not in clock.laps:
+                clock.lap("put_in_s")
+
+        progress = Progress(
+            report=report,
+            keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, to_state(model)),
+            before_opening=before_opening,
+        )
+        is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
+        try:
+            return await in_own_thread(
+                session.channel,
+                lambda channel: falcon.run_data_party(
+                    seats.me,
+                    held_of(prepared),
+                    parameters,
+                    seed,
+                    session.id,
+                    channel,
+                    progress=progress,
+                    model=model,
+                    is_done=is_done,
+                ),
+            )
+        except MacCheckFailed:
+            checkpoints.remove()
+            raise
+
+
+def held_of(prepared: Prepared) -> Held:
+    """What is put in, in the order of batches, validation and test."""
+    plan = prepared.plan
+    order = np.concatenate([*plan.batches, plan.validation, plan.test])
+    features = Fixed.from_reals(prepared.columns[order], FEATURE_BITS).values
+    labels = None if prepared.labels.y is None else (prepared.labels.y[order] > 0).astype(np.int64)
+    return Held(features, labels)
+
+
+def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, trained: Trained) -> VerticalModelPart:
+    weights = trained.weights
+    has_intercept = session.me.role == "active" and session.job.falcon.intercept
+    return VerticalModelPart(
+        party=session.me.name,
+        role=session.me.role,
+        model="logistic",
+        data_parties=seats.chain,
+        standardiser=prepared.standardiser,
+        weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
+        intercept=float(weights[-1]) if has_intercept else None,
+    )
+
+
+def weights_of(parameters: FalconParameters) -> dict[str, Any]:
+    """What the report says of the opened weights; bits are None where they are not rounded."""
+    bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
+    return {"opened_bits": bits, "label_bits": share_of_label(parameters)}
+
+
+def evaluation_of(tested: TestFigures | None, prepared: Prepared, threshold: float) -> dict[str, Any] | None:
+    """What the active party makes of the opened figures and its labels; None where they are of one class alone."""
+    if tested is None or prepared.rows.labels is None:
+        return None
+    positive = prepared.rows.labels[prepared.plan.test] > 0
+    rows, with_label = len(positive), int(positive.sum())
+    pairs = with_label * (rows - with_label)
+    if not pairs:
+        return None
+    right = tested.true_positives + rows - with_label - (tested.positives - tested.true_positives)
+    return {
+        "rows": rows,
+        "auc": tested.auc_pairs / pairs,
+        "ks": tested.ks_pairs / pairs,
+        "accuracy": right / rows,
+        "log_loss": tested.loss / rows,
+        "threshold": threshold,
+        "confusion": {
+            "true_positives": tested.true_positives,
+            "false_positives": tested.positives - tested.true_positives,
+            "true_negatives": rows - with_label - (tested.positives - tested.true_positives),
+            "false_negatives": with_label - tested.true_positives,
+        },
+    }

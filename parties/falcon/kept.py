@@ -1,0 +1,39 @@
+"""What a data party keeps of a training in shares that may have to go on: its shares after an epoch.
+
+They are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party that
+resumes drops what it kept of later epochs before it computes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.protocols.falcon import Model
+from blindfit.algorithms.sharing.descent import State
+from blindfit.algorithms.sharing.shares import Share
+from blindfit.parties.vertical.checkpoints import damaged
+
+PARTS = ("weights", "velocity", "best")
+
+
+def to_state(model: Model) -> dict[str, Any]:
+    shares = {"weights": model.state.weights, "velocity": model.state.velocity, "best": model.best}
+    values = {name: share.value.tolist() for name, share in shares.items()}
+    macs = {name: None if share.mac is None else share.mac.tolist() for name, share in shares.items()}
+    return {"values": values, "macs": macs, "since": model.since}
+
+
+def from_state(state: Mapping[str, Any], epochs: int, resume_option: str) -> Model:
+    """Raises DataError: it is not what was kept."""
+    try:
+        weights, velocity, best = (_share(state["values"][name], state["macs"][name]) for name in PARTS)
+        return Model(State(weights, velocity), best, epochs, int(state["since"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise damaged(resume_option) from None
+
+
+def _share(values: list[int], macs: list[int] | None) -> Share:
+    return Share(np.array(values, dtype=np.uint64), None if macs is None else np.array(macs, dtype=np.uint64))

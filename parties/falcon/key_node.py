@@ -1,0 +1,81 @@
+"""The key node of a falcon job: compares blinded ids, and deals what a training in shares needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import falcon, ready
+from blindfit.algorithms.protocols.falcon import Progress
+from blindfit.algorithms.protocols.ready import Ready, Stored
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.parties.falcon.answered import epochs_answered
+from blindfit.parties.falcon.own_thread import in_own_thread
+from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.vertical.alignment import match_ids
+from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.seats import Seats, refuse_dataset
+
+
+class Dealer:
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def check(self, job: FalconJob, me: Member) -> None:
+        """A key node holds no rows."""
+        refuse_dataset(me)
+        refuse_unknown(self._party.data_dir, job, me.name)
+
+    async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
+        seats, job = Seats.of(session), session.job
+        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
+        self._party.noted(checkpoints.directory, session.id)
+        seeds, rows = await self._begin(session, seats, checkpoints)
+        told = await ready.run_key_node(
+            lambda _drawn: Ready(0, ",".join(map(str, checkpoints.epochs()))),
+            seats.me,
+            seats.chain,
+            session.channel,
+        )
+        if epochs := epochs_answered(told[name] for name in seats.chain):
+            return await self._stored(session, seats, checkpoints, epochs, rows)
+        resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
+        checkpoints.drop_after(resumed)
+        plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
+        parameters = parameters_of(job, seats, told, plan)
+        progress = Progress(
+            report=lambda step, done, total: session.report(step, done, total, "batches"),
+            keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, {}),
+        )
+        is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
+        trained = await in_own_thread(
+            session.channel,
+            lambda channel: falcon.run_key_node(
+                parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
+            ),
+        )
+        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
+        return await self._stored(session, seats, checkpoints, trained.epochs, rows)
+
+    async def _stored(
+        self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints, epochs: int, rows: int
+    ) -> dict[str, ParameterValue]:
+        await ready.run_stored(epochs, seats.chain, session.channel)
+        checkpoints.remove()
+        return {"fit.epochs": epochs, "rows.common": rows}
+
+    async def _begin(
+        self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints
+    ) -> tuple[list[Seed], int]:
+        """The seeds of this training, kept until it ends, and how many rows all parties have."""
+        if session.job.resumes:
+            base = checkpoints.base(session.job)
+            return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
+        seeds = [Seed.random() for _ in seats.chain]
+        await falcon.deal_seeds(seeds, seats.chain, session.channel)
+        rows = await match_ids(session, seats)
+        checkpoints.begin(session.job, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
+        return seeds, rows

@@ -1,0 +1,90 @@
+"""A falcon job: vertical training in secret shares."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
+from blindfit.parties.settings import SESSION
+from blindfit.parties.tables import Settings
+
+# What it opens is in docs/falcon.md.
+UnsafeFlag = Literal["weight-bits"]
+
+
+class FalconSettings(Settings):
+    security: Literal["malicious", "semi-honest"] = "malicious"  # malicious: MACs, checked before anything is revealed
+    intercept: bool = True
+    epochs: int = Field(20, ge=1, le=10_000)
+    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
+    learning_rate: float = Field(0.5, ge=1e-6, le=1e3)
+    schedule: Literal["constant", "inverse", "exponential"] = "inverse"
+    decay: float = Field(0.1, ge=0)
+    optimiser: Literal["sgd", "momentum"] = "sgd"
+    momentum: float = Field(0.9, ge=0, lt=1)
+    l2: float = Field(0.01, ge=0, le=1e3)
+    waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
+    validation_fraction: float = Field(0.1, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
+    patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
+    tolerance: float = Field(1e-4, ge=0)
+    threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
+    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
+    unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
+
+    def optimiser_settings(self) -> OptimiserSettings:
+        return OptimiserSettings(self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2)
+
+    @property
+    def macs(self) -> bool:
+        return self.security == "malicious"
+
+    @model_validator(mode="after")
+    def _nothing_is_set_in_vain(self) -> FalconSettings:
+        default = FalconSettings.model_fields
+        vain = {
+            "decay": self.schedule == "constant",
+            "momentum": self.optimiser != "momentum",
+            "patience": self.validation_fraction == 0,
+            "tolerance": self.validation_fraction == 0 or self.patience == 0,
+        }
+        for name, in_vain in vain.items():
+            if in_vain and getattr(self, name) != default[name].default:
+                raise ValueError(f"{name} does nothing beside the other options, remove it")
+        if self.patience == 0 and self.validation_fraction:
+            raise ValueError("validation_fraction: with patience = 0 nothing is decided by these rows: set it to 0")
+        return self
+
+
+class FalconJob(AlignedParameters, TrainingParameters):
+    protocol: Literal["falcon"] = "falcon"
+    falcon: FalconSettings = FalconSettings()
+
+    resume_option: ClassVar[str] = "falcon.resume"
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        return tuple(self.falcon.unsafe)
+
+    @property
+    def resumes(self) -> str:
+        return self.falcon.resume
+
+    @property
+    def fewest_epochs(self) -> int:
+        """After which training may end."""
+        falcon = self.falcon
+        return min(falcon.epochs, falcon.patience + 1) if falcon.validation_fraction else falcon.epochs
+
+    @model_validator(mode="after")
+    def _does_not_promise_what_it_cannot(self) -> FalconJob:
+        if self.privacy is not None:
+            raise ValueError(
+                "privacy: a falcon job has no differential privacy yet; what its weights tell is bounded by how they "
+                'are rounded. protocol = "taylor" trains under label DP'
+            )
+        if self.align.method != "psi":
+            raise ValueError('align.method: a falcon job aligns by ids ("psi"); protocol = "taylor" links records')
+        return self

@@ -1,0 +1,76 @@
+"""The attack on opened weights, through the real job: with the rule off it reads every label, with it on it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.protocols.falcon import kept_bits_for
+from tests.attacks.opened_weights import candidates
+from tests.falcon.project import REPEATABLE, make, table, weights
+from tests.nodes import Nodes
+from tests.vertical.project import ROLES, Project
+
+ROWS, RATE = 14, 0.5
+SMALL = (
+    "align.least_common=10",
+    "falcon.epochs=1",
+    "falcon.batch_rows=100",
+    "falcon.validation_fraction=0",
+    "split.test_fraction=0",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Whose parties let a training end after one epoch."""
+    project = make(tmp_path, rows=ROWS)
+    for name in ROLES:
+        if name != "notary":
+            path = tmp_path / f"{name}.toml"
+            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 1\n"))
+    return project
+
+
+def own_columns(project: Project) -> tuple[np.ndarray, np.ndarray]:
+    """The second shop's, standardised, and the labels that it does not know."""
+    x, y = table(project.root)
+    mine = x[:, 6:]
+    return (mine - mine.mean(axis=0)) / mine.std(axis=0), y
+
+
+def test_without_the_rule_one_epoch_gives_every_label_away(project: Project) -> None:
+    session = Nodes(project.root).run(*SMALL, *REPEATABLE)
+    columns, y = own_columns(project)
+    found = candidates(columns, weights(project.root, session.id)["shop-b"], RATE, step=2e-4)
+    assert len(found) == 1
+    assert np.array_equal(found[0], y)
+
+
+def test_with_the_rule_the_job_is_refused(project: Project) -> None:
+    with pytest.raises(PolicyRefused, match="weight bits") as refused:
+        Nodes(project.root).run(*SMALL)
+    assert refused.value.party == "bank"
+
+
+def test_rounded_weights_leave_many_label_vectors(project: Project) -> None:
+    """What the rounding alone is worth, where the rule would let pass so few rows: k b bits of them at most."""
+    columns, y = own_columns(project)
+    step = 2.0 ** -kept_bits_for(ROWS)
+    exact = RATE / ROWS * (y - 0.5) @ columns
+    opened = np.floor(exact / step) * step
+    left = candidates(columns, opened, RATE, step)
+    assert any(np.array_equal(one, y) for one in left)
+    assert len(left) > 2**ROWS / 2 ** (3 * 3)
+
+
+def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:
+    """Two openings, after T and T + 1 epochs, differ by one gradient: together they must stay below the limit."""
+    project = make(tmp_path, rows=160)
+    nodes = Nodes(project.root)
+    nodes.run("falcon.epochs=3")
+    with pytest.raises(PolicyRefused, match=r"weights of 0\.1\d bits of each label were opened before"):
+        nodes.run("falcon.epochs=4")

@@ -1,0 +1,271 @@
+"""Falcon jobs between real nodes: weights, refusals, what is counted, what goes on, and predictions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, ScoresOutOfRange
+from blindfit.coordinator.job import load_job
+from blindfit.parties.falcon import data_party
+from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.checkpoints import Checkpoints
+from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, table, weights
+from tests.nodes import Nodes
+from tests.vertical.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make(tmp_path)
+
+
+def plain_descent(root: Path, *, epochs: int, rate: float = 0.5, l2: float = 0.01) -> np.ndarray:
+    """The job's defaults on plain numbers, one batch of all rows; the intercept after the bank's own columns."""
+    x, y = table(root)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    x = np.insert(x, 3, 1.0, axis=1)
+    pull = np.ones(x.shape[1])
+    pull[3] = 0.0
+    w = np.zeros(x.shape[1])
+    for _ in range(epochs):
+        w = w - rate * (x.T @ (1 / (1 + np.exp(-x @ w)) - y) / len(y) + l2 * pull * w)
+    return w
+
+
+def together(found: dict[str, Any]) -> np.ndarray:
+    return np.concatenate([found[name] for name in DATA_PARTIES])
+
+
+@pytest.mark.parametrize("security", ["malicious", "semi-honest"])
+def test_weights_are_those_of_plain_descent_on_the_joined_table(project: Project, security: str) -> None:
+    session = Nodes(project.root).run(*REPEATABLE, f'falcon.security="{security}"')
+    found = together(weights(project.root, session.id))
+    # Of the grid of features, 2^-12, and of shares (tests/falcon/test_protocol.py); no row stands out here.
+    rows: Any = report(project.root, session.id)["rows"]
+    assert rows["shrunk"] == 0
+    assert np.abs(found - plain_descent(project.root, epochs=3)).max() < 5e-4
+
+
+def test_what_a_job_leaves_behind(project: Project) -> None:
+    session = Nodes(project.root).run()
+    bank, shop = (report(project.root, session.id, name) for name in ("bank", "shop-a"))
+    evaluation: Any = bank["evaluation"]
+    assert 0.6 < evaluation["auc"] <= 1
+    assert sum(evaluation["confusion"].values()) == evaluation["rows"] == 60
+    assert shop["evaluation"] is None
+    assert bank["weights"] == {"opened_bits": 7, "label_bits": pytest.approx(3 * 7 / 210)}
+    for name in ("bank", "shop-a", "shop-b", "notary"):
+        assert not (project.root / f"state/{name}/checkpoints/{session.id}").exists()
+        assert not list((project.root / f"state/{name}").rglob("*seed*"))
+    found = together(weights(project.root, session.id))
+    assert np.array_equal(found * 16, np.rint(found * 16))
+    told = session.summaries
+    assert "fit.epochs" in told["bank"]
+    assert not any("weight" in name for summary in told.values() for name in summary)
+
+
+# --- what is counted ------------------------------------------------------------------------------------------------
+
+
+def counted(root: Path) -> list[float]:
+    with Store(root / "state/bank/party.sqlite").view() as view:
+        return [share for snapshot in view.snapshots("rows") for share in view.label_layouts(snapshot.id).values()]
+
+
+def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(project: Project) -> None:
+    """Each gives .1 of a bit of each label: a third would pass a quarter."""
+    nodes = Nodes(project.root)
+    nodes.run()
+    nodes.run("falcon.epochs=4")
+    with pytest.raises(PolicyRefused, match=r"weights of 0\.20 bits of each label were opened before") as refused:
+        nodes.run("falcon.epochs=5")
+    assert refused.value.field == "weight bits"
+    project.publish("bank")
+    nodes.run("falcon.epochs=5")
+
+
+def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(project: Project) -> None:
+    nodes = Nodes(project.root)
+    first, again = nodes.run(), nodes.run()
+    for name in DATA_PARTIES:
+        assert np.array_equal(weights(project.root, first.id)[name], weights(project.root, again.id)[name])
+    assert counted(project.root) == [pytest.approx(0.1)]
+    one, other = (report(project.root, session.id) for session in (first, again))
+    assert one["evaluation"] == other["evaluation"]
+    assert (one["answered_in"], other["answered_in"]) == (first.id, first.id)
+    kinds = [json.loads(line)["kind"] for line in transcript(project, again.id)]
+    assert "Ready" in kinds
+    assert not {"OpenedShares", "MaskedInput"} & set(kinds)
+
+
+def transcript(project: Project, session: str) -> list[str]:
+    return (project.root / f"state/shop-a/models/{session}/transcript.jsonl").read_text().splitlines()
+
+
+@pytest.mark.parametrize("lost", ["state/shop-b/answers", "state/shop-b/models"])
+def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(project: Project, lost: str) -> None:
+    nodes = Nodes(project.root)
+    nodes.run()
+    shutil.rmtree(project.root / lost)
+    nodes.run()
+    assert counted(project.root) == [pytest.approx(0.1), pytest.approx(0.1)]
+
+
+def test_unrounded_weights_take_the_whole_of_every_label(project: Project) -> None:
+    nodes = Nodes(project.root)
+    nodes.run(*REPEATABLE)
+    nodes.run(*REPEATABLE, "falcon.epochs=4")  # who allows it allows it again
+    with pytest.raises(PolicyRefused, match="weight bits"):
+        nodes.run()
+
+
+def test_the_flag_is_the_partys_to_allow(project: Project) -> None:
+    path = project.root / "shop-b.toml"
+    path.write_text(path.read_text().replace('unsafe = ["weight-bits"]\n', ""))
+    with pytest.raises(PolicyRefused, match="does not list weight-bits") as refused:
+        Nodes(project.root).run(*REPEATABLE)
+    assert refused.value.party == "shop-b"
+
+
+def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path) -> None:
+    project = make(tmp_path, rows=100)
+    with pytest.raises(PolicyRefused, match=r"have 0\.\d\d bits of each label \(at most 0\.25\)"):
+        Nodes(project.root).run("align.least_common=20")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
+    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.least_epochs = 2"):
+        Nodes(project.root).run("falcon.epochs=1")
+    path = project.root / "shop-a.toml"
+    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 4\n"))
+    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
+        Nodes(project.root).run()
+    assert refused.value.party == "shop-a"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("privacy.epsilon=1", "a falcon job has no differential privacy yet"),
+        ('align={method="linkage", fields=["name"]}', 'a falcon job aligns by ids ("psi")'),
+        ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
+        ("falcon.patience=0", "validation_fraction: with patience = 0"),
+        ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing beside the other options"),
+        ("falcon.threshold=1", "threshold"),
+        ("falcon.batch_rows=1", "batch_rows"),
+        ('falcon.backend="threshold"', "backend"),
+        ("taylor.epochs=3", r"\[taylor\] does nothing in a falcon job"),
+    ],
+)
+def test_options_that_would_do_nothing_or_promise_too_much_are_refused(
+    project: Project, override: str, said: str
+) -> None:
+    with pytest.raises(BlindfitError, match=said.replace("(", r"\(").replace(")", r"\)")):
+        load_job(project.root / "job.toml", override.split("\n"))
+
+
+def test_scores_that_grow_end_the_job_with_what_to_do(project: Project) -> None:
+    with pytest.raises(ScoresOutOfRange, match="in epoch 1") as ended:
+        Nodes(project.root).run("falcon.learning_rate=400", 'falcon.schedule="constant"', "falcon.l2=0")
+    assert "falcon.learning_rate" in ended.value.hint
+    assert counted(project.root) == []
+
+
+# --- what goes on -----------------------------------------------------------------------------------------------------
+
+
+def stopped_after(epoch: int, project: Project, *overrides: str) -> str:
+    """A training that is lost when a shop has kept this epoch; its session."""
+    keep, sessions = Checkpoints.keep, set()
+
+    def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:
+        keep(self, kept, go_on, state)
+        sessions.add(self.session)
+        if kept == epoch and "shop-a" in str(self.directory):
+            raise DataError("the disk is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "keep", lost)
+        with pytest.raises(BlindfitError):
+            Nodes(project.root).run(*overrides)
+    (session,) = sessions
+    return session
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_a_training_that_stopped_goes_on_to_the_same_weights(project: Project, epoch: int) -> None:
+    session = stopped_after(epoch, project, *REPEATABLE)
+    resumed = Nodes(project.root).run(*REPEATABLE, f'falcon.resume="{session}"')
+    found = together(weights(project.root, resumed.id))
+    assert np.abs(found - plain_descent(project.root, epochs=3)).max() < 5e-4
+
+
+def test_shares_of_another_run_are_dropped_when_a_training_goes_on(project: Project) -> None:
+    """The bank has epoch 2 of the run that was lost, the shop not: after a second loss all must have the same run's."""
+    session = stopped_after(2, project, *REPEATABLE)
+    (project.root / f"state/shop-a/checkpoints/{session}/epoch-2.json").unlink()
+    again = stopped_after(2, project, *REPEATABLE, f'falcon.resume="{session}"')
+    assert again == session
+    resumed = Nodes(project.root).run(*REPEATABLE, f'falcon.resume="{session}"')
+    found = together(weights(project.root, resumed.id))
+    assert np.abs(found - plain_descent(project.root, epochs=3)).max() < 5e-4
+
+
+def test_weights_that_are_opened_again_are_counted_again_by_what_they_can_tell_more(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounded anew, they are the same steps or the ones beside: two bits of three columns."""
+
+    def lost(*_: Any) -> None:
+        raise DataError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_party, "write_part", lost)
+        with pytest.raises(BlindfitError):
+            Nodes(project.root).run()
+    (session,) = (path.name for path in (project.root / "state/bank/checkpoints").iterdir())
+    assert counted(project.root) == [pytest.approx(3 * 7 / 210)]
+    Nodes(project.root).run(f'falcon.resume="{session}"')
+    assert sorted(counted(project.root)) == [pytest.approx(3 * 2 / 210), pytest.approx(3 * 7 / 210)]
+
+
+def test_a_training_that_is_lost_before_it_opens_is_not_counted(project: Project) -> None:
+    session = stopped_after(3, project)
+    assert counted(project.root) == []
+    Nodes(project.root).run(f'falcon.resume="{session}"')
+    assert counted(project.root) == [pytest.approx(3 * 7 / 210)]
+
+
+def test_a_damaged_checkpoint_is_said(project: Project) -> None:
+    session = stopped_after(1, project)
+    path = project.root / f"state/bank/checkpoints/{session}/epoch-1.json"
+    kept = json.loads(path.read_text())
+    kept["state"]["values"].pop("weights")
+    path.write_text(json.dumps(kept))
+    with pytest.raises(BlindfitError, match="bank cannot take part"):
+        Nodes(project.root).run(f'falcon.resume="{session}"')
+
+
+# --- predictions ------------------------------------------------------------------------------------------------------
+
+
+def test_new_rows_are_scored_with_the_opened_weights(project: Project) -> None:
+    nodes = Nodes(project.root)
+    session = nodes.run()
+    predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")
+    lines = (project.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
+    assert len(lines) == 301
+    scores = np.array([float(line.split(",")[1]) for line in lines[1:]])
+    _, y = table(project.root)
+    ids = [line.split(",")[0].strip('"') for line in lines[1:]]
+    order = np.argsort(ids)
+    assert (np.sign(scores[order]) == 2 * y - 1).mean() > 0.65

@@ -1,0 +1,211 @@
+"""`blindfit check` of a training in shares: what it finds in the files that are here, and what it would take."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.coordinator.preflight import Finding
+from blindfit.coordinator.preflight.falcon import cost as falcon_cost
+from blindfit.coordinator.preflight.falcon.cost import Speed
+from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
+from tests.preflight.conftest import N_ROWS, Project
+from tests.preflight.test_vertical import levels, only, said
+
+_counted = functools.cache(falcon_cost.cost_of)  # of the same sizes in most of these tests
+
+
+@pytest.fixture
+def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setattr(falcon_cost, "measure", lambda _parameters: Speed(1e-7, 4e-7))  # some seconds each time
+    monkeypatch.setattr(falcon_cost, "cost_of", _counted)
+    project.job["protocol"] = "falcon"
+    for settings in project.parties.values():
+        settings["policy"]["protocols"] = ["falcon"]
+    del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
+    return project
+
+
+def test_a_job_without_trouble(shares: Project) -> None:
+    findings = shares.check()
+    assert not levels(findings, "refuses")
+    assert not levels(findings, "warning")
+    assert said(findings, "psi") == "600 rows in common"
+    assert "420 rows to train on, batches of 128 or more; 60 for the validation loss, 120 to test on" in said(
+        findings, "split"
+    )
+    assert "61 bits hold every number; probabilities are right up to" in said(findings, "field")
+    assert "600 rows, 3 features" in said(findings, "bank")
+    assert "650 rows, 2 features" in said(findings, "shop")
+
+
+def test_who_learns_what_and_if_whom_colludes(shares: Project) -> None:
+    findings = shares.check()
+    for who in ("bank (active party)", "each of post and shop (passive parties)", "notary (key node)", "coordinator"):
+        assert who in said(findings, "who learns what")
+    assert "With any one of bank, post and shop it reads everything" in said(findings, "who colludes")
+    assert "MACs make all others abort" in said(findings, "who colludes")
+    assert "notary alone can make the result wrong" in said(findings, "out of the model")
+    assert "MACs make" not in said(shares.check("falcon.security=semi-honest"), "who colludes")
+
+
+# --- parties -----------------------------------------------------------------------------------------------
+
+
+def test_policies_of_all_parties(shares: Project) -> None:
+    shares.parties["shop"]["policy"] = {"protocols": ["taylor"]}
+    assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
+
+
+def test_too_few_epochs_for_a_policy(shares: Project) -> None:
+    shares.parties["post"]["policy"]["least_epochs"] = 4
+    assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
+    reason = "post: falcon.epochs: training may end after 3: fewer than its policy.least_epochs = 4"
+    assert only(shares.check("falcon.patience=2"), "refuses") == reason
+
+
+def test_labels_are_binary(shares: Project) -> None:
+    shares.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
+    assert "bank: datasets.loans.label_kind: a falcon job fits binary labels" in only(shares.check(), "refuses")
+
+
+def test_a_party_that_is_elsewhere(shares: Project) -> None:
+    del shares.job["parties"]["shop"]["config"]
+    findings = shares.check()
+    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert not said(findings, "weights")
+
+
+def test_bad_data_are_named(shares: Project) -> None:
+    shares.tables["post"]["post1"] = np.array(["x", *shares.tables["post"]["post1"][1:]])
+    assert "column post1" in only(shares.check(), "refuses")
+
+
+# --- rows ----------------------------------------------------------------------------------------------------
+
+
+def test_too_few_rows_in_common(shares: Project) -> None:
+    ids = shares.tables["shop"]["id"]
+    shares.tables["shop"]["id"] = np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)])
+    assert not any(text.startswith("psi") for text in levels(shares.check(), "refuses"))
+    refused = levels(shares.check("align.least_common=400"), "refuses")
+    assert any("rows in common are fewer than align.least_common = 400" in text for text in refused)
+    shares.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
+    assert "trial: 0 common rows" in only(shares.check(), "refuses")
+
+
+def test_many_columns_and_few_test_rows(shares: Project) -> None:
+    shares.tables["bank"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)}
+    warnings = levels(shares.check("split.test_fraction=0.1"), "warning")
+    assert warnings == ["rows: 60 test rows make rough figures: raise split.test_fraction"]
+    assert levels(shares.check("split.test_fraction=0.25"), "warning") == [
+        "rows: 390 rows for 43 weights are few: raise falcon.l2, or leave features out"
+    ]
+
+
+def test_a_constant_column_and_rows_that_stand_out(shares: Project) -> None:
+    ids = shares.tables["shop"]["id"]
+    shares.tables["shop"]["shop0"] = np.where(ids == "u7", 1.0, 0.0)
+    shares.tables["post"]["post0"][:] = 1.5
+    assert "post0 has the same value in every training row" in said(shares.check(), "post")
+    found = [said(shares.check(f"seed={seed}"), "shop") for seed in range(10)]
+    assert any("1 of 420 rows stand out, and are shortened" in text for text in found)
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("waves", "bound"), [("narrow", 12), ("medium", 28), ("wide", 56)])
+def test_the_range_is_not_proved(shares: Project, waves: str, bound: int) -> None:
+    told = said(shares.check(f"falcon.waves={waves}"), "range")
+    assert f"scores up to {bound} (falcon.waves = {waves}), which nothing proves beforehand" in told
+    assert "one bit is opened, and if a score was larger the training ends" in told
+
+
+def test_numbers_that_do_not_fit(shares: Project) -> None:
+    """At such a rate each step takes away more than a weight is."""
+    findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
+    assert "learning_rate times l2 is 1 or more" in only(findings, "refuses")
+    assert not said(findings, "time")  # of a training that cannot be
+
+
+# --- what weights tell of labels -----------------------------------------------------------------------------
+
+
+def test_bits_of_opened_weights(shares: Project) -> None:
+    """420 rows: steps of 1/32, 8 bits; post has 4 columns, shop 2."""
+    told = said(shares.check(), "weights")
+    assert "in steps of 1/32 from -4 to 4, 8 bits each" in told
+    assert "4 weights of a passive party have 32 bits of 420 labels at most, 0.08 of each" in told
+    assert "with 0.00 of trainings before, that is within 0.25 bits of each label" in told
+    assert "bank's snapshot has room for 2 such trainings more" in told
+
+
+def test_too_many_passive_columns(shares: Project) -> None:
+    """105 bits are a quarter of 420 labels: 13 weights of 8."""
+    more = {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
+    shares.tables["post"] |= dict(list(more.items())[:9])
+    findings = shares.check()
+    assert not levels(findings, "refuses")
+    assert "has room for no such training more" in said(findings, "weights")
+    shares.tables["post"] |= more
+    refused = only(shares.check(), "refuses")
+    assert "a passive party's weights have 0.27 bits of each label (at most 0.25)" in refused
+    assert 'falcon.unsafe = ["weight-bits"] allows it' in refused
+
+
+def test_trainings_before_count(shares: Project) -> None:
+    shares.check()  # writes the files
+    settings = load_party(shares.directory / "bank.toml")
+    with contextlib.closing(Store(_database(shares.directory))) as store:
+        snapshot = Snapshots(settings, shares.directory, store).newest("loans")
+        with store.transaction() as transaction:
+            transaction.add_label_layout(snapshot.id, "weights earlier", 0.15)
+    assert "with 0.15 of trainings before" in said(shares.check(), "weights")
+    with contextlib.closing(Store(_database(shares.directory))) as store:
+        with store.transaction() as transaction:
+            transaction.add_label_layout(snapshot.id, "weights later", 0.05)
+    assert "weights of 0.20 bits of each label were opened before" in only(shares.check(), "refuses")
+
+
+def _database(directory: Path) -> Path:
+    path = directory / "state/bank/party.sqlite"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def test_weights_as_they_are(shares: Project) -> None:
+    unsafe = "falcon.unsafe=['weight-bits']"
+    refused = levels(shares.check(unsafe), "refuses")
+    assert [text.split(":")[0] for text in refused] == ["bank", "post", "shop", "notary"]
+    shares.let_pass("weight-bits")
+    findings = shares.check(unsafe)
+    assert not levels(findings, "refuses")
+    assert [text.split(":")[0] for text in levels(findings, "warning")] == ["falcon.unsafe", "weights"]
+    assert "nearly a gradient, which gives labels away" in said(findings, "weights")
+
+
+# --- what it takes -----------------------------------------------------------------------------------------------
+
+
+def test_time_rounds_and_bytes(shares: Project) -> None:
+    findings = shares.check()
+    assert "20 epochs, or fewer, of" in said(findings, "time")
+    assert "100 ns for each number that is dealt, 400 where it is compared" in said(findings, "time")
+    assert "40 ms from party to party add" in said(findings, "rounds")
+    assert "MB to send" in said(findings, "bytes")
+    assert "from the key node to the active party" in said(findings, "bytes")
+    alone = shares.check("falcon.validation_fraction=0", "falcon.epochs=1")
+    assert "1 epoch of" in said(alone, "time")
+    assert rounds(alone) < rounds(findings)
+
+
+def rounds(findings: list[Finding]) -> int:
+    """In all."""
+    return int(said(findings, "rounds").split(" in all")[0].split()[-1].replace(",", ""))

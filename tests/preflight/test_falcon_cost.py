@@ -1,0 +1,103 @@
+"""What is counted beforehand is what a training does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from blindfit.algorithms.protocols.falcon import roles, seats
+from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.coordinator.preflight.falcon import counted
+from blindfit.coordinator.preflight.falcon.cost import Cost, Speed, cost_of, measure
+from tests.falcon.local import KEY_NODE, Case, train
+
+MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.0, optimiser="momentum", momentum=0.5)
+FRAME_BYTES = 200  # of a message: names, lengths
+
+
+@pytest.fixture
+def sat(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The seats of the trainings that a test runs."""
+    made: list[Any] = []
+    for name, kind in (("DataSeat", DataSeat), ("DealerSeat", DealerSeat)):
+        monkeypatch.setattr(roles, name, lambda *a, kind=kind, **k: made.append(kind(*a, **k)) or made[-1])
+    return made
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"macs": False},
+        {"patience": 2, "kept_bits": 4},
+        {"epochs": 1, "patience": 1, "optimiser": MOMENTUM},
+        {"test_rows": 0, "validation_rows": 100},
+    ],
+    ids=str,
+)
+def test_rounds_and_what_is_dealt_are_those_of_a_training(
+    sat: list[Any], n_parties: int, options: dict[str, Any]
+) -> None:
+    case = Case(n_parties=n_parties, batches=3, options=options)
+    epochs = train(case)[KEY_NODE].epochs
+    cost = cost_of(case.parameters)
+    every = cost.start + cost.first + cost.epoch.times(epochs - 1) + cost.end
+    (dealer,) = (seat for seat in sat if isinstance(seat, DealerSeat))
+    assert {seat.rounds for seat in sat if isinstance(seat, DataSeat)} == {every.rounds}
+    assert dealer.dealt_elements == every.dealt
+    assert (epochs == case.parameters.epochs) == (every == cost.all)
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_bytes_are_those_of_a_training(n_parties: int) -> None:
+    """Up to what frames of messages take, and the checks."""
+    case = Case(n_parties=n_parties)
+    sent: dict[bool, list[int]] = {True: [], False: []}
+
+    def wire(sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
+        sent[sender == KEY_NODE].append(len(data))
+        return data
+
+    train(case, wire=wire)
+    cost = cost_of(case.parameters)
+    for of_dealer, predicted in ((True, cost.dealt_bytes(cost.all)), (False, cost.exchanged_bytes(cost.all))):
+        assert predicted <= sum(sent[of_dealer]) <= predicted + FRAME_BYTES * len(sent[of_dealer])
+
+
+def test_checks_between_openings_are_counted(sat: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each party keeps what it opened until the next check, up to a limit."""
+    case = Case()
+    few = cost_of(case.parameters).all
+    for module in (seats, counted):
+        monkeypatch.setattr(module, "MOST_UNCHECKED", 500)
+    train(case)
+    many = cost_of(case.parameters).all
+    assert {seat.rounds for seat in sat if isinstance(seat, DataSeat)} == {many.rounds}
+    assert many.rounds > few.rounds
+
+
+def test_what_it_takes_grows_with_what_there_is_to_do() -> None:
+    case, speed = Case(), Speed(1e-7, 4e-7)
+    cost = cost_of(case.parameters)
+
+    def of(**changes: Any) -> Cost:
+        return cost_of(replace(case.parameters, **changes))
+
+    assert cost.train_seconds(speed, 1) == pytest.approx(2 * cost.train_seconds(speed, 2))
+    assert cost.train_seconds(speed, 3) == cost.train_seconds(speed, 64)  # no more than there are parties
+    assert of(epochs=9).train_seconds(speed, 2) > cost.train_seconds(speed, 2)
+    assert of(epochs=9).epoch == cost.epoch
+    assert of(epochs=9).epoch_seconds(speed, 2) == cost.epoch_seconds(speed, 2)
+    assert of(macs=False).all.dealt < cost.all.dealt
+    assert cost.train_seconds(Speed(1e-6, 4e-7), 2) > cost.train_seconds(speed, 2)
+    assert cost.train_seconds(Speed(1e-7, 4e-6), 2) > cost.train_seconds(speed, 2)
+
+
+def test_a_small_training_is_timed() -> None:
+    speed = measure(Case(n_parties=2).parameters)
+    assert speed.element_s >= 0
+    assert speed.compared_s > 0

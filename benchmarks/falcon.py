@@ -324,12 +324,18 @@ def one_epoch(rows: int, features: int) -> Alone:
     marks: list[tuple[Spent, dict[str, int]]] = []
     dealt_at: list[float] = []
 
-    def mark(*_: object) -> None:
+    def mark(step: object = "", *_: object) -> None:
+        if step in ("put in", "open weights"):
+            return
         now = Spent(time.process_time(), spent.dealing_s, spent.expanding_s)
         marks.append((now, dict(kernel.counted)))
 
+    def mark_dealt(step: object = "", *_: object) -> None:
+        if step not in ("put in", "open weights"):
+            dealt_at.append(spent.dealing_s)
+
     with _instrumented(kernel, spent):
-        asyncio.run(_run(p, rows, features, mark, lambda *_: dealt_at.append(spent.dealing_s)))
+        asyncio.run(_run(p, rows, features, mark, mark_dealt))
     (begun, before), (ended, after) = marks[0], marks[-1]
     products = {name: after[name] - before.get(name, 0) for name in after}
     return Alone(ended - begun, dealt_at[-1] - dealt_at[0], products)

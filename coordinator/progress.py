@@ -64,14 +64,15 @@ class JobProgress:
             return
         waiting = f" (waits for {progress.waiting_for})" if progress.waiting_for else ""
         text = f"{progress.step}{waiting}"
-        if text != self._steps.get(party):
+        if progress.step != self._steps.get(party):
             self._progress.reset(task)
-            self._print_step(party, text)
+            self._print_step(party, progress.step, waiting)
         self._progress.update(task, description=text, completed=progress.done)
         # update() takes None for "as before", and here it means "not known".
         next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
 
-    def _print_step(self, party: str, text: str) -> None:
-        self._steps[party] = text
+    def _print_step(self, party: str, step: str, waiting: str = "") -> None:
+        """A line for the step; for whom it waits then, and not each time that this changes within it."""
+        self._steps[party] = step
         if not self._console.is_terminal:
-            self._console.print(f"  {party}: {text}", highlight=False)
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False)

@@ -46,6 +46,7 @@ class TimingFigures:
     read_s: float | None = None
     align_s: float | None = None
     prepare_s: float | None = None
+    put_in_s: float | None = None  # of shares
     train_s: float | None = None
     evaluate_s: float | None = None
 

@@ -163,10 +163,10 @@ class DataParty:
                 count_weight_bits(session, self._party.store, parameters)
 
         def report(step: str, done: int, total: int) -> None:
-            session.report(step, done, total, "batches" if total else "")
-            if step == "evaluate":
+            session.report(step, done, total, "batches" if step.startswith("epoch") else "")
+            if step == "open weights":
                 clock.lap("train_s")
-            elif "put_in_s" not in clock.laps:
+            elif step.startswith("epoch") and "put_in_s" not in clock.laps:
                 clock.lap("put_in_s")
 
         progress = Progress(

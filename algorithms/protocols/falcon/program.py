@@ -125,6 +125,7 @@ async def run(
         model: what a training that stopped has come to.
         is_done: that training had decided to stop there.
     """
+    progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
     own_labels = None if held is None or held.labels is None else f.elements(held.labels)
     labels = await seat.put_in("labels", ACTIVE, (p.rows,), own_labels)
@@ -196,15 +197,16 @@ async def _opened(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
 ) -> Trained:
     """Steps 6 and 7: each party's weights to it alone, and what they are worth to the active party."""
-    progress.report("evaluate", 0, 0)
+    progress.report("open weights", 0, 1)
     w, steps = model.state.weights, WEIGHT_BITS
     if p.kept_bits is not None:
         steps = p.kept_bits
         w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
+    exact = w.times_power_of_two(WEIGHT_BITS - steps)
     owned = [(place, w[p.owned(place)]) for place in range(len(p.columns))]
     scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
     if p.test_rows:
-        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, w.times_power_of_two(WEIGHT_BITS - steps))))
+        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, exact, progress)))
     progress.before_opening()
     mine = await seat.revealed_to_owners("weights", owned)
     place = next(iter(mine), None)
@@ -214,11 +216,15 @@ async def _opened(
     return Trained(model.epochs, weights, tested)
 
 
-async def _figures(seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, w: Share) -> Share:
+async def _figures(
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, w: Share, progress: Progress
+) -> Share:
     """Of the test rows, in pieces."""
     bits = p.scales.waves.score
     scales, counts = scoring.loss_scales(p.test_rows, bits), None
-    for start in range(p.test.start, p.test.stop, TEST_PIECE):
+    starts = range(p.test.start, p.test.stop, TEST_PIECE)
+    for number, start in enumerate(starts):
+        progress.report("evaluate", number, len(starts) + 1)
         rows = slice(start, min(start + TEST_PIECE, p.test.stop))
         z = await scoring.scores(seat, f"test {start}", matrix.rows(rows), w)
         piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
@@ -226,6 +232,7 @@ async def _figures(seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels
         await seat.checked()
     if counts is None:
         return zeros((0,))
+    progress.report("evaluate", len(starts), len(starts) + 1)
     ranks = await scoring.ranks(seat, "ranks", counts.bins)
     return joined([counts.confusion, counts.loss, ranks.auc, ranks.ks])
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import ConfigError, MacCheckFailed, PolicyRefused
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import falcon, ready
@@ -19,7 +19,7 @@ from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
-from blindfit.parties.falcon.kept import from_state, to_state
+from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
@@ -175,7 +175,7 @@ class DataParty:
             before_opening=before_opening,
         )
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
-        try:
+        with dropped_when_somebody_deviates(checkpoints):
             return await in_own_thread(
                 session.channel,
                 lambda channel: falcon.run_data_party(
@@ -190,9 +190,6 @@ class DataParty:
                     is_done=is_done,
                 ),
             )
-        except MacCheckFailed:
-            checkpoints.remove()
-            raise
 
 
 def held_of(prepared: Prepared) -> Held:

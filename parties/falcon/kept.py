@@ -2,20 +2,26 @@
 
 They are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party that
 resumes drops what it kept of later epochs before it computes anything.
+
+Where somebody deviated from the protocol nothing of the training is kept, at anybody: the MAC key has been tried out, and
+is not used again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage, PeerAborted, UnexpectedStep
 from blindfit.algorithms.protocols.falcon import Model
 from blindfit.algorithms.sharing.descent import State
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.parties.vertical.checkpoints import damaged
+from blindfit.parties.vertical.checkpoints import Checkpoints, damaged
 
+DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # as a peer says them
 PARTS = ("weights", "velocity", "best")
 
 
@@ -37,3 +43,16 @@ def from_state(state: Mapping[str, Any], epochs: int, resume_option: str) -> Mod
 
 def _share(values: list[int], macs: list[int] | None) -> Share:
     return Share(np.array(values, dtype=np.uint64), None if macs is None else np.array(macs, dtype=np.uint64))
+
+
+@contextmanager
+def dropped_when_somebody_deviates(checkpoints: Checkpoints) -> Iterator[None]:
+    try:
+        yield
+    except (MacCheckFailed, MalformedMessage, UnexpectedStep):
+        checkpoints.remove()
+        raise
+    except PeerAborted as aborted:
+        if aborted.code in DEVIATIONS:
+            checkpoints.remove()
+        raise

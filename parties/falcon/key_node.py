@@ -10,6 +10,7 @@ from blindfit.algorithms.protocols.falcon import Progress
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
+from blindfit.parties.falcon.kept import dropped_when_somebody_deviates
 from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
@@ -51,12 +52,13 @@ class Dealer:
             keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, {}),
         )
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
-        trained = await in_own_thread(
-            session.channel,
-            lambda channel: falcon.run_key_node(
-                parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
-            ),
-        )
+        with dropped_when_somebody_deviates(checkpoints):
+            trained = await in_own_thread(
+                session.channel,
+                lambda channel: falcon.run_key_node(
+                    parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
+                ),
+            )
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         return await self._stored(session, seats, checkpoints, trained.epochs, rows)
 

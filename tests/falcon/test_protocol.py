@@ -18,6 +18,7 @@ from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, kept_bits_for, opened_bits
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
+from blindfit.algorithms.sharing.dealing import Dealer, Item
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, network_of, train
@@ -213,6 +214,22 @@ def test_the_same_training_twice_opens_nothing_twice() -> None:
         sums.append({int(value) for values in opened.sums if len(values) > 2 for value in values})
     assert not sums[0] & sums[1]
     assert len(sums[0]) > 10_000
+
+
+def test_no_two_items_of_a_run_have_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor of another run: whatever it is for, a mask hides one thing."""
+    names: list[str] = []
+    correction = Dealer.correction
+
+    def noted(self: Dealer, item: Item) -> field.Elements:
+        names.append(item.name)
+        return correction(self, item)
+
+    monkeypatch.setattr(Dealer, "correction", noted)
+    for run in ("run-1", "run-2"):
+        train(Case(options={"patience": 1}), run=run)
+    assert len(names) > 200
+    assert len(set(names)) == len(names)
 
 
 def test_an_opening_of_the_wrong_length_names_who_sent_it() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon import seats
 from blindfit.coordinator.job import load_job
 from blindfit.parties.falcon import data_party
 from blindfit.parties.store.store import Store
@@ -243,6 +244,33 @@ def test_a_training_that_is_lost_before_it_opens_is_not_counted(project: Project
     assert counted(project.root) == []
     Nodes(project.root).run(f'falcon.resume="{session}"')
     assert counted(project.root) == [pytest.approx(3 * 7 / 210)]
+
+
+def test_when_a_check_fails_nothing_is_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
+    open_shares = seats.told_by_all
+    told = [0]
+
+    async def changed(mine: Any, others: Any, kind: Any, channel: Any) -> Any:
+        if type(mine).__name__ == "OpenedShares":
+            told[0] += 1
+            if told[0] == 100:
+                mine = type(mine)(values_plus_one(mine.values))
+        return await open_shares(mine, others, kind, channel)
+
+    monkeypatch.setattr(seats, "told_by_all", changed)
+    with pytest.raises(BlindfitError, match=r"MALFORMED_MESSAGE|openings"):
+        Nodes(project.root).run("falcon.epochs=6")
+    assert told[0] >= 100
+    for name in (*DATA_PARTIES, "notary"):
+        assert not list((project.root / f"state/{name}/checkpoints").glob("*/*")), name
+    assert counted(project.root) == []
+
+
+def values_plus_one(values: np.ndarray) -> np.ndarray:
+    changed = values.copy()
+    changed[0] = (int(changed[0]) + 1) % (2**61 - 1)
+    return changed
 
 
 def test_a_damaged_checkpoint_is_said(project: Project) -> None:

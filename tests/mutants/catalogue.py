@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.mutants import approval, interference, keeping, ledger, paillier, privacy, repeats, snapshots, vertical, wire
+from tests.mutants import (
+    approval,
+    interference,
+    keeping,
+    ledger,
+    paillier,
+    privacy,
+    repeats,
+    sharing,
+    snapshots,
+    vertical,
+    wire,
+)
 
 MUTANTS = (
     *privacy.MUTANTS,
@@ -15,7 +27,8 @@ MUTANTS = (
     *keeping.MUTANTS,
     *snapshots.MUTANTS,
     *repeats.MUTANTS,
+    *sharing.MUTANTS,
 )
 
-WITHOUT_A_MUTANT = {13: "secret sharing is not in this version"}
+WITHOUT_A_MUTANT: dict[int, str] = {}
 """Promises that no mutant here breaks, and why."""

@@ -47,6 +47,7 @@ class Patient(JobSession):
 @dataclass
 class Cluster:
     project: Project
+    small: tuple[str, ...] = SMALL  # overrides of job.toml
     processes: dict[str, Forked] = field(default_factory=dict)
 
     def path(self, *parts: str) -> Path:
@@ -91,7 +92,7 @@ class Cluster:
     # --- jobs
 
     def session(self, *overrides: str, job: str = "job.toml") -> Patient:
-        loaded = load_job(self.path(job), [*(SMALL if job == "job.toml" else TIMEOUTS), *overrides])
+        loaded = load_job(self.path(job), [*(self.small if job == "job.toml" else TIMEOUTS), *overrides])
         addresses = {name: f"127.0.0.1:{self._port(name)}" for name in loaded.parties}
         return Patient(loaded, addresses, identity_of(self.path("ca"), "coordinator"))
 
@@ -185,8 +186,11 @@ class Lost:
 
 
 @contextlib.contextmanager
-def running(root: Path, rows: int = 96) -> Iterator[Cluster]:
-    cluster = Cluster(Project.make(root, rows=rows))
+def running(root: Path, project: Project | None = None, small: tuple[str, ...] = SMALL) -> Iterator[Cluster]:
+    """Args:
+    project: made at `root`; by default a small one that trains on the Taylor loss.
+    """
+    cluster = Cluster(project or Project.make(root, rows=96), small)
     authority.create_authority(root / "ca", "test-authority")
     for name in (*ROLES, "coordinator"):
         authority.issue(root / "ca", name, ["localhost"])

@@ -1,0 +1,109 @@
+"""Any process of a training in shares is killed at any step: it goes on to the same weights, or all stored them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
+from tests.falcon.project import REPEATABLE, make
+from tests.vertical.cluster import DATA_PARTIES, ROLES, TIMEOUTS, Cluster, Lost, running
+from tests.vertical.victim import Order
+
+pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
+KILLS, AT_A_TIME = 200, 20  # of all parties together
+CLOSE = 5e-4  # of shares' rounding: tests/falcon/test_protocol.py has the bound
+SOME = {
+    "bank": Order("send OpenedShares", 20),
+    "shop-a": Order("write epoch-3.json"),
+    "notary": Order("send Correction", 2),
+}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Parties that are up, and a training that was cut off after an epoch; what it ends in undisturbed."""
+
+    cluster: Cluster
+    resume: str
+    weights: dict[str, np.ndarray]
+
+    def goes_on_after(self, lost: Lost) -> None:
+        """To the same weights; or every party had stored them before the victim was lost."""
+        ended = lost.session.id
+        with contextlib.suppress(PolicyRefused):
+            ended = self.cluster.run(self.resume)
+        same(self.cluster.weights(ended), self.weights)
+
+    def forget_answers(self) -> None:
+        """So that the same question is trained for again."""
+        for name in DATA_PARTIES:
+            shutil.rmtree(self.cluster.path("state", name, "answers"), ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    root = tmp_path_factory.mktemp("kills")
+    with running(root, make(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE)) as cluster:
+        lost = cluster.lose("shop-b", Order("wrote epoch-1.json"))
+        check(lost)
+        cluster.save_checkpoints()
+        resume = f"falcon.resume={lost.session.id}"
+        weights = cluster.weights(cluster.run(resume))
+        assert set(weights) == set(DATA_PARTIES)
+        yield Begun(cluster, resume, weights)
+
+
+def same(weights: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert set(weights) == set(expected)
+    assert max(np.abs(weights[name] - expected[name]).max() for name in expected) <= CLOSE
+
+
+def check(lost: Lost) -> None:
+    """That everybody who did not finish says who was lost."""
+    assert lost.exit_code == -signal.SIGKILL
+    assert isinstance(lost.error, BlindfitError)
+    assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(lost.error)
+    for name, error in lost.session.ends.items():
+        if name != lost.victim and error is not None:
+            assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(error), f"{name}: {error}"
+
+
+@pytest.mark.parametrize("victim", SOME)
+def test_lost_in_training(begun: Begun, victim: str) -> None:
+    begun.cluster.restore_checkpoints()
+    lost = begun.cluster.lose(victim, SOME[victim], begun.resume)
+    check(lost)
+    begun.goes_on_after(lost)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36000)
+@pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
+def test_kills_at_random(begun: Begun, first: int) -> None:
+    """A quarter in a training that begins, the rest in one that is resumed; half of them up to 50 ms after a point."""
+    cluster, draw = begun.cluster, random.Random(f"falcon {first}")
+    begun.forget_answers()
+    fresh_points = cluster.points()
+    cluster.restore_checkpoints()
+    later_points = cluster.points(begun.resume)
+    for kill in range(AT_A_TIME):
+        victim, fresh = draw.choice(list(ROLES)), kill % 4 == 0
+        points = (fresh_points if fresh else later_points)[victim]
+        order = Order("", draw.randint(1, len(points)), draw.choice([0.0, 0.05 * draw.random()]))
+        begun.forget_answers()
+        cluster.restore_checkpoints()
+        lost = cluster.lose(victim, order, *([] if fresh else [begun.resume]))
+        if lost.error is not None:  # else the signal came when the job was done
+            check(lost)
+        if fresh:
+            same(cluster.weights(cluster.run()), begun.weights)
+        else:
+            begun.goes_on_after(lost)

@@ -1,0 +1,133 @@
+"""Training in secret shares."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+PROTOCOL, SEATS = "tests/falcon/test_protocol.py", "tests/falcon/test_seats.py"
+TAMPERING = "tests/falcon/test_tampering.py"
+CHANGED = f"{TAMPERING}::test_a_change_of_any_kind_of_message_ends_the_training"
+UNIFORM = f"{PROTOCOL}::test_every_opened_value_is_uniform_but_for_the_bits"
+
+MUTANTS = (
+    Mutant(
+        "the-mac-check-always-passes",
+        (13,),
+        "algorithms/protocols/falcon/check.py",
+        "if not adds_up(residues):",
+        "if not adds_up(residues) and not residues:",
+        (f"{CHANGED}[Correction-2]",),
+    ),
+    Mutant(
+        "what-was-opened-is-not-compared",
+        (13,),
+        "algorithms/protocols/falcon/check.py",
+        "_require(theirs.opened == mine.opened,",
+        "_require(len(theirs.opened) == len(mine.opened),",
+        (f"{CHANGED}[CheckCommitment-3]",),
+    ),
+    Mutant(
+        "a-residue-is-not-held-to-its-commitment",
+        (13,),
+        "algorithms/protocols/falcon/check.py",
+        "_commit(other, context, residue) == committed[other].commitment",
+        "_commit(other, context, residue) != b''",
+        (f"{CHANGED}[ResidueCommitment-2]",),
+    ),
+    Mutant(
+        "inputs-are-not-in-what-is-compared",
+        (13,),
+        "algorithms/protocols/falcon/seats.py",
+        "self._opened.hear(masked)",
+        "self._opened.hear(masked[:0])",
+        (f"{CHANGED}[MaskedInput-3]",),
+    ),
+    Mutant(
+        "masks-without-the-sessions-name",
+        (13, 17),
+        "algorithms/protocols/falcon/seats.py",
+        'f"{self._run}/{self._dealt}/{item.name}"',
+        'f"{self._dealt}/{item.name}"',
+        (f"{PROTOCOL}::test_the_same_training_twice_opens_nothing_twice",),
+    ),
+    Mutant(
+        "masks-without-a-number",
+        (13,),
+        "algorithms/protocols/falcon/seats.py",
+        'f"{self._run}/{self._dealt}/{item.name}"',
+        'f"{self._run}/{item.name}"',
+        (UNIFORM, f"{PROTOCOL}::test_no_two_items_of_a_run_have_one_name"),
+    ),
+    Mutant(
+        "a-range-test-that-opens-what-it-found",
+        (12,),
+        "algorithms/sharing/ranges.py",
+        'return await multiply(party, f"{name}/hidden", total, hidden)',
+        "return total",
+        ("tests/sharing/test_ranges.py::test_what_is_opened_of_numbers_outside_does_not_say_which",),
+    ),
+    Mutant(
+        "scores-past-the-waves-go-unnoticed",
+        (11,),
+        "algorithms/protocols/falcon/program.py",
+        "if told[0]:",
+        "if told[0] and model.epochs > p.epochs:",
+        (f"{PROTOCOL}::test_weights_that_grow_are_refused_and_nothing_is_opened",),
+    ),
+    Mutant(
+        "weights-opened-as-they-are",
+        (12, 28),
+        "parties/falcon/parameters.py",
+        'kept_bits=None if "weight-bits" in settings.unsafe else kept_bits_for(len(plan.train))',
+        "kept_bits=None",
+        (f"{SEATS}::test_what_a_job_leaves_behind",),
+    ),
+    Mutant(
+        "opened-weights-are-not-counted",
+        (28,),
+        "parties/falcon/weight_bits.py",
+        'transaction.add_label_layout(session.published.id, f"{_NAMED}{session.id}", share)',
+        'transaction.add_label_layout(session.published.id, f"{_NAMED}{session.id}", 0.0)',
+        (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
+    ),
+    Mutant(
+        "weights-that-are-opened-again-are-free",
+        (28,),
+        "parties/falcon/weight_bits.py",
+        "bits = BITS_OF_ANOTHER_ROUNDING if again else opened_bits(parameters.kept_bits)",
+        "bits = 0 if again else opened_bits(parameters.kept_bits)",
+        (f"{SEATS}::test_weights_that_are_opened_again_are_counted_again_by_what_they_can_tell_more",),
+    ),
+    Mutant(
+        "the-same-question-is-opened-anew",
+        (28,),
+        "parties/falcon/data_party.py",
+        "answer = None if job.resumes else answers.kept()",
+        "answer = None",
+        (f"{SEATS}::test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted",),
+    ),
+    Mutant(
+        "shares-of-another-run-are-taken-up",
+        (17,),
+        "parties/vertical/checkpoints.py",
+        "if later > epoch:",
+        "if later > epoch + 1:",
+        (f"{SEATS}::test_shares_of_another_run_are_dropped_when_a_training_goes_on",),
+    ),
+    Mutant(
+        "few-epochs-pass-the-policy",
+        (28,),
+        "parties/falcon/data_party.py",
+        "if job.fewest_epochs < least:",
+        "if job.falcon.epochs < 1:",
+        (f"{SEATS}::test_few_epochs_are_refused_by_the_policy",),
+    ),
+    Mutant(
+        "seeds-stay-when-a-check-has-failed",
+        (13,),
+        "parties/falcon/kept.py",
+        "except (MacCheckFailed, MalformedMessage, UnexpectedStep):\n        checkpoints.remove()\n",
+        "except (MacCheckFailed, MalformedMessage, UnexpectedStep):\n",
+        (f"{SEATS}::test_when_a_check_fails_nothing_is_kept",),
+    ),
+)

@@ -34,14 +34,16 @@ class Seed:
 
     def _words(self, name: str, count: int) -> Elements:
         """Of 61 bits each; 2^61 - 1, which is no element, is drawn once in 2^61 and replaced."""
-        words = np.frombuffer(self._octets(name, 8 * count), dtype="<u8") >> np.uint64(64 - BITS)
-        outside = np.flatnonzero(words == _LOW_BITS)
+        words = np.frombuffer(self._octets(name, 8 * count), dtype="<u8").astype(np.uint64, copy=False)
+        words >>= np.uint64(64 - BITS)
+        outside = np.flatnonzero(words == _LOW_BITS) if words.size and words.max() == _LOW_BITS else words[:0]
         if outside.size:
-            words = words.copy()
             words[outside] = self._words(f"{name}, again", outside.size)
         return words
 
-    def _octets(self, name: str, count: int) -> bytes:
+    def _octets(self, name: str, count: int) -> bytearray:
         key = hashlib.sha256(b"blindfit sharing v1/" + self.octets + b"/" + name.encode()).digest()
         encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-        return encryptor.update(bytes(count))
+        octets = bytearray(count)
+        encryptor.update_into(octets, octets)  # of zeros, in their own place
+        return octets

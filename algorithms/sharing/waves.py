@@ -212,4 +212,10 @@ def _column(coefficients: Floats, opened: Elements) -> Floats:
 
 
 def _at(numbers: Floats, bits: int) -> Elements:
-    return f.elements(np.rint(numbers * 2.0**bits).astype(np.int64))
+    """A row at a time, which stays in the processor's cache."""
+    if numbers.ndim < 2:
+        return f.elements(np.rint(numbers * 2.0**bits).astype(np.int64))
+    whole = np.empty(numbers.shape, dtype=np.uint64)
+    for row, into in zip(numbers, whole, strict=True):
+        into[...] = f.elements(np.rint(row * 2.0**bits).astype(np.int64))
+    return whole

@@ -3,8 +3,8 @@
 They are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party that
 resumes drops what it kept of later epochs before it computes anything.
 
-Where somebody deviated from the protocol nothing of the training is kept, at anybody: the MAC key has been tried out, and
-is not used again.
+Where somebody deviated from the protocol nothing of the training is kept, at anybody: the MAC key was tried out, and is
+not used again.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int
         assert error.culprit == sender or n_parties > 2
     if step == "Correction":
         assert isinstance(error, MacCheckFailed)
-    if step in ("CheckSeed", "Residue", "ResidueCommitment"):
-        assert isinstance(error, MalformedMessage)
+    if step in ("MaskedInput", "CheckSeed", "Residue", "ResidueCommitment"):
+        assert isinstance(error, MalformedMessage)  # by digests and commitments, before any MAC is looked at
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])

@@ -100,5 +100,7 @@ def test_streams_do_not_meet() -> None:
 
 def test_the_one_number_that_is_no_element_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     octets = {"a": [2**64 - 1, 3 << 3, 2**64 - 8], "a, again": [5 << 3, 2**64 - 1], "a, again, again": [7 << 3]}
-    monkeypatch.setattr(Seed, "_octets", lambda _self, name, _count: np.array(octets[name], dtype="<u8").tobytes())
+    monkeypatch.setattr(
+        Seed, "_octets", lambda _self, name, _count: bytearray(np.array(octets[name], dtype="<u8").tobytes())
+    )
     assert Seed(b"").elements("a", (3,)).tolist() == [5, 3, 7]

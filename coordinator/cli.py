@@ -157,6 +157,20 @@ def pretrain(
 
 
 @app.command()
+def import_falcon(
+    job: Annotated[Path, typer.Argument(metavar="JOB.JSON", help="A job file of the Falcon code.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, for job.toml and each party's file.")],
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Go on without what it asks; may be given again.")
+    ] = None,
+) -> None:
+    """Make a falcon job of one for the public Falcon code, and say what became of every field."""
+    from blindfit.coordinator import import_falcon as import_
+
+    import_.import_falcon(job, out, without or [], _console())
+
+
+@app.command()
 def approve(
     settings: PartyFile,
     session: Annotated[str | None, typer.Argument(help="Which; without it, all that waits is shown.")] = None,

@@ -49,7 +49,7 @@ def _each_epoch(job: FalconJob) -> str:
     in_range = "whether every score and every weight stayed in range; where one did not, the training ends"
     if not judges(job):
         return f"After each epoch one bit: {in_range}."
-    return f"After each epoch two bits: {in_range}; and whether the loss of the validation rows has fallen."
+    return f"After each epoch two bits: {in_range}; and whether it ends there, by the loss of the validation rows."
 
 
 _BOUND = f"{WEIGHT_BOUND:g}"

@@ -1,8 +1,8 @@
 """A small secret number as a one-hot vector, with one opening: how rows are counted in bins.
 
 For q in [0, size), c = q + r is opened under a uniform r. Modulo the size, a power of two, q = c - r unless the sum
-wrapped round p, which for so small a q has a chance of size 2^-61, and would count one row in the bin beside its own.
-So the one-hot vector of q is the dealt one of -r, turned round by c.
+wrapped round p, which for so small a q has a chance of size 2^-61, below 2^-52, and would count one row in the bin
+beside its own. So the one-hot vector of q is the dealt one of -r, turned round by c.
 
 Source: Ishai, Kushilevitz, Meldgaard, Orlandi, Paskin-Cherniavsky 2013, "one-time truth tables".
 """

@@ -112,8 +112,10 @@ async def _binned(party: Party, name: str, z: Share, y: Share, chosen: Waves, sc
     dealt = await party.dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
     (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
     sines = chosen.flat_sigmoid(FLATTENED_BY)
-    flattened = waves.sigmoid(party.holder, dealt, c, chosen, scales, factor=BINS - 2, sines=sines)
-    places = party.holder.plus(flattened, f.elements([1 << scales.result]))  # from 1 to BINS - 1, times 2^result
+    flattened = waves.sigmoid(party.holder, dealt, c, chosen, scales, factor=BINS - 3, sines=sines)
+    places = party.holder.plus(
+        flattened, f.elements([1 << scales.result])
+    )  # from 1 to BINS - 2, times 2^result: the fit may pass 1
     places = await divide(party, f"{name}/places", places, scales.result)
     return await lookup.counted(party, name, places + y.times(f.elements([BINS])), 2 * BINS)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed
-from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.messages import Channel, ParameterValue
 from blindfit.algorithms.protocols import falcon, ready
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, TestFigures, Trained
 from blindfit.algorithms.protocols.ready import Ready, Stored
@@ -22,13 +22,13 @@ from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, s
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import (
-    check_weight_bits,
-    count_weight_bits,
-    opened_before,
-    share_of_label,
-    shares_before,
+    check_bits,
+    count_bits,
+    end_share,
+    weights_share,
 )
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -49,7 +49,7 @@ Positions = NDArray[np.int64]
 
 class DataParty:
     def __init__(self, party: Party) -> None:
-        self._party = party
+        self._party, self._running = party, Running(party.settings.name)
 
     def check(self, job: FalconJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open, with features, and labels where due."""
@@ -126,6 +126,7 @@ class DataParty:
     ) -> tuple[Seed, Positions]:
         """The seed, and the order of the rows: of a new training, or of the one that is resumed."""
         if session.job.resumes:
+            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
             base = checkpoints.base(session.job)
             return Seed(bytes.fromhex(base["seed"])), np.array(base["positions"], dtype=np.int64)
         seed = await falcon.receive_seed(seats.key_node, session.channel)
@@ -149,18 +150,20 @@ class DataParty:
         PolicyRefused: its weights would tell too much, together with those that were opened before.
         """
         checkpoints.drop_after(resumed)
-        is_active = seats.me == seats.chain[0]
-        if is_active:
-            shares = shares_before(session, self._party.store)
-            again = opened_before(session, self._party.store)
-            check_weight_bits(session.job, shares, share_of_label(parameters, again=again), seats.me)
+        counts = seats.me == seats.chain[0]
+        if counts:
+            check_bits(session, self._party.store, parameters, parameters.epochs - resumed)
         model: Model | None = None
         if resumed:
             model = from_state(checkpoints.at(resumed), resumed, session.job.resume_option)
 
+        def before_epochs(epochs: int) -> None:
+            if counts:
+                count_bits(session, self._party.store, "end", end_share(parameters, epochs))
+
         def before_opening() -> None:
-            if is_active:
-                count_weight_bits(session, self._party.store, parameters)
+            if counts:
+                count_bits(session, self._party.store, "weights", weights_share(parameters))
 
         def report(step: str, done: int, total: int) -> None:
             session.report(step, done, total, "batches" if step.startswith("epoch") else "")
@@ -172,13 +175,15 @@ class DataParty:
         progress = Progress(
             report=report,
             keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, to_state(model)),
+            before_epochs=before_epochs,
             before_opening=before_opening,
+            check_begun=checkpoints.check_begun,
         )
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
-        with dropped_when_somebody_deviates(checkpoints):
-            return await in_own_thread(
-                session.channel,
-                lambda channel: falcon.run_data_party(
+
+        async def trained(channel: Channel) -> Trained:
+            with dropped_when_somebody_deviates(checkpoints):
+                return await falcon.run_data_party(
                     seats.me,
                     held_of(prepared),
                     parameters,
@@ -188,8 +193,10 @@ class DataParty:
                     progress=progress,
                     model=model,
                     is_done=is_done,
-                ),
-            )
+                )
+
+        with self._running.alone(checkpoints.session):
+            return await in_own_thread(session.channel, trained)
 
 
 def held_of(prepared: Prepared) -> Held:
@@ -218,7 +225,7 @@ def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, tr
 def weights_of(parameters: FalconParameters) -> dict[str, Any]:
     """What the report says of the opened weights; bits are None where they are not rounded."""
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return {"opened_bits": bits, "label_bits": share_of_label(parameters)}
+    return {"opened_bits": bits, "label_bits": weights_share(parameters)}
 
 
 def evaluation_of(tested: TestFigures | None, prepared: Prepared, threshold: float) -> dict[str, Any] | None:

@@ -22,21 +22,22 @@ from blindfit.algorithms.sharing.shares import Share
 from blindfit.parties.vertical.checkpoints import Checkpoints, damaged
 
 DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # as a peer says them
-PARTS = ("weights", "velocity", "best")
+PARTS = ("weights", "velocity", "best", "since")
 
 
 def to_state(model: Model) -> dict[str, Any]:
     shares = {"weights": model.state.weights, "velocity": model.state.velocity, "best": model.best}
+    shares["since"] = model.since
     values = {name: share.value.tolist() for name, share in shares.items()}
     macs = {name: None if share.mac is None else share.mac.tolist() for name, share in shares.items()}
-    return {"values": values, "macs": macs, "since": model.since}
+    return {"values": values, "macs": macs}
 
 
 def from_state(state: Mapping[str, Any], epochs: int, resume_option: str) -> Model:
     """Raises DataError: it is not what was kept."""
     try:
-        weights, velocity, best = (_share(state["values"][name], state["macs"][name]) for name in PARTS)
-        return Model(State(weights, velocity), best, epochs, int(state["since"]))
+        weights, velocity, best, since = (_share(state["values"][name], state["macs"][name]) for name in PARTS)
+        return Model(State(weights, velocity), best, since, epochs)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise damaged(resume_option) from None
 

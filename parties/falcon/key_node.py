@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.messages import Channel, ParameterValue
 from blindfit.algorithms.protocols import falcon, ready
-from blindfit.algorithms.protocols.falcon import Progress
+from blindfit.algorithms.protocols.falcon import Progress, Trained
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates
 from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -23,7 +24,7 @@ from blindfit.parties.vertical.seats import Seats, refuse_dataset
 
 class Dealer:
     def __init__(self, party: Party) -> None:
-        self._party = party
+        self._party, self._running = party, Running(party.settings.name)
 
     def check(self, job: FalconJob, me: Member) -> None:
         """A key node holds no rows."""
@@ -52,13 +53,15 @@ class Dealer:
             keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, {}),
         )
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
-        with dropped_when_somebody_deviates(checkpoints):
-            trained = await in_own_thread(
-                session.channel,
-                lambda channel: falcon.run_key_node(
+
+        async def dealt(channel: Channel) -> Trained:
+            with dropped_when_somebody_deviates(checkpoints):
+                return await falcon.run_key_node(
                     parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
-                ),
-            )
+                )
+
+        with self._running.alone(checkpoints.session):
+            trained = await in_own_thread(session.channel, dealt)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         return await self._stored(session, seats, checkpoints, trained.epochs, rows)
 
@@ -74,6 +77,7 @@ class Dealer:
     ) -> tuple[list[Seed], int]:
         """The seeds of this training, kept until it ends, and how many rows all parties have."""
         if session.job.resumes:
+            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
             base = checkpoints.base(session.job)
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from blindfit.algorithms.errors import PolicyRefused, RangeError
 from blindfit.algorithms.protocols.falcon import FalconParameters, kept_bits_for
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
@@ -25,13 +26,16 @@ def preparation_of(job: FalconJob) -> Preparation:
 
 
 def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan: RowPlan) -> FalconParameters:
-    """The same at every party.
+    """The same at every party, and public: so is why they do not fit.
 
     Args:
         plan: of which the sizes count.
+
+    Raises:
+        PolicyRefused: numbers of these sizes do not fit, or would tell too much.
     """
     settings = job.falcon
-    return FalconParameters(
+    parameters = FalconParameters(
         data_parties=seats.chain,
         key_node=seats.key_node,
         columns=tuple(told[name].columns for name in seats.chain),
@@ -48,3 +52,9 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         threshold=settings.threshold,
         waves_name=settings.waves,
     )
+    try:
+        parameters.check()
+    except RangeError as error:
+        reason = f"{error}; {error.hint}" if error.hint else str(error)
+        raise PolicyRefused(party=seats.me, field="falcon", reason=reason) from None
+    return parameters

@@ -27,9 +27,9 @@ class FalconSettings(Settings):
     momentum: float = Field(0.9, ge=0, lt=1)
     l2: float = Field(0.01, ge=0, le=1e3)
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
-    validation_fraction: float = Field(0.1, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
+    validation_fraction: float = Field(0.08, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
     patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
-    tolerance: float = Field(1e-4, ge=0)
+    tolerance: float = Field(1e-4, ge=0, le=10)
     threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same

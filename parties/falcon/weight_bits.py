@@ -1,14 +1,17 @@
-"""What the weights that are opened can tell of labels, over all trainings on a snapshot, at the active party.
+"""What a training opens can tell of labels, over all trainings on a snapshot, at the active party.
 
-A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them. No party may
-learn more than a quarter of a bit of each training label, summed over all trainings on the snapshot.
+A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them; and so it does
+from where training ends, and why: after which of E epochs, by the loss or by the range. No party may learn more than a
+quarter of a bit of each training label, summed over all trainings on the snapshot. Bits count before they are told,
+whether the training then comes to its end or not: a party chooses its features, and when it leaves.
 
 Source: MATH 4.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.falcon import FalconParameters, opened_bits
@@ -17,54 +20,58 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import Store
 
-_NAMED = "weights "  # and the session, among what has told of a snapshot's labels
-BITS_OF_ANOTHER_ROUNDING = 2  # the same weights rounded again are one of the steps beside
 
-
-def share_of_label(parameters: FalconParameters, *, again: bool = False) -> float:
+def weights_share(parameters: FalconParameters) -> float:
     """Bits of each training label that a passive party's weights have at most; 1 where they are not rounded."""
     if parameters.kept_bits is None:
         return 1.0
-    bits = BITS_OF_ANOTHER_ROUNDING if again else opened_bits(parameters.kept_bits)
-    return min(1.0, max(parameters.columns[1:]) * bits / parameters.train_rows)
+    return min(1.0, max(parameters.columns[1:]) * opened_bits(parameters.kept_bits) / parameters.train_rows)
 
 
-def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, party: str) -> None:
-    """Raises PolicyRefused: too much would be told, and no flag of the job allows it."""
-    if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
-        return
-    told = f"weights of {sum(before):.2f} bits of each label were opened before, and " if before else ""
-    raise PolicyRefused(
-        party=party,
-        field="weight bits",
-        reason=f"{told}with this training a passive party's weights have {sum(before) + share:.2f} bits of each label "
-        f'(at most {MOST_BITS_PER_ROW}): more rows or fewer columns help; falcon.unsafe = ["weight-bits"] allows it',
-    )
+def end_share(parameters: FalconParameters, epochs: int) -> float:
+    """Bits of each training label that the end has, of so many epochs that may follow: it comes after one of them, by
+    the range or by the loss, or after all.
+    """
+    return min(1.0, math.log2(2 * epochs + 1) / parameters.train_rows)
 
 
-def shares_before(session: Session[FalconJob], store: Store) -> list[float]:
-    """Of all trainings on the snapshot."""
-    return list(store.reader().label_layouts(session.published.id).values())
+def check_bits(session: Session[FalconJob], store: Store, parameters: FalconParameters, epochs: int) -> None:
+    """Before anything is counted: whether the whole training may be.
+
+    Raises:
+        PolicyRefused: with those before it, it would tell too much.
+    """
+    share = weights_share(parameters) + end_share(parameters, epochs)
+    before = list(store.reader().label_layouts(session.published.id).values())
+    check_weight_bits(session.job, before, share, session.me.name)
 
 
-def opened_before(session: Session[FalconJob], store: Store) -> bool:
-    """Whether the training that is resumed has had its weights opened."""
-    return _opened(session.job.resumes, store.reader().label_layouts(session.published.id))
+def count_bits(session: Session[FalconJob], store: Store, what: str, share: float) -> None:
+    """Durably, before it is told, in each session.
 
-
-def _opened(resumed: str, before: Mapping[str, float]) -> bool:
-    return bool(resumed) and f"{_NAMED}{resumed}" in before
-
-
-def count_weight_bits(session: Session[FalconJob], store: Store, parameters: FalconParameters) -> None:
-    """Durably, before any weight is opened; each opening counts, also that of a training that was resumed.
+    Args:
+        what: "end" or "weights".
 
     Raises:
         PolicyRefused: another training took what was left since this one began.
         LedgerUnavailable: it could not be written.
     """
     with store.transaction() as transaction:
-        before = transaction.label_layouts(session.published.id)
-        share = share_of_label(parameters, again=_opened(session.job.resumes, before))
-        check_weight_bits(session.job, list(before.values()), share, session.me.name)
-        transaction.add_label_layout(session.published.id, f"{_NAMED}{session.id}", share)
+        check_weight_bits(
+            session.job, list(transaction.label_layouts(session.published.id).values()), share, session.me.name
+        )
+        transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)
+
+
+def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, party: str) -> None:
+    """Raises PolicyRefused: too much would be told, and no flag of the job allows it."""
+    if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
+        return
+    told = f"trainings before told {sum(before):.2f} bits of each label, and " if before else ""
+    raise PolicyRefused(
+        party=party,
+        field="weight bits",
+        reason=f"{told}with this one a passive party could learn {sum(before) + share:.2f} bits of each label from its "
+        f'weights (at most {MOST_BITS_PER_ROW}): more rows or fewer columns help; falcon.unsafe = ["weight-bits"] '
+        "allows it",
+    )

@@ -8,6 +8,7 @@ epoch-N.json    after epoch N; the newest few, as parties may have stopped an ep
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.job.parameters import JobParameters
 
 KEPT_EPOCHS = 3
+CHECK_BEGUN = "check-begun.json"
 
 
 class Checkpoints:
@@ -47,7 +49,14 @@ class Checkpoints:
 
     @property
     def exists(self) -> bool:
-        return (self.directory / "base.json").exists()
+        return (self.directory / "base.json").exists() and not (self.directory / CHECK_BEGUN).exists()
+
+    def check_begun(self, begun: bool) -> None:
+        """A training in shares that ends between the two is not resumed."""
+        if begun:
+            self._write(CHECK_BEGUN, {})
+        else:
+            (self.directory / CHECK_BEGUN).unlink(missing_ok=True)
 
     def base(self, job: JobParameters) -> dict[str, Any]:
         """What `begin` was given.
@@ -142,5 +151,5 @@ def common_epoch(told: Mapping[str, str]) -> int:
     Args:
         told: each party's epochs, written one after the other with commas.
     """
-    sets = [{int(text) for text in epochs.split(",") if text.isdigit()} for epochs in told.values()]
+    sets = [{int(text) for text in epochs.split(",") if re.fullmatch("[0-9]{1,5}", text)} for epochs in told.values()]
     return max(set.intersection(*sets), default=0)

@@ -26,6 +26,7 @@ def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(falcon_cost, "measure", lambda _parameters: Speed(1e-7, 4e-7))  # some seconds each time
     monkeypatch.setattr(falcon_cost, "cost_of", _counted)
     project.job["protocol"] = "falcon"
+    project.job["falcon"] = {"validation_fraction": 0.1}
     for settings in project.parties.values():
         settings["policy"]["protocols"] = ["falcon"]
     del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
@@ -144,19 +145,19 @@ def test_bits_of_opened_weights(shares: Project) -> None:
     assert "in steps of 1/32 from -4 to 4, 8 bits each" in told
     assert "4 weights of a passive party have 32 bits of 420 labels at most, 0.08 of each" in told
     assert "with 0.00 of trainings before, that is within 0.25 bits of each label" in told
-    assert "bank's snapshot has room for 2 such trainings more" in told
+    assert "bank's snapshot has room for 1 such training more" in told
 
 
 def test_too_many_passive_columns(shares: Project) -> None:
-    """105 bits are a quarter of 420 labels: 13 weights of 8."""
+    """105 bits are a quarter of 420 labels: 12 weights of 8, and 5 of where 20 epochs end."""
     more = {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
-    shares.tables["post"] |= dict(list(more.items())[:9])
+    shares.tables["post"] |= dict(list(more.items())[:8])
     findings = shares.check()
     assert not levels(findings, "refuses")
     assert "has room for no such training more" in said(findings, "weights")
     shares.tables["post"] |= more
     refused = only(shares.check(), "refuses")
-    assert "a passive party's weights have 0.27 bits of each label (at most 0.25)" in refused
+    assert "a passive party could learn 0.28 bits of each label from its weights (at most 0.25)" in refused
     assert 'falcon.unsafe = ["weight-bits"] allows it' in refused
 
 
@@ -171,7 +172,7 @@ def test_trainings_before_count(shares: Project) -> None:
     with contextlib.closing(Store(_database(shares.directory))) as store:
         with store.transaction() as transaction:
             transaction.add_label_layout(snapshot.id, "weights later", 0.05)
-    assert "weights of 0.20 bits of each label were opened before" in only(shares.check(), "refuses")
+    assert "trainings before told 0.20 bits of each label" in only(shares.check(), "refuses")
 
 
 def _database(directory: Path) -> Path:

@@ -22,6 +22,7 @@ import typer
 
 from blindfit.coordinator import cli
 from tests.command import blindfit
+from tests.falcon import test_import as import_falcon
 from tests.readme.pages import PAGES, ROOT, Shown, printed_after, shown_in, to_type
 from tests.readme.terminal import MAKEFILE, Given, Terminal
 
@@ -145,6 +146,11 @@ def data_of_taylor(terminal: Terminal) -> None:
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
 
 
+def a_job_of_the_falcon_code(terminal: Terminal) -> None:
+    """With its rows, which the page takes for those of whoever has such a job."""
+    import_falcon.make(terminal.directory)
+
+
 def a_public_model(terminal: Terminal) -> None:
     """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
     _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dp_lr.md").read_text(), re.S)
@@ -159,6 +165,7 @@ def a_public_model(terminal: Terminal) -> None:
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
     "docs/dp_lr.md": a_public_model,
+    "docs/falcon.md": a_job_of_the_falcon_code,
     "docs/measurement.md": walr_has_run,
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
@@ -260,6 +267,10 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
+        "blindfit import-falcon job.json --out imported": Typed(
+            says=("Not carried", "differential_privacy_budget"), writes=("imported/job.toml", "imported/party0.csv")
+        ),
+        "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
     "docs/keeping.md": {
         "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),

@@ -15,8 +15,8 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
                      opened: under masks of its own, but for step 5's bits
     4     each P_j   each epoch, and around what is revealed: compares what was        CheckCommitment, CheckSeed
                      opened; coefficients, then MAC residues, by commit and reveal     ResidueCommitment, Residue
-    5     active     each epoch: two bits, was all in range, has the loss of the       GoesOn to the key node
-                     validation rows fallen
+    5     active     each epoch: two bits, was all in range, does training end here,   GoesOn to the key node
+                     by the loss of the validation rows
     6     each P_j   its weights, rounded, from under a mask that it alone knows       --
     7     active     what the weights are worth on the test rows, likewise             --
 
@@ -24,9 +24,9 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
 
 Departures from the paper: no threshold Paillier; all is in shares, with preprocessing by a dealer; the sigmoid and the
     log loss by one opening (MATH 4.7).
-Learns: each party, its own rounded weights, and after each epoch whether to go on; the active party, of the test rows,
-    the confusion matrix, log loss, AUC and KS; the key node, sizes and when training ends. What opened weights tell is
-    bounded by how they are rounded (docs/falcon.md).
+Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
+    the test rows, the confusion matrix, log loss, AUC and KS; the key node, sizes and when training ends. What opened
+    weights, and where training ends, tell of labels is counted (docs/falcon.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
@@ -35,11 +35,15 @@ async def run_check(
     context: bytes,
     channel: Channel,
     uniform: UniformInt,
+    begun: Callable[[bool], None],
 ) -> Seed:
     """Raises unless all that was opened is what the shares add up to; returns coefficients that nobody chose.
 
     Args:
         context: of this check alone.
+        begun: told True before this party's residue leaves, and False when the check has passed. A residue that does
+            not add up tells the MAC key to whoever knows what was changed: unless the check passes, whatever else comes
+            then, no party may use the key again.
 
     Raises:
         MacCheckFailed: the residues do not add up.
@@ -54,9 +58,11 @@ async def run_check(
     drawn |= {other: said.drawn for other, said in seeds.items()}
     commitments = {name: draw.Commitment(said.commitment) for name, said in {**committed, me: mine}.items()}
     coefficients = Seed(draw.step_4_key(context, drawn, commitments).key)
+    begun(True)
     residues = await _residues(opened.residue(coefficients, holder), me, others, context, channel, uniform)
     if not adds_up(residues):
         raise MacCheckFailed
+    begun(False)
     opened.forget()
     return coefficients
 

@@ -20,6 +20,8 @@ from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 
 FEATURE_BOUND = 8.0
 WEIGHT_BOUND = 4.0  # of weights that are opened: of standardised columns, log odds by so much for each deviation
+LEAST_TEST_ROWS = 50
+MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
 
 
@@ -125,6 +127,13 @@ class FalconParameters:
             raise RangeError("there is no batch to train on, or a party without a column")
         self.waves.sigmoid_error  # noqa: B018  (fitted now, not in the first step)
         self.scales.waves.check(self.waves)
+        if 0 < self.test_rows < LEAST_TEST_ROWS:
+            hint = "choose a larger split.test_fraction, or 0"
+            raise RangeError(
+                f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} tells of each", hint=hint
+            )
+        if self.train_rows + self.validation_rows > MOST_ROWS:
+            raise RangeError(f"more than {MOST_ROWS:,} rows do not fit into one test of their range")
         if max(self.epochs, 1) * len(self.batch_rows) >= 2**32:
             raise RangeError("so many steps are not counted")
         if self.optimiser.learning_rate * self.optimiser.l2 >= 1:

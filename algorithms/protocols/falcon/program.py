@@ -15,14 +15,14 @@ from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring
 from blindfit.algorithms.sharing.comparison import not_negative
-from blindfit.algorithms.sharing.computing import divide
+from blindfit.algorithms.sharing.computing import divide, multiply
 from blindfit.algorithms.sharing.descent import State
-from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
+MEAN_LOSS_BITS = 9  # of the test rows' mean log loss
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
 
 Floats = npt.NDArray[np.float64]
@@ -35,13 +35,13 @@ class Model:
 
     Attributes:
         best: twice the least loss so far of the validation rows, (1,); without an epoch, zero.
-        since: epochs since it was found.
+        since: epochs since it was found, (1,).
     """
 
     state: State
     best: Share
+    since: Share
     epochs: int = 0
-    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ class Progress:
     Attributes:
         report: step, done, total.
         keep: what a training can go on from, after a check; and whether it does.
+        before_epochs: how many may follow; before anything of them is told; may raise.
         before_opening: before a weight is opened; may raise.
+        check_begun: as `check.run_check` takes it.
     """
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
     keep: Callable[[Model, bool], None] = lambda _model, _go_on: None
+    before_epochs: Callable[[int], None] = lambda _epochs: None
     before_opening: Callable[[], None] = lambda: None
+    check_begun: Callable[[bool], None] = lambda _open: None
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +111,8 @@ class Trained:
 def new_model(p: FalconParameters, seat: Seat) -> Model:
     k = sum(p.columns)
     nothing = seat.holder.public(np.zeros(k, dtype=np.uint64))
-    return Model(State(nothing, nothing), seat.holder.public(np.zeros(1, dtype=np.uint64)))
+    none = seat.holder.public(np.zeros(1, dtype=np.uint64))
+    return Model(State(nothing, nothing), none, none)
 
 
 async def run(
@@ -130,6 +135,8 @@ async def run(
     own_labels = None if held is None or held.labels is None else f.elements(held.labels)
     labels = await seat.put_in("labels", ACTIVE, (p.rows,), own_labels)
     model = model or new_model(p, seat)
+    if model.epochs < p.epochs and not is_done:
+        progress.before_epochs(p.epochs - model.epochs)
     while model.epochs < p.epochs and not is_done:
         is_done = not await _epoch(seat, p, matrix, labels, model, progress)
     return await _opened(seat, p, matrix, labels, model, progress)
@@ -157,37 +164,45 @@ async def _epoch(
 async def _judge(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, coarse: list[Share]
 ) -> bool:
-    """Steps 4 and 5: one bit says whether all was in range, another whether the loss fell.
+    """Steps 4 and 5: one bit says whether all was in range, another whether training ends here.
 
     Raises:
         ScoresOutOfRange: a score, or a weight, of this epoch was not.
     """
     w, bits = model.state.weights, p.scales.waves.score
     large = await divide(seat, "weights in coarse units", w, WEIGHT_BITS + COARSE_WEIGHT_BITS)
-    better = loss = None
+    ends = None
     if p.judges:
         held_out = matrix.rows(p.validation)
         z = await scoring.scores(seat, "validation", held_out, w)
         coarse.append(await divide(seat, "validation in coarse units", z, bits + ranges.unit_bits(p.waves)))
         scales = scoring.loss_scales(len(z), bits)
         loss = await scoring.log_loss(seat, "validation", z, labels[p.validation], p.waves, scales)
-        if model.epochs > 1:
-            least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0**scales.result)
-            better = await not_negative(seat, "better", seat.holder.plus(model.best - loss, f.elements([-least])))
+        least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0**scales.result)
+        ends = await _ends(seat, p, model, loss, least)
     units, coefficients = ranges.units_below(p.waves), seat.coefficients
     outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
-    told = await seat.revealed(outside if better is None else joined([outside, better]))
+    told = await seat.revealed(outside if ends is None else joined([outside, ends]))
     if told[0]:
         raise ScoresOutOfRange(epoch=model.epochs)
-    return await seat.agreed(_goes_on(p, model, loss, told))
+    stops = len(told) > 1 and bool(told[1])
+    return await seat.agreed(model.epochs < p.epochs and not stops)
 
 
-def _goes_on(p: FalconParameters, model: Model, loss: Share | None, told: Elements) -> bool:
-    if loss is not None:
-        improved = len(told) < 2 or bool(told[1])
-        model.best, model.since = (loss, 0) if improved else (model.best, model.since + 1)
-    stops = p.judges and model.since >= p.patience
-    return model.epochs < p.epochs and not stops
+async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, least: int) -> Share:
+    """Whether so many epochs have passed without a better loss, (1,): all that a loss decides is this one bit.
+
+    Args:
+        least: by how much a better loss is below the best.
+    """
+    if model.epochs == 1:
+        model.best, model.since = loss, seat.holder.public(f.elements([0]))
+    else:
+        waited = seat.holder.plus(model.since, f.elements([1]))
+        better = await not_negative(seat, "better", seat.holder.plus(model.best - loss, f.elements([-least])))
+        changes = await multiply(seat, "changes", joined([better, better]), joined([loss - model.best, waited]))
+        model.best, model.since = model.best + changes[:1], waited - changes[1:]
+    return await not_negative(seat, "ends", seat.holder.plus(model.since, f.elements([-p.patience])))
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -212,7 +227,7 @@ async def _opened(
     place = next(iter(mine), None)
     weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
     figures = mine.get(len(p.columns))
-    tested = None if figures is None else _read(f.integers(figures), scales.result)
+    tested = None if figures is None else _read(f.integers(figures), _loss_shift(p) - scales.result - 1)
     return Trained(model.epochs, weights, tested)
 
 
@@ -234,9 +249,19 @@ async def _figures(
         return zeros((0,))
     progress.report("evaluate", len(starts), len(starts) + 1)
     ranks = await scoring.ranks(seat, "ranks", counts.bins)
-    return joined([counts.confusion, counts.loss, ranks.auc, ranks.ks])
+    loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
+    return joined([counts.confusion, loss, ranks.auc, ranks.ks])
 
 
-def _read(numbers: npt.NDArray[np.int64], loss_bits: int) -> TestFigures:
+def _loss_shift(p: FalconParameters) -> int:
+    """By which the summed loss is rounded: a single row's share in it is not to be read off the rest."""
+    result = scoring.loss_scales(p.test_rows, p.scales.waves.score).result
+    return result + 1 - MEAN_LOSS_BITS + math.floor(math.log2(p.test_rows))
+
+
+def _read(numbers: npt.NDArray[np.int64], loss_power: int) -> TestFigures:
+    """Args:
+    loss_power: of two, that the loss is in units of.
+    """
     true_positives, positives, loss, auc, ks = (int(number) for number in numbers)
-    return TestFigures(true_positives, positives, math.ldexp(loss, -loss_bits - 1), auc / 2, float(ks))
+    return TestFigures(true_positives, positives, math.ldexp(loss, loss_power), auc / 2, float(ks))

@@ -53,6 +53,7 @@ async def run_data_party(
         MacCheckFailed, ScoresOutOfRange: and nothing was revealed.
     """
     parameters.check()
+    told = progress or Progress()
     seat = DataSeat(
         me,
         parameters.data_parties,
@@ -62,8 +63,9 @@ async def run_data_party(
         channel,
         macs=parameters.macs,
         uniform=uniform,
+        check_begun=told.check_begun,
     )
-    trained = await program.run(seat, parameters, held, progress or Progress(), model, is_done=is_done)
+    trained = await program.run(seat, parameters, held, told, model, is_done=is_done)
     seat.require_all_used()
     return replace(trained, rounds=seat.rounds)
 

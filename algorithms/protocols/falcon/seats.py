@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -105,6 +105,7 @@ class DataSeat:
     Args:
         parties: the data parties; the first gets the corrections.
         run: of the session, a name that none had before under these seeds.
+        check_begun: as `run_check` takes it.
     """
 
     def __init__(
@@ -118,7 +119,9 @@ class DataSeat:
         *,
         macs: bool,
         uniform: UniformInt = system_uniform,
+        check_begun: Callable[[bool], None] = lambda _open: None,
     ) -> None:
+        self._check_begun = check_begun
         self.me, self.place = me, list(parties).index(me)
         self._others, self._key_node = [name for name in parties if name != me], key_node
         self._parties, self._run, self._channel, self._uniform = list(parties), run, channel, uniform
@@ -228,7 +231,14 @@ class DataSeat:
         context = f"{self._run}/check {self._checks}".encode()
         self.rounds += 4
         self.coefficients = await run_check(
-            self._opened, self.holder, self.me, self._others, context, self._channel, self._uniform
+            self._opened,
+            self.holder,
+            self.me,
+            self._others,
+            context,
+            self._channel,
+            self._uniform,
+            self._check_begun,
         )
 
     async def revealed(self, share: Share) -> Elements:

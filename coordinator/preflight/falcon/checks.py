@@ -19,7 +19,7 @@ from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.wording import counted, duration, size
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.weight_bits import check_weight_bits, share_of_label
+from blindfit.parties.falcon.weight_bits import check_weight_bits, end_share, weights_share
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
@@ -112,8 +112,8 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
             "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
         )
         return
-    before, share = active.label_shares(), share_of_label(parameters)
-    yield Finding("note", "weights", _opened(parameters, share))
+    before, share = active.label_shares(), weights_share(parameters) + end_share(parameters, parameters.epochs)
+    yield Finding("note", "weights", _opened(parameters))
     check_weight_bits(job, before, share, active.name)
     left = MOST_BITS_PER_ROW - sum(before) - share
     more = f"{counted(int(left / share), 'such training')} more" if left >= share else "no such training more"
@@ -121,12 +121,12 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
     yield Finding("ok", "weights", f"{text}; {active.name}'s snapshot has room for {more}")
 
 
-def _opened(p: FalconParameters, share: float) -> str:
+def _opened(p: FalconParameters) -> str:
     bits, most = opened_bits(p.kept_bits or 0), max(p.columns[1:])
     step = f"1/{1 << (p.kept_bits or 0)}"
     return (
         f"are opened in steps of {step} from -{WEIGHT_BOUND:g} to {WEIGHT_BOUND:g}, {bits} bits each: {most} weights "
-        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, {share:.2f} of each"
+        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, {weights_share(p):.2f} of each"
     )
 
 

@@ -72,7 +72,7 @@ def _opened(facts: Figures) -> Iterator[str]:
     who = listed(facts.roles.chain, "and")
     bits = "two bits" if trust.judges(facts.job) else "one bit"
     about = "whether all scores and weights were in range" + (
-        ", and whether the validation loss had fallen" if trust.judges(facts.job) else ""
+        ", and whether training ended there, by the validation loss" if trust.judges(facts.job) else ""
     )
     yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"

@@ -16,7 +16,7 @@ from blindfit.coordinator.report import write
 from blindfit.coordinator.report.falcon.cautions import cautions_of
 from blindfit.coordinator.report.falcon.figures import Figures, figures_of
 from blindfit.parties.falcon.data_party import evaluation_of
-from blindfit.parties.falcon.weight_bits import share_of_label
+from blindfit.parties.falcon.weight_bits import weights_share
 from tests.report.falcon.conftest import OPENED, SESSION, MadeUpShares
 from tests.report.pages import check_nothing_is_kept_of_models
 
@@ -90,7 +90,7 @@ def test_bits_are_those_that_the_active_party_counts(shares: MadeUpShares, rows:
     shares.weights["shop"] = {f"shop{j}": 0.0 for j in range(7)}
     facts = facts_of(shares, rows__trained=rows)
     parameters = SimpleNamespace(kept_bits=kept_bits_for(rows), columns=(4, 1, 7), train_rows=rows)
-    assert facts.most_told == share_of_label(parameters)  # type: ignore[arg-type]
+    assert facts.most_told == weights_share(parameters)  # type: ignore[arg-type]
     assert facts.pooled is not None
     assert facts.pooled.weights == 8
     assert facts.pooled.all_bits == facts.opened["shop"].all_bits + facts.opened["post"].all_bits

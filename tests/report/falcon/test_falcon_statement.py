@@ -85,7 +85,7 @@ def test_how_many_rows_were_shortened_is_told_their_owner_alone(shares: MadeUpSh
 def test_what_was_opened_to_whom(shares: MadeUpShares) -> None:
     said = text_of(shares, "opened")
     assert "To bank, post and shop, after each of 4 epochs, two bits: whether all scores and weights were in" in said
-    assert "and whether the validation loss had fallen" in said
+    assert "and whether training ended there, by the validation loss" in said
     assert "To each of them alone, the weights of its own columns, 8 bits each." in said
     assert (
         "To bank alone, of 240 test rows: the confusion matrix, the log loss, AUC and KS, the last two over 256" in said

@@ -1,0 +1,27 @@
+"""One session at a time for each training: two under one MAC key could use what a failed check of the other told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from blindfit.algorithms.errors import PolicyRefused
+
+
+class Running:
+    """Of this process; after a restart no session goes on."""
+
+    def __init__(self, party: str) -> None:
+        self._party, self._trainings = party, set[str]()
+
+    @contextmanager
+    def alone(self, training: str) -> Iterator[None]:
+        """Raises PolicyRefused: another session of the training runs here."""
+        if training in self._trainings:
+            reason = f"another session of the training {training} is still running"
+            raise PolicyRefused(party=self._party, field="falcon.resume", reason=reason)
+        self._trainings.add(training)
+        try:
+            yield
+        finally:
+            self._trainings.remove(training)

@@ -382,9 +382,13 @@ class Sessions:
 
         Raises:
             DataError: what is wrong with the rows of a dataset that no job has read before; or a snapshot is gone.
+            PolicyRefused: a job resumes a training of another dataset.
         """
-        resumes = session.job.resumes
-        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(session.me.dataset)
+        resumes, dataset = session.job.resumes, session.me.dataset
+        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(dataset)
+        if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
+            reason = f"{dataset} is not the dataset that {resumes} began with"
+            raise PolicyRefused(party=session.me.name, field="dataset", reason=reason)
         with self._store.transaction() as transaction:
             transaction.put_session_snapshot(session.id, found.id)
         return found

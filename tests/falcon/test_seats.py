@@ -345,6 +345,16 @@ def values_plus_one(values: np.ndarray) -> np.ndarray:
     return changed
 
 
+def test_a_resumed_job_names_the_dataset_that_it_reads(project: Project) -> None:
+    """What an operator is shown, and what a quota counts, is the dataset of the job."""
+    session = stopped_after(1, project)
+    path = project.root / "shop-a.toml"
+    path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = "rest"\n')
+    with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
+        Nodes(project.root).run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
+    assert refused.value.party == "shop-a"
+
+
 def test_a_damaged_checkpoint_is_said(project: Project) -> None:
     session = stopped_after(1, project)
     path = project.root / f"state/bank/checkpoints/{session}/epoch-1.json"

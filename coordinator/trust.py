@@ -108,7 +108,7 @@ def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
 
 
 def _by_coordinator(job: TaylorJob) -> tuple[str, ...]:
-    told = "Names, settings, counts of rows and columns, names of dropped columns, times, memory and bytes"
+    told = "Names, settings, counts of rows and columns, times, memory and bytes"
     if job.privacy is not None:
         return (f"{told}; the budget. No figure that was made from labels, and no row, id, weight or score.",)
     return (f"{told}; the hold-out losses and the figures of the evaluation. No row, id, weight or score.",)

@@ -136,7 +136,10 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ({"protocols": ["walr"], "unsafe": ["leverage"]}, "without the protocol taylor, policy.unsafe does nothing"),
+        (
+            {"protocols": ["walr"], "unsafe": ["leverage"]},
+            "without the protocol taylor or falcon, policy.unsafe does nothing",
+        ),
         (
             {"protocols": ["taylor"], "unsafe": ["jitter"]},
             "policy.unsafe: 'jitter' is not one of label-bits, leverage,",

@@ -223,7 +223,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         SHARED: Typed(
             add="--set falcon.epochs=2",
             why="two do all that twenty do",
-            says=("in shares, 2 epochs",),
+            says=("in shares with MACs, 2 epochs",),
             writes=("runs/falcon/hospital/model.json", "runs/falcon/hospital/test_rows.csv"),
         ),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon --out runs/falcon-scores": Typed(

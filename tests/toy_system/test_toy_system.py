@@ -79,4 +79,4 @@ def test_its_pre_flight_and_its_options(project):
 def test_a_released_blindfit_does_not_know_it(project):
     refused = released(project, "check", "job.toml")
     assert refused.returncode == 2
-    assert "protocol: 'toy' is not one of walr, label-dp, dp-lr, taylor, predict" in refused.stderr
+    assert "protocol: 'toy' is not one of walr, label-dp, dp-lr, taylor, falcon, predict" in refused.stderr

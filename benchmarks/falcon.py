@@ -31,14 +31,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
+from benchmarks import growth_plot, machine
 from benchmarks.in_turn import in_turn, median_ratio
 from benchmarks.taylor import Party, made_up
 from blindfit.algorithms.protocols import falcon
@@ -208,7 +207,7 @@ class MemoryChannel:
         while queue.qsize() > 4:  # as a connection's window: the dealer does not run away
             await asyncio.sleep(0)
 
-    async def receive(self, sender: str, kind: type[M]) -> M:  # noqa: ARG002
+    async def receive(self, sender: str, _kind: type[M]) -> M:
         message: M = await self.queues[sender, self.me].get()
         return message
 
@@ -434,30 +433,8 @@ def _growth_table(grown: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def draw(grown: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Time above, bytes below, for each thing varied."""
-    figure, grid = plt.subplots(
-        2, len(grown), figsize=(11, 5.6), sharex="col", sharey="row", squeeze=False, layout="constrained"
-    )
-    for (varied, points), column in zip(grown.items(), grid.T, strict=True):
-        shape = [point[varied] for point in points]
-        for axis, key, unit, colour in zip(column, _DRAWN, (1, 1024), ("#1f5fbf", "#c4581a"), strict=True):
-            axis.plot(shape, [point[key] / unit for point in points], marker="o", color=colour)
-            axis.grid(alpha=0.3)
-            axis.spines[["top", "right"]].set_visible(False)
-        column[1].set_xlabel("data parties" if varied == "parties" else varied)
-        if varied == "parties":
-            column[1].set_xticks(shape)
-        else:
-            column[1].set_xscale("log")
-    for axis, label in zip(grid[:, 0], ("us", "KiB"), strict=True):
-        axis.set_ylim(bottom=0)
-        axis.set_ylabel(f"{label} for each row and epoch")
-    figure.suptitle("Training in shares with MACs; otherwise 65,536 rows, 30 features, 2 data parties")
-    figure.savefig(path)
-    plt.close(figure)
-
-
-_DRAWN = ("us_per_row", "bytes_per_row")
+    title = "Training in shares with MACs; otherwise 65,536 rows, 30 features, 2 data parties"
+    growth_plot.draw(grown, path, title, "us_per_row", "us", "bytes_per_row")
 
 
 if __name__ == "__main__":

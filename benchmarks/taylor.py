@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
+from benchmarks import growth_plot, machine
 from benchmarks.in_turn import in_turn, median_ratio
 from benchmarks.products import GMP, VECTOR_UNIT, Products, in_microseconds
 from blindfit.algorithms.errors import DataError
@@ -257,30 +256,8 @@ def _growth_table(grown: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def draw(grown: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Time above, bytes below, for each thing varied."""
-    figure, grid = plt.subplots(
-        2, len(grown), figsize=(11, 5.6), sharex="col", sharey="row", squeeze=False, layout="constrained"
-    )
-    for (varied, points), column in zip(grown.items(), grid.T, strict=True):
-        shape = [p[varied] for p in points]
-        for axis, key, unit, colour in zip(column, _DRAWN, (1, 1024), ("#1f5fbf", "#c4581a"), strict=True):
-            axis.plot(shape, [p[key] / unit for p in points], marker="o", color=colour)
-            axis.grid(alpha=0.3)
-            axis.spines[["top", "right"]].set_visible(False)
-        column[1].set_xlabel("data parties" if varied == "parties" else varied)
-        if varied == "parties":
-            column[1].set_xticks(shape)
-        else:
-            column[1].set_xscale("log")
-    for axis, label in zip(grid[:, 0], ("ms", "KiB"), strict=True):
-        axis.set_ylim(bottom=0)
-        axis.set_ylabel(f"{label} for each row and epoch")
-    figure.suptitle("Vertical training; otherwise 1,000 rows, 30 features, 2 data parties, 2048-bit keys, one epoch")
-    figure.savefig(path)
-    plt.close(figure)
-
-
-_DRAWN = ("ms_per_row_epoch", "bytes_per_row_epoch")
+    title = "Vertical training; otherwise 1,000 rows, 30 features, 2 data parties, 2048-bit keys, one epoch"
+    growth_plot.draw(grown, path, title, "ms_per_row_epoch", "ms", "bytes_per_row_epoch")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,14 @@ class Stored:
 
 TABLE = Table(
     "ready",
-    Arrow("1", VERTICAL, VERTICAL, Ready, ONCE, "number of columns, checkpoints, names of draws"),
+    Arrow(
+        "1",
+        VERTICAL,
+        VERTICAL,
+        Ready,
+        ONCE,
+        "number of columns, checkpoints, names of draws, in which session a training was answered",
+    ),
     Arrow("3", VERTICAL, VERTICAL, Stored, ONCE, "that a party has stored its part"),
 )
 

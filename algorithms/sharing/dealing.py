@@ -99,9 +99,13 @@ class Dealer:
         every = {**drawn, **derived}
         return {name: every[name] for name in item.shapes}
 
-    def correction(self, item: Item) -> Elements:
-        """What the first party is sent: values of all but random arrays, then all MACs."""
-        arrays = self.arrays(item)
+    def correction(self, item: Item, arrays: Arrays | None = None) -> Elements:
+        """What the first party is sent: values of all but random arrays, then all MACs.
+
+        Args:
+            arrays: `arrays(item)`, where the dealer has them.
+        """
+        arrays = self.arrays(item) if arrays is None else arrays
         parts = [
             f.subtract(array, self._sum(item.stream(name, "value"), array.shape))
             for name, array in arrays.items()

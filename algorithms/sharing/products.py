@@ -56,7 +56,7 @@ class SecretMatrix(Protocol):
         """U, for the dealer's items."""
         ...
 
-    def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share: ...
+    def times(self, w: Share, dealt: dict[str, Share], masked: Elements, /) -> Share: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +109,7 @@ class DealerMatrix:
     def rows(self, which: slice) -> DealerMatrix:
         return DealerMatrix(self.mask[which])
 
-    def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share:  # noqa: ARG002
+    def times(self, _w: Share, _dealt: dict[str, Share], _masked: Elements, /) -> Share:
         return Share(np.zeros(len(self.mask), dtype=np.uint64), None)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.protocols.falcon import roles, seats
-from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
+from blindfit.algorithms.protocols.falcon.messages import Correction
+from blindfit.algorithms.protocols.falcon.seats import DataSeat
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.coordinator.preflight.falcon import counted
 from blindfit.coordinator.preflight.falcon.cost import Cost, Speed, cost_of, measure
+from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, train
 
 MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.0, optimiser="momentum", momentum=0.5)
@@ -19,11 +21,15 @@ FRAME_BYTES = 200  # of a message: names, lengths
 
 
 @pytest.fixture
-def sat(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The seats of the trainings that a test runs."""
-    made: list[Any] = []
-    for name, kind in (("DataSeat", DataSeat), ("DealerSeat", DealerSeat)):
-        monkeypatch.setattr(roles, name, lambda *a, kind=kind, **k: made.append(kind(*a, **k)) or made[-1])
+def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
+    """The data parties' seats of the trainings that a test runs."""
+    made: list[DataSeat] = []
+
+    def seated(*arguments: Any, **options: Any) -> DataSeat:
+        made.append(DataSeat(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(roles, "DataSeat", seated)
     return made
 
 
@@ -40,15 +46,21 @@ def sat(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ids=str,
 )
 def test_rounds_and_what_is_dealt_are_those_of_a_training(
-    sat: list[Any], n_parties: int, options: dict[str, Any]
+    sat: list[DataSeat], n_parties: int, options: dict[str, Any]
 ) -> None:
+    dealt: list[int] = []
+
+    def wire(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
+        if step == "Correction":
+            dealt.append(len(codec.decode(data, Correction, culprit="").values))
+        return data
+
     case = Case(n_parties=n_parties, batches=3, options=options)
-    epochs = train(case)[KEY_NODE].epochs
+    epochs = train(case, wire=wire)[KEY_NODE].epochs
     cost = cost_of(case.parameters)
     every = cost.start + cost.first + cost.epoch.times(epochs - 1) + cost.end
-    (dealer,) = (seat for seat in sat if isinstance(seat, DealerSeat))
-    assert {seat.rounds for seat in sat if isinstance(seat, DataSeat)} == {every.rounds}
-    assert dealer.dealt_elements == every.dealt
+    assert {seat.rounds for seat in sat} == {every.rounds}
+    assert sum(dealt) == every.dealt
     assert (epochs == case.parameters.epochs) == (every == cost.all)
 
 
@@ -76,7 +88,7 @@ def test_checks_between_openings_are_counted(sat: list[Any], monkeypatch: pytest
         monkeypatch.setattr(module, "MOST_UNCHECKED", 500)
     train(case)
     many = cost_of(case.parameters).all
-    assert {seat.rounds for seat in sat if isinstance(seat, DataSeat)} == {many.rounds}
+    assert {seat.rounds for seat in sat} == {many.rounds}
     assert many.rounds > few.rounds
 
 

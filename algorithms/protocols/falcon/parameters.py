@@ -125,7 +125,6 @@ class FalconParameters:
         """Raises RangeError: numbers would not fit into the field, or there is nothing to train on."""
         if not self.batch_rows or min(self.columns, default=0) < 1:
             raise RangeError("there is no batch to train on, or a party without a column")
-        self.waves.sigmoid_error  # noqa: B018  (fitted now, not in the first step)
         self.scales.waves.check(self.waves)
         if 0 < self.test_rows < LEAST_TEST_ROWS:
             hint = "choose a larger split.test_fraction, or 0"

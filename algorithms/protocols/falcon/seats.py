@@ -22,7 +22,7 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import descent, products
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party
-from blindfit.algorithms.sharing.dealing import Dealer, Expander, Item, Shape
+from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Expander, Item, Shape
 from blindfit.algorithms.sharing.descent import Items, State, Step
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened
@@ -32,6 +32,7 @@ from blindfit.algorithms.sharing.shares import Holder, Share, joined
 
 PIECE = 2**20  # elements of one message: 8 MiB
 LEAST_PIECE = 2**16  # corrections wait until there are so many, or until a step is done
+ROUNDS_OF_A_CHECK = 4  # commitments, seeds, commitments, residues
 MOST_UNCHECKED = 2**23  # opened elements that are kept for the next check, with their MACs
 
 
@@ -44,15 +45,15 @@ class Seat(Party, Protocol):
 
     coefficients: Seed
 
-    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None, /) -> SecretMatrix:
         """The parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
         ...
 
-    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share:
         """What one party alone knows."""
         ...
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State, /) -> tuple[State, Share]:
         """As `descent.move`."""
         ...
 
@@ -72,7 +73,7 @@ class Seat(Party, Protocol):
         """Several arrays, each to its owner's place; what this seat owns, after a check of all of them."""
         ...
 
-    async def agreed(self, go_on: bool) -> bool:
+    async def agreed(self, go_on: bool, /) -> bool:
         """The data parties know it; the first tells the dealer."""
         ...
 
@@ -229,7 +230,7 @@ class DataSeat:
             return
         self._checks += 1
         context = f"{self._run}/check {self._checks}".encode()
-        self.rounds += 4
+        self.rounds += ROUNDS_OF_A_CHECK
         self.coefficients = await run_check(
             self._opened,
             self.holder,
@@ -272,26 +273,62 @@ def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
 # --- the dealer -------------------------------------------------------------------------------------------------------
 
 
-class DealerSeat:
+class BlindSeat:
+    """A seat without data: what it has of every share and every opened value is zeros."""
+
+    def __init__(self, run: str) -> None:
+        self.coefficients, self.holder = coefficients_of(run), Holder(first=False, mac_key_share=None)
+
+    async def deal(self, item: Item) -> None:
+        """What it does with an item that the program asks for."""
+        raise NotImplementedError
+
+    async def dealt(self, item: Item) -> dict[str, Share]:
+        await self.deal(item)
+        return {name: zeros(shape) for name, shape in item.shapes.items()}
+
+    async def opened(self, *shares: Share) -> list[Elements]:
+        return [np.zeros(share.shape, dtype=np.uint64) for share in shares]
+
+    async def put_in(self, name: str, owner: int, shape: Shape, _mine: Elements | None, /) -> Share:
+        await self.deal(products.mask_item(name, owner, shape))
+        return zeros(shape)
+
+    async def checked(self) -> None:
+        """Nothing is opened here."""
+
+    async def revealed(self, share: Share) -> Elements:
+        await self.checked()
+        (value,) = await self.opened(share)
+        await self.checked()
+        return value
+
+    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        await self.checked()
+        for owner, share in owned:
+            await self.deal(_hiding_item(name, owner, share.shape))
+        await self.opened(*(share for _, share in owned))
+        await self.checked()
+        return {}
+
+
+class DealerSeat(BlindSeat):
     """The key node's: it deals what the program asks for, ahead of need, and is told nothing but whether to go on."""
 
     def __init__(self, seeds: Sequence[Seed], first: str, run: str, channel: Channel, *, macs: bool) -> None:
-        self._dealer, self._first, self._channel = Dealer(seeds, macs), first, channel
-        self._names, self.coefficients = _Names(run), coefficients_of(run)
+        super().__init__(run)
+        self._dealer, self._first, self._channel, self._names = Dealer(seeds, macs), first, channel, _Names(run)
         self._waiting: list[Elements] = []
-        self.dealt_elements = 0
-        self.holder = Holder(first=False, mac_key_share=None)
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
+    async def deal(self, item: Item) -> None:
         await self._deal(self._names.named(item))
-        return {name: zeros(shape) for name, shape in item.shapes.items()}
 
-    async def _deal(self, item: Item) -> None:
-        correction = self._dealer.correction(item)
-        self.dealt_elements += len(correction)
-        self._waiting.append(correction)
+    async def _deal(self, item: Item) -> Arrays:
+        arrays = self._dealer.arrays(item)
+        self._waiting.append(self._dealer.correction(item, arrays))
         if sum(map(len, self._waiting)) >= LEAST_PIECE:
             await self.flush()
+        return arrays
 
     async def flush(self) -> None:
         whole = np.concatenate(self._waiting) if self._waiting else np.zeros(0, dtype=np.uint64)
@@ -299,38 +336,17 @@ class DealerSeat:
         for start in range(0, len(whole), PIECE):
             await self._channel.send(self._first, Correction(whole[start : start + PIECE]))
 
-    async def opened(self, *shares: Share) -> list[Elements]:
-        return [np.zeros(share.shape, dtype=np.uint64) for share in shares]
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
+        items = [products.mask_item("features", place, (rows, width)) for place, width in enumerate(widths)]
+        return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
 
-    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:  # noqa: ARG002
-        masks = []
-        for place, width in enumerate(widths):
-            item = self._names.named(products.mask_item("features", place, (rows, width)))
-            await self._deal(item)
-            masks.append(self._dealer.arrays(item)["u"])
-        return DealerMatrix(np.hstack(masks))
-
-    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:  # noqa: ARG002
-        return (await self.dealt(products.mask_item(name, owner, shape)))["u"]
-
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:  # noqa: ARG002
+    async def moved(self, step: Step, batch: SecretMatrix, _labels: Share, state: State, /) -> tuple[State, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
-            await self._deal(self._names.named(item))
+            await self.deal(item)
         await self.flush()
         return state, zeros((step.rows,))
 
-    async def checked(self) -> None:
-        """Nothing is opened here."""
-
-    async def revealed(self, share: Share) -> Elements:
-        return np.zeros(share.shape, dtype=np.uint64)
-
-    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        for owner, share in owned:
-            await self.dealt(_hiding_item(name, owner, share.shape))
-        return {}
-
-    async def agreed(self, go_on: bool) -> bool:  # noqa: ARG002
+    async def agreed(self, _go_on: bool, /) -> bool:
         await self.flush()
         said = (await self._channel.receive(self._first, GoesOn)).go_on
         if said not in (0, 1):

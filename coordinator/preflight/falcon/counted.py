@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blindfit.algorithms.protocols.falcon.seats import MOST_UNCHECKED, coefficients_of, zeros
+from blindfit.algorithms.protocols.falcon.seats import MOST_UNCHECKED, ROUNDS_OF_A_CHECK, BlindSeat, zeros
 from blindfit.algorithms.sharing import descent, products
 from blindfit.algorithms.sharing.dealing import Item, Shape
 from blindfit.algorithms.sharing.descent import State, Step
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, SecretMatrix
-from blindfit.algorithms.sharing.shares import Holder, Share
-
-ROUNDS_OF_A_CHECK = 4  # algorithms/protocols/falcon/check.py: commitments, seeds, commitments, residues
+from blindfit.algorithms.sharing.shares import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Counted:
         return Counted(number * self.rounds, number * self.dealt, number * self.opened, number * self.put_in)
 
 
-class CountingSeat:
+class CountingSeat(BlindSeat):
     """As a data party's, without shares: its holder has no MACs, whether or not they are counted.
 
     Attributes:
@@ -57,20 +55,18 @@ class CountingSeat:
     """
 
     def __init__(self, *, macs: bool) -> None:
+        super().__init__("counted")
         self._macs, self._unchecked = macs, 0
         self._openings: list[int] = []
         self._of_a_step: dict[tuple[int, float, float], tuple[int, list[int]]] = {}  # dealt, and what is opened
-        self.coefficients = coefficients_of("counted")
-        self.holder = Holder(first=False, mac_key_share=None)
         self.counted = Counted()
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
+    async def deal(self, item: Item) -> None:
         self.counted += Counted(dealt=item.correction_length(macs=self._macs))
-        return {name: zeros(shape) for name, shape in item.shapes.items()}
 
     async def opened(self, *shares: Share) -> list[Elements]:
         await self._open(sum(share.value.size for share in shares))
-        return [np.zeros(share.shape, dtype=np.uint64) for share in shares]
+        return await super().opened(*shares)
 
     async def _open(self, elements: int) -> None:
         self._openings.append(elements)
@@ -79,21 +75,18 @@ class CountingSeat:
         if self._unchecked > MOST_UNCHECKED:
             await self.checked()
 
-    async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:  # noqa: ARG002
-        for place, width in enumerate(widths):
-            await self._put_in("features", place, (rows, width))
-        return _matrix_of_zeros(rows, sum(widths))
-
-    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> Share:  # noqa: ARG002
-        await self._put_in(name, owner, shape)
-        return zeros(shape)
-
-    async def _put_in(self, name: str, owner: int, shape: Shape) -> None:
+    async def put_in_matrix(self, widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
         """Without the arrays: all rows of all parties at once are large."""
-        length = products.mask_item(name, owner, shape).correction_length(macs=self._macs)
-        self.counted += Counted(dealt=length, put_in=math.prod(shape))
+        for place, width in enumerate(widths):
+            await self.deal(products.mask_item("features", place, (rows, width)))
+            self.counted += Counted(put_in=rows * width)
+        return DealerMatrix(np.broadcast_to(np.uint64(0), (rows, sum(widths))))
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:  # noqa: ARG002
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share:
+        self.counted += Counted(put_in=math.prod(shape))
+        return await super().put_in(name, owner, shape, mine)
+
+    async def moved(self, step: Step, _batch: SecretMatrix, labels: Share, state: State, /) -> tuple[State, Share]:
         """Steps of equal sizes are gone through once."""
         alike = (step.rows, step.l2, step.momentum)
         if alike in self._of_a_step:
@@ -113,25 +106,5 @@ class CountingSeat:
             self.counted += Counted(rounds=ROUNDS_OF_A_CHECK)
         self._unchecked = 0
 
-    async def revealed(self, share: Share) -> Elements:
-        await self.checked()
-        (value,) = await self.opened(share)
-        await self.checked()
-        return value
-
-    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        await self.checked()
-        for owner, share in owned:
-            item = products.mask_item(f"reveal/{name}", owner, share.shape)
-            self.counted += Counted(dealt=item.correction_length(macs=self._macs))
-        await self._open(sum(share.value.size for _, share in owned))
-        await self.checked()
-        return {}
-
-    async def agreed(self, go_on: bool) -> bool:
+    async def agreed(self, go_on: bool, /) -> bool:
         return go_on
-
-
-def _matrix_of_zeros(rows: int, columns: int) -> SecretMatrix:
-    """Which takes no memory."""
-    return DealerMatrix(np.broadcast_to(np.uint64(0), (rows, columns)))

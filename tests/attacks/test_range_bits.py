@@ -1,0 +1,112 @@
+"""Labels from where a training ends: a passive party whose columns are large on two rows alone reads from the range
+test whether their labels are equal, and leaves before a weight is opened. Through the real job, with the count on and off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon import Held
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.falcon import data_party
+from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.checkpoints import Checkpoints
+from tests.falcon.project import make
+from tests.nodes import Nodes
+from tests.vertical.project import Project
+
+LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
+JOB = (
+    "align.least_common=50",
+    "falcon.epochs=3",
+    "falcon.batch_rows=1000",
+    "falcon.validation_fraction=0",
+    "split.test_fraction=0",
+)
+UNSAFE = 'falcon.unsafe=["weight-bits"]'
+PAIRS = 6
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Labels of 120 rows have room for one training's weights, and little more."""
+    return make(tmp_path, rows=120)
+
+
+class Attack:
+    """A shop's own code: it puts in what it likes, and leaves when it has its answer."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.place, self.labels = 0, np.zeros(0)
+        held_of, keep = data_party.held_of, Checkpoints.keep
+
+        def chosen(prepared: Any) -> Held:
+            held = held_of(prepared)
+            if held.labels is not None:
+                self.labels = held.labels  # for the test alone, which looks whether the shop was right
+                return held
+            features = np.zeros_like(held.features)
+            features[[0, self.place], 0] = LARGE << FEATURE_BITS if prepared.rows.features[0, 0] in self.own else 0
+            return replace(held, features=features)
+
+        def leaves(checkpoints: Checkpoints, epoch: int, go_on: bool, state: Any) -> None:
+            keep(checkpoints, epoch, go_on, state)
+            if epoch == 2 and "/shop-b/" in str(checkpoints.directory):
+                raise DataError("it has what it wanted")
+
+        self.own: set[float] = set()
+        patch.setattr(data_party, "held_of", chosen)
+        patch.setattr(Checkpoints, "keep", leaves)
+
+    def equal(self, project: Project, place: int, *overrides: str) -> bool:
+        """Whether the labels of the first row and this one are, as the shop reads it."""
+        self.place, self.own = place, columns_of(project, "shop-b")
+        try:
+            Nodes(project.root).run(*JOB, *overrides)
+        except ScoresOutOfRange:
+            return True
+        except PolicyRefused:
+            raise
+        except BlindfitError:
+            return False
+        raise AssertionError("the shop did not leave")
+
+
+def columns_of(project: Project, name: str) -> set[float]:
+    lines = (project.root / f"{name}.csv").read_text().splitlines()
+    place = lines[0].replace('"', "").split(",").index("x0")
+    return {float(line.split(",")[place]) for line in lines[1:]}
+
+
+def told_bits(project: Project) -> float:
+    with Store(project.root / "state/bank/party.sqlite").view() as view:
+        return sum(share for row in view.snapshots("rows") for share in view.label_layouts(row.id).values())
+
+
+def test_without_the_rule_every_pair_of_labels_is_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = Attack(monkeypatch)
+    said = [attack.equal(project, place, UNSAFE, f"falcon.l2={place / 1000}") for place in range(1, PAIRS + 1)]
+    assert said == [attack.labels[0] == attack.labels[place] for place in range(1, PAIRS + 1)]
+    assert len(set(said)) == 2
+
+
+def test_with_the_rule_every_answer_is_counted_until_there_is_none(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another name and with other options each is another question, and costs."""
+    attack, answers = Attack(monkeypatch), list[bool]()
+
+    def ask() -> None:
+        for place in range(1, PAIRS + 1):
+            answers.append(attack.equal(project, place, f"falcon.l2={place / 1000}", f'name="job-{place}"'))
+
+    with pytest.raises(PolicyRefused, match="trainings before told") as refused:
+        ask()
+    assert refused.value.party == "bank"
+    assert 0 < len(answers) <= told_bits(project) * 120 <= 0.25 * 120

@@ -376,7 +376,7 @@ async def _run(p: FalconParameters, rows: int, features: int, mark: Any, mark_de
 @contextlib.contextmanager
 def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
     """Dealing and expanding are timed, and what the field computes in them is not counted."""
-    correction, shares = Dealer.correction, Expander.shares
+    arrays, correction, shares = Dealer.arrays, Dealer.correction, Expander.shares
 
     def timed(work: Callable[..., Any], add: Callable[[float], None]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -396,7 +396,7 @@ def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
         spent.expanding_s += seconds
 
     with (
-        mock.patch.multiple(Dealer, correction=timed(correction, dealt)),
+        mock.patch.multiple(Dealer, arrays=timed(arrays, dealt), correction=timed(correction, dealt)),
         mock.patch.multiple(Expander, shares=timed(shares, expanded)),
         mock.patch.object(field, "kernel", return_value=kernel),
     ):

@@ -1,5 +1,5 @@
 """Labels from where a training ends: a passive party whose columns are large on two rows alone reads from the range
-test whether their labels are equal, and leaves before a weight is opened. Through the real job, with the count on and off.
+whether the two labels are equal, and leaves before a weight is opened: through the real job, the count on and off.
 """
 
 from __future__ import annotations

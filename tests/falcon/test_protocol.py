@@ -18,7 +18,7 @@ from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, kept_bits_for, opened_bits
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
-from blindfit.algorithms.sharing.dealing import Dealer, Item
+from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, network_of, train
@@ -223,9 +223,9 @@ def test_no_two_items_of_a_run_have_one_name(monkeypatch: pytest.MonkeyPatch) ->
     names: list[str] = []
     correction = Dealer.correction
 
-    def noted(self: Dealer, item: Item) -> field.Elements:
+    def noted(self: Dealer, item: Item, arrays: Arrays) -> field.Elements:
         names.append(item.name)
-        return correction(self, item)
+        return correction(self, item, arrays)
 
     monkeypatch.setattr(Dealer, "correction", noted)
     for run in ("run-1", "run-2"):

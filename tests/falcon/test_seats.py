@@ -278,19 +278,6 @@ def test_where_a_training_ends_is_counted_before_it_is_told(project: Project) ->
     assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(END), pytest.approx(WEIGHTS)]
 
 
-def test_a_passive_party_that_leaves_again_and_again_is_refused(project: Project) -> None:
-    """It could choose columns for which the range tells whether two labels are equal, and leave before the end."""
-    refused = None
-    for _ in range(20):
-        try:
-            stopped_after(1, project)
-        except PolicyRefused as error:
-            refused = error
-            break
-    assert refused is not None
-    assert sum(counted(project.root)) <= 0.25
-
-
 def test_a_check_that_was_begun_and_not_passed_ends_the_training(project: Project) -> None:
     """Whoever tampered has the MAC key then, whatever it says or does not say: nobody uses it again."""
     residues, told = check._residues, [0]

@@ -158,12 +158,13 @@ def differences(
 ) -> list[str]:
     """What this observer could tell the two runs apart by; a line for each."""
     views = one.seen_by(observer), other.seen_by(observer)
+    numbers = one.numbers(observer), other.numbers(observer)
     found = []
     for stream in sorted({*views[0], *views[1]}):
         lines = [view.get(stream, []) for view in views]
         texts = [
-            [line.texts(record.numbers(observer), declared, omitted, covered=covered) for line in mine]
-            for record, mine in zip((one, other), lines, strict=True)
+            [line.texts(numbered, declared, omitted, covered=covered) for line in mine]
+            for numbered, mine in zip(numbers, lines, strict=True)
         ]
         if any(record.fell_with_others(stream[0], _session_of(stream)) for record in (one, other)):
             common = min(map(len, texts))

@@ -104,7 +104,7 @@ MUTANTS = (
         "parties/falcon/data_party.py",
         'count_bits(session, self._party.store, "end", end_share(parameters, epochs))',
         "end_share(parameters, epochs)",
-        (f"{SEATS}::test_a_passive_party_that_leaves_again_and_again_is_refused",),
+        ("tests/attacks/test_range_bits.py::test_with_the_rule_every_answer_is_counted_until_there_is_none",),
     ),
     Mutant(
         "a-check-that-was-begun-is-forgotten",

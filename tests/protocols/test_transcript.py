@@ -27,7 +27,10 @@ LINES = {
     "KeyShare": ("link 0", "half of the filters' secret"),
     "Filters": ("link 1", "how alike keyed filters are"),
     "Slots": ("link 3", "own rows' slots; of the mask nothing"),
-    "Ready": ("ready 1", "number of columns, checkpoints, names of draws"),
+    "Ready": (
+        "ready 1",
+        "number of columns, checkpoints, names of draws, in which session a training was answered",
+    ),
     "Stored": ("ready 3", "that a party has stored its part"),
     "RowFactors": ("taylor 0", "nothing: ciphertexts"),
     "ReceiptAsked": ("receipts 1", "the name of the population that pays"),

@@ -169,12 +169,12 @@ async def _judge(
     Raises:
         ScoresOutOfRange: a score, or a weight, of this epoch was not.
     """
-    w, bits = model.state.weights, p.scales.waves.score
+    bits = p.scales.waves.score
+    w = await seat.weights("range", model.state)
     large = await divide(seat, "weights in coarse units", w, WEIGHT_BITS + COARSE_WEIGHT_BITS)
     ends = None
     if p.judges:
-        held_out = matrix.rows(p.validation)
-        z = await scoring.scores(seat, "validation", held_out, w)
+        z = await seat.scores("validation", matrix.rows(p.validation), model.state)
         coarse.append(await divide(seat, "validation in coarse units", z, bits + ranges.unit_bits(p.waves)))
         scales = scoring.loss_scales(len(z), bits)
         loss = await scoring.log_loss(seat, "validation", z, labels[p.validation], p.waves, scales)
@@ -213,15 +213,15 @@ async def _opened(
 ) -> Trained:
     """Steps 6 and 7: each party's weights to it alone, and what they are worth to the active party."""
     progress.report("open weights", 0, 1)
-    w, steps = model.state.weights, WEIGHT_BITS
+    w, steps, opened = await seat.weights("weights", model.state), WEIGHT_BITS, model.state
     if p.kept_bits is not None:
         steps = p.kept_bits
         w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
-    exact = w.times_power_of_two(WEIGHT_BITS - steps)
+        opened = await seat.with_weights("weights", w.times_power_of_two(WEIGHT_BITS - steps))
     owned = [(place, w[p.owned(place)]) for place in range(len(p.columns))]
     scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
     if p.test_rows:
-        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, exact, progress)))
+        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))
     progress.before_opening()
     mine = await seat.revealed_to_owners("weights", owned)
     place = next(iter(mine), None)
@@ -232,7 +232,7 @@ async def _opened(
 
 
 async def _figures(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, w: Share, progress: Progress
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, state: State, progress: Progress
 ) -> Share:
     """Of the test rows, in pieces."""
     bits = p.scales.waves.score
@@ -241,7 +241,7 @@ async def _figures(
     for number, start in enumerate(starts):
         progress.report("evaluate", number, len(starts) + 1)
         rows = slice(start, min(start + TEST_PIECE, p.test.stop))
-        z = await scoring.scores(seat, f"test {start}", matrix.rows(rows), w)
+        z = await seat.scores(f"test {start}", matrix.rows(rows), state)
         piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
         counts = piece if counts is None else counts + piece
         await seat.checked()

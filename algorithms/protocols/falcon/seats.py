@@ -19,7 +19,7 @@ from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
 from blindfit.algorithms.protocols.falcon.messages import Correction, GoesOn, MaskedInput, OpenedShares
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from blindfit.algorithms.sharing import descent, products
+from blindfit.algorithms.sharing import descent, products, scoring
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Expander, Item, Shape
@@ -57,6 +57,18 @@ class Seat(Party, Protocol):
         """As `descent.move`."""
         ...
 
+    async def weights(self, name: str, state: State, /) -> Share:
+        """Of all columns, at WEIGHT_BITS."""
+        ...
+
+    async def with_weights(self, name: str, weights: Share, /) -> State:
+        """A model of these, at WEIGHT_BITS, whose scores are asked for."""
+        ...
+
+    async def scores(self, name: str, rows: SecretMatrix, state: State, /) -> Share:
+        """X w."""
+        ...
+
     async def checked(self) -> None:
         """That all that was opened since the last check is right.
 
@@ -87,6 +99,19 @@ def zeros(shape: Shape) -> Share:
     return Share(np.zeros(shape, dtype=np.uint64), None)
 
 
+class _WeightsInShares:
+    """What a model is where all of it is in shares."""
+
+    async def weights(self, _name: str, state: State, /) -> Share:
+        return state.weights
+
+    async def with_weights(self, _name: str, weights: Share, /) -> State:
+        return State(weights, zeros(weights.shape))
+
+    async def scores(self: Party, name: str, rows: SecretMatrix, state: State, /) -> Share:
+        return await scoring.scores(self, name, rows, state.weights)
+
+
 class _Names:
     """Each item's own name: its run, which no other has, and its number therein (MATH 4.5)."""
 
@@ -101,7 +126,7 @@ class _Names:
 # --- a data party ---------------------------------------------------------------------------------------------------
 
 
-class DataSeat:
+class DataSeat(_WeightsInShares):
     """
     Args:
         parties: the data parties; the first gets the corrections.
@@ -273,7 +298,7 @@ def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
 # --- the dealer -------------------------------------------------------------------------------------------------------
 
 
-class BlindSeat:
+class BlindSeat(_WeightsInShares):
     """A seat without data: what it has of every share and every opened value is zeros."""
 
     def __init__(self, run: str) -> None:

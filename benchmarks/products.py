@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import isqrt
 from typing import Any
 
 import gmpy2
@@ -24,7 +25,7 @@ class Products:
 
     Attributes:
         name: what the modulus is, for the names of the runs.
-        modulus: odd.
+        modulus: odd; the vector unit multiplies modulo a square of its size.
         groups: a run has so many times FACTORS - 1 products.
     """
 
@@ -40,7 +41,7 @@ class Products:
     def runs(self) -> dict[str, Callable[[], object]]:
         """For `in_turn`, beside what is to be measured by them."""
         runs: dict[str, Callable[[], object]] = {self._run(GMP): partial(multiply, self.modulus, self.count)}
-        unit = vector_unit(int(self.modulus))
+        unit = vector_unit(isqrt(self.modulus) | 1)
         if unit is not None:
             runs[self._run(VECTOR_UNIT)] = self._by(unit)
         return runs
@@ -49,7 +50,7 @@ class Products:
         return f"{self.name} by {unit}"
 
     def _by(self, unit: VectorUnit) -> Callable[[], object]:
-        rows = unit.rows(_numbers_below(self.modulus, FACTORS))
+        rows = unit.rows(_numbers_below(unit.modulus, FACTORS))
         return partial(unit.grouped_products, rows, np.tile(np.arange(FACTORS), (self.groups, 1)))
 
     def seconds(self, times: Times) -> dict[str, list[float]]:

@@ -1,7 +1,7 @@
 """Arithmetic mod n^2 of whole vectors: the one place where ciphertexts are multiplied.
 
-Batches in, batches out, and every product is counted, so that a benchmark can state the bound. GMP fills it today; a
-compiled kernel can take its place behind the same methods.
+Batches in, batches out, and every product is counted, so that a benchmark can state the bound. GMP multiplies, and for
+powers of one exponent the processor's vector unit where it has one (ifma).
 
 Why a vector has two lists. The group is a product: c = value * (1 + n)^exponent mod n^2, and (1 + n)^t = 1 + t n. The
 second factor is multiplied by adding exponents, which costs next to nothing. `split` writes c with a value below n,
@@ -24,10 +24,12 @@ import numpy.typing as npt
 from gmpy2 import mpz
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.paillier.ifma import VectorUnit, vector_unit
+from blindfit.algorithms.paillier.ifma import WIDTHS, VectorUnit, products_of_power, vector_unit
 
 Indices = npt.NDArray[np.int64]
 _Entry = tuple[int, int, int]  # of a table: value below n, exponent of 1 + n, the value's inverse mod n
+LEAST_POWER_BITS = 64  # of an exponent, for the vector unit: it makes a table first
+LEAST_POWERS_BITS = 768  # of all exponents of a batch together: it fills lanes
 _UNIT, _ZERO = mpz(1), mpz(0)
 _ONE: _Entry = (_UNIT, _ZERO, _UNIT)
 
@@ -86,7 +88,12 @@ class Kernel:
     @cached_property
     def unit(self) -> VectorUnit | None:
         """What multiplies eight at a time, where this processor can; a reference does without."""
-        return None if self.one_by_one else vector_unit(int(self.modulus))
+        return None if self.one_by_one else vector_unit(int(self.n))
+
+    @property
+    def lanes(self) -> int:
+        """So many powers take no longer than one."""
+        return 1 if self.unit is None else max(WIDTHS)
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[int]]:
         return type(self), (int(self.n),)  # to a worker goes the modulus, not what was counted here
@@ -244,12 +251,50 @@ class Kernel:
     # --- powers -------------------------------------------------------------------------------------
 
     def powers(self, bases: Residues, exponent: int) -> Residues:
-        """base_i^exponent for one exponent >= 0, without Python's lock; power_products(exponent) an element."""
-        self.counts.products += len(bases) * power_products(exponent)
+        """base_i^exponent for one exponent >= 0, without Python's lock.
+
+        The time taken and the memory read tell how many digits an exponent has; by GMP they tell more of it.
+
+        Cost: power_products(exponent) an element by GMP, products_of_power(exponent) + 2 by the vector unit.
+        """
         if not len(bases):
             return bases
-        values = gmpy2.powmod_base_list(bases.values, mpz(exponent), self.modulus)
-        return Residues(list(values), [e * exponent % self.n for e in bases.exponents])
+        unit = self._unit_for_powers(len(bases), exponent)
+        if unit is None:
+            self.counts.products += len(bases) * power_products(exponent)
+            values = list(gmpy2.powmod_base_list(bases.values, mpz(exponent), self.modulus))
+        else:
+            self.counts.products += len(bases) * (products_of_power(exponent) + 2)
+            values = unit.integers(unit.powers(unit.rows(bases.values), exponent))
+        return Residues(values, [e * exponent % self.n for e in bases.exponents])
+
+    def _unit_for_powers(self, count: int, exponent: int) -> VectorUnit | None:
+        bits = int(exponent).bit_length()
+        many = bits >= LEAST_POWER_BITS and count * bits >= LEAST_POWERS_BITS
+        return self.unit if many else None
+
+    def shifted_products(self, bases: Residues, size: int, shift_bits: int) -> Residues:
+        """For each `size` consecutive elements the product of their t-th to the power 2^(shift_bits t).
+
+        Cost: of an element shift_bits + 2 products by the vector unit, power_products(2^shift_bits) + 1 by GMP.
+        """
+        if self.unit is not None and len(bases) >= size > 1:
+            return self._shifted_by_unit(self.unit, bases, size, shift_bits)
+        total = bases[size - 1 :: size]
+        for t in range(size - 2, -1, -1):  # Horner, all products at once
+            total = self.products(self.powers(total, 1 << shift_bits), bases[t::size])
+        return total
+
+    def _shifted_by_unit(self, unit: VectorUnit, bases: Residues, size: int, shift_bits: int) -> Residues:
+        before = unit.multiplied
+        highest_first = np.arange(len(bases)).reshape(-1, size)[:, ::-1]
+        values = unit.integers(unit.grouped_products(unit.rows(bases.values), highest_first, shift_bits))
+        self.counts.products += unit.multiplied - before
+        exponents = [
+            sum((exponent << shift_bits * t for t, exponent in enumerate(bases.exponents[start : start + size])), _ZERO)
+            for start in range(0, len(bases), size)
+        ]
+        return Residues(values, [exponent % self.n for exponent in exponents])
 
     def nth_powers(self, units: Iterable[int]) -> Residues:
         """r^n of each r prime to n: encryptions of zero; power_products(n) each."""

@@ -231,8 +231,9 @@ class PrivateKey:
         return [self._joined(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
 
     def _plaintexts_mod_primes(self, integers: list[int], threads: int) -> list[list[int]]:
-        """All plaintexts mod p, and all mod q; a slice of either for every thread (GMP's powers need no lock)."""
-        size = max(1, -(-len(integers) // threads))
+        """All plaintexts mod p, and all mod q; a slice of either for every thread (powers need no lock)."""
+        lanes = max(prime.kernel.lanes for prime in self._primes)
+        size = max(1, -(-len(integers) // (threads * lanes))) * lanes
         slices = [integers[i : i + size] for i in range(0, len(integers), size)]
         with ThreadPoolExecutor(threads) as pool:
             mapped = pool.map if threads > 1 else map

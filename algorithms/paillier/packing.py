@@ -151,7 +151,7 @@ class PackedVector(Generic[C_co]):
 
 
 def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ciphertext]:
-    """Joins encrypted numbers, the first in the lowest slot; 9/8 slot_bits + 1 products a number, about.
+    """Joins encrypted numbers, the first in the lowest slot; slot_bits + 2 products a number, or by GMP 1/8 more.
 
     Raises:
         RangeError: the vector's bound does not fit in a slot.
@@ -164,9 +164,7 @@ def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ci
     depth = min(layout.slots, len(residues))
     if depth == 0:
         return PackedVector(vector.ciphertext, layout, vector.frac_bits, vector.bound)
-    total = residues[depth - 1 :: depth]
-    for slot in range(depth - 2, -1, -1):  # Horner, all ciphertexts at once
-        total = kernel.products(kernel.powers(total, 1 << slot_bits), residues[slot::depth])
+    total = kernel.shifted_products(residues, depth, slot_bits)
     return PackedVector(Ciphertext(vector.public_key, total), layout, vector.frac_bits, vector.bound)
 
 

@@ -113,6 +113,8 @@ def partial_decrypt(
 ) -> PartialDecryption:
     """One full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
 
+    To others on this machine the vector unit tells how many digits the share has, by its time; GMP tells more.
+
     Raises:
         LocalProtocolError: the vector is under another key.
         RangeError: a ciphertext is invalid.

@@ -107,11 +107,8 @@ def _joined_bits(kernel: Kernel, unit: VectorUnit, per_bit: Rows, columns: int) 
     """prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
     lower, highest = per_bit[:-columns], per_bit[-columns:]
     total = _inverses(kernel, unit, highest)
-    squared = np.repeat(np.arange(columns)[:, None], 2, axis=1)
-    indices = np.concatenate([squared, columns + np.arange(columns)[:, None]], axis=1)
-    for start in range(len(lower) - columns, -1, -columns):
-        total = unit.grouped_products(np.concatenate([total, lower[start : start + columns]]), indices)
-    return total
+    positions = np.arange(len(per_bit)).reshape(-1, columns).T[:, ::-1]  # of each column, highest bit first
+    return unit.grouped_products(np.concatenate([lower, total]), positions, squarings=1)
 
 
 def _inverses(kernel: Kernel, unit: VectorUnit, rows: Rows) -> Rows:

@@ -135,15 +135,21 @@ def test_packs_of_parts_are_joined_like_any_vector(insecure_test_key: PrivateKey
     assert decrypted(joined, insecure_test_key) == [1, -2, 3, 39, -51]
 
 
-def test_packing_costs_little_more_than_its_squarings(insecure_test_key: PrivateKey) -> None:
+@pytest.mark.parametrize("has_unit", [True, False])
+def test_packing_costs_little_more_than_its_squarings(
+    insecure_test_key: PrivateKey, has_unit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vector = encrypted([1] * 30, insecure_test_key)
-    counts = vector.public_key.kernel.counts
-    before = counts.products
+    kernel = vector.public_key.kernel
+    if not has_unit:
+        monkeypatch.setattr(kernel, "unit", None)
+    counts, before = kernel.counts, kernel.counts.products
     pack(vector, 51)
-    assert 27 * 51 <= counts.products - before == 27 * (power_products(2**51) + 1) <= 27 * 70
+    cost = 27 * (power_products(2**51) + 1) if kernel.unit is None else 27 * 52 + 30 + 3
+    assert 27 * 51 <= counts.products - before == cost <= 27 * 70
     before = counts.products
     pack(vector, 51) + Fixed.from_integers([0] * 30)
-    assert counts.products - before == 27 * (power_products(2**51) + 1)
+    assert counts.products - before == cost
 
 
 def test_threads_change_nothing(insecure_test_key: PrivateKey) -> None:

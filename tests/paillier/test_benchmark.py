@@ -15,6 +15,9 @@ HEADLINE = [
     "encrypt_speedup",
     "sum_of_products_speedup",
     "sum_of_products_over_bound",
+    "pack_speedup",
+    "decrypt_speedup",
+    "threshold_speedup",
     "threshold_over_bound",
     "cores_scaling",
 ]
@@ -55,6 +58,6 @@ def test_growth_has_both_sums_at_every_size(run: tuple[dict[str, Any], Path]) ->
     assert plot.read_text().lstrip().startswith("<?xml")
 
 
-@pytest.mark.parametrize(("figure", "reached"), [(12.9, False), (13.0, True)])
+@pytest.mark.parametrize(("figure", "reached"), [(4.9, False), (5.0, True)])
 def test_an_aim_is_reached_or_not(figure: float, reached: bool) -> None:
-    assert paillier.AIMS["encrypt_speedup"].reached(figure) == reached
+    assert paillier.AIMS["pack_speedup"].reached(figure) == reached

@@ -137,15 +137,24 @@ async def _gradient(
     dealt = await party.dealt(items.forward)
     (masked,) = await party.opened(w - dealt["v"])
     z = batch.times(w, dealt, masked)
+    errors, coarse = await residuals(party, step, items, z, labels)
+    dealt = await party.dealt(items.backward)
+    (masked,) = await party.opened(errors - dealt["v"])
+    return batch.transposed_times(errors, dealt, masked), coarse
+
+
+async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Share) -> tuple[Share, Share]:
+    """Round 2: rate / rows (sigmoid(z) - y) at residual_bits, and z in coarse units.
+
+    Args:
+        z: scores, at scales.waves.score bits, wherever they come from.
+    """
     dealt = await party.dealt(items.waves)
     (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
     p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
     one = field.elements([round(step.factor * 2.0**step.scales.residual_bits)])
     coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)
-    residuals = p - labels.times(one)
-    dealt = await party.dealt(items.backward)
-    (masked,) = await party.opened(residuals - dealt["v"])
-    return batch.transposed_times(residuals, dealt, masked), coarse
+    return p - labels.times(one), coarse
 
 
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:

@@ -58,6 +58,8 @@ _BOUND = f"{WEIGHT_BOUND:g}"
 def _of_test_rows(job: FalconJob) -> str:
     if job.test_fraction == 0:
         return "No score, no residual and no gradient."
+    if job.falcon.model == "linear":
+        return "Of the test rows the sum of the squared errors; no row's score, no residual and no gradient."
     return (
         "Of the test rows the confusion matrix, the log loss, AUC and KS, the last two over "
         f"{BINS} bins; no row's score, no residual and no gradient."

@@ -7,8 +7,13 @@
     3      G = e - V'                                                     g = X^T e
     4      g, l2 w and momentum v under masks of truncations              v <- momentum v - g - rate l2 w,  w <- w + v
 
+A linear model's e = rate / rows (z - y) needs no waves: round 2 divides z twice, by what brings it to the bits of y and
+by a coarse unit. That takes a round all the same, as z at its own scale leaves no room for g, but deals 4 numbers a row
+in place of two for each wave.
+
 X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py), V, V', r and the masks of
-truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves.
+truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves, or into
+that of z - y.
 
 Source: MATH 4.9; Mohassel, Zhang 2017 (SecureML) for matrices that are masked once.
 """
@@ -16,6 +21,7 @@ Source: MATH 4.9; Mohassel, Zhang 2017 (SecureML) for matrices that are masked o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -37,6 +43,7 @@ class Step:
         name: no other step has it.
         rows: of the batch.
         penalised: of each column, 0 or 1: an intercept is not pulled to zero.
+        waves: of the sigmoid; in any model, their bound is that of a score.
     """
 
     name: str
@@ -47,10 +54,16 @@ class Step:
     penalised: Elements
     scales: Scales
     waves: Waves
+    model: Literal["logistic", "linear"] = "logistic"
 
     @property
     def factor(self) -> float:
         return self.rate / self.rows
+
+    @property
+    def linear_factor(self) -> int:
+        """At scales.waves.coefficient bits: the rate of a linear model is what this makes of it."""
+        return round(self.factor * 2.0**self.scales.waves.coefficient)
 
     @property
     def columns(self) -> int:
@@ -61,13 +74,18 @@ class Step:
         """What divides a score into coarse units (ranges.py)."""
         return self.scales.waves.score + ranges.unit_bits(self.waves)
 
+    @property
+    def score_shift(self) -> int:
+        """What divides a linear model's score to the bits of its labels."""
+        return self.scales.waves.score - self.scales.waves.wave
+
 
 @dataclass(frozen=True)
 class Items:
     """What is dealt for one step, in the order of its use."""
 
     forward: Item
-    waves: Item
+    residual: Item
     backward: Item
     move: Item
     shrink: Item | None
@@ -82,7 +100,7 @@ class Items:
         k, bits = (step.columns,), step.scales.decay_bits
         return cls(
             products.forward_item(step.name, mask, step.rows, step.columns),
-            waves.waves_item(step.name, (step.rows,), step.waves, step.scales.waves, shift=step.coarse_shift),
+            _residual_item(step),
             products.backward_item(step.name, mask, step.rows, step.columns),
             truncation.truncation_item(f"{step.name}/move", k, step.scales.shift),
             truncation.truncation_item(f"{step.name}/shrink", k, bits) if step.l2 else None,
@@ -91,8 +109,15 @@ class Items:
 
     @property
     def all(self) -> list[Item]:
-        every = (self.forward, self.waves, self.backward, self.move, self.shrink, self.repeat)
+        every = (self.forward, self.residual, self.backward, self.move, self.shrink, self.repeat)
         return [item for item in every if item is not None]
+
+
+def _residual_item(step: Step) -> Item:
+    shape = (step.rows,)
+    if step.model == "linear":
+        return truncation.quotients_item(step.name, shape, step.score_shift, step.coarse_shift)
+    return waves.waves_item(step.name, shape, step.waves, step.scales.waves, shift=step.coarse_shift)
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +137,7 @@ async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, sta
 
     Args:
         batch: X, (rows, columns), features at feature_bits.
-        labels: 0 and 1, (rows,).
+        labels: 0 and 1, (rows,); of a linear model, at scales.waves.wave bits.
     """
     items, w = Items.of(step, batch.dealer_mask), state.weights
     gradient, coarse = await _gradient(party, step, items, batch, labels, w)
@@ -144,13 +169,16 @@ async def _gradient(
 
 
 async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Share) -> tuple[Share, Share]:
-    """Round 2: rate / rows (sigmoid(z) - y) at residual_bits, and z in coarse units.
+    """Round 2: rate / rows (sigmoid(z) - y), or (z - y), at residual_bits; and z in coarse units.
 
     Args:
         z: scores, at scales.waves.score bits, wherever they come from.
     """
-    dealt = await party.dealt(items.waves)
+    dealt = await party.dealt(items.residual)
     (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    if step.model == "linear":
+        shorter, coarse = truncation.quotients(party.holder, dealt, c, step.score_shift, step.coarse_shift)
+        return (shorter - labels).times(field.elements([step.linear_factor])), coarse
     p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
     one = field.elements([round(step.factor * 2.0**step.scales.residual_bits)])
     coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)

@@ -20,7 +20,8 @@ class Scales:
     """
     Attributes:
         feature_bits, weight_bits: after the binary point.
-        waves: of a residual, its factors times rate / rows of the batch.
+        waves: of a residual, its factors times rate / rows of the batch; of a linear model's, `wave` are the bits of
+            z - y, and `coefficient` those of its factor.
         decay_bits: of what shrinks weights and repeats moves.
     """
 
@@ -31,14 +32,24 @@ class Scales:
 
     @classmethod
     def fitting(
-        cls, *, batch_rows: int, rate: float, feature_bound: float, feature_bits: int = 16, weight_bits: int = 24
+        cls,
+        *,
+        batch_rows: int,
+        rate: float,
+        feature_bound: float,
+        feature_bits: int = 16,
+        weight_bits: int = 24,
+        residual_bound: float = 1.0,
     ) -> Scales:
         """The finest that fit.
+
+        Args:
+            residual_bound: of sigmoid(z) - y, or of a linear model's z - y.
 
         Raises:
             RangeError: none does.
         """
-        room = MOST_BITS - feature_bits - math.ceil(math.log2(batch_rows * feature_bound)) - 1
+        room = MOST_BITS - feature_bits - math.ceil(math.log2(batch_rows * feature_bound * residual_bound)) - 1
         wave = min(MOST_WAVE_BITS, (room - FACTOR_ABOVE_WAVE_BITS) // 2)
         if wave < LEAST_WAVE_BITS:
             raise RangeError(

@@ -35,6 +35,20 @@ def truncation_item(name: str, shape: Shape, bits: int) -> Item:
     )
 
 
+def quotients_item(name: str, shape: Shape, bits: int, coarser_bits: int) -> Item:
+    """Of one number that is divided twice, from one opening."""
+
+    def derive(arrays: Arrays) -> Arrays:
+        return {**parts_of(arrays["r"], bits), "coarser": arrays["r"] >> np.uint64(coarser_bits)}
+
+    return Item(
+        f"truncation by {bits} and {coarser_bits}/{name}",
+        random={"r": shape},
+        derived={**part_shapes(shape), "coarser": shape},
+        derive=derive,
+    )
+
+
 def part_shapes(shape: Shape) -> dict[str, Shape]:
     return {"shifted": shape, "top": shape}
 
@@ -53,3 +67,13 @@ def truncated(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: i
     wrap = dealt["top"].times((opened < _TOP).astype(np.uint64))
     public = f.subtract(opened >> np.uint64(bits), f.elements([MOST >> bits]))
     return holder.plus(wrap.times_power_of_two(BITS - bits) - dealt["shifted"], public)
+
+
+def quotients(
+    holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int, coarser_bits: int
+) -> tuple[Share, Share]:
+    """Args:
+    dealt: of `quotients_item`.
+    """
+    coarser = {"top": dealt["top"], "shifted": dealt["coarser"]}
+    return truncated(holder, dealt, opened, bits), truncated(holder, coarser, opened, coarser_bits)

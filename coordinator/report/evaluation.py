@@ -35,8 +35,8 @@ class ValueFigures:
 
     rows: int
     mse: float
-    mae: float
     r2: float
+    mae: float | None = None  # which does not follow from sums of squares
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
         values = evaluation.values
         yield Card("R squared", f"{values.r2:.4f}", f"on {counted(values.rows, 'test row')}")
         yield Card("Mean squared error", figure(values.mse), "on the test rows")
-        yield Card("Mean absolute error", figure(values.mae), "on the test rows")
+        if values.mae is not None:
+            yield Card("Mean absolute error", figure(values.mae), "on the test rows")
 
 
 def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
@@ -47,7 +48,8 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
     if evaluation is not None and evaluation.values is not None:
         yield "R squared", f"{evaluation.values.r2:.4f}"
         yield "Mean squared error", figure(evaluation.values.mse)
-        yield "Mean absolute error", figure(evaluation.values.mae)
+        if evaluation.values.mae is not None:
+            yield "Mean absolute error", figure(evaluation.values.mae)
 
 
 def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,15 @@ from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.messages import Channel, ParameterValue
 from blindfit.algorithms.protocols import falcon, ready
-from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, TestFigures, Trained
+from blindfit.algorithms.protocols.falcon import (
+    FalconParameters,
+    Held,
+    Model,
+    Progress,
+    TestErrors,
+    TestFigures,
+    Trained,
+)
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
@@ -37,7 +45,7 @@ from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.prepared import Prepared, prepare
+from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
@@ -56,8 +64,8 @@ class DataParty:
         source = check_features(self._party.snapshots.source(me.dataset), "a data party")
         if me.role == "active" and source.settings.label is None:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
-        if me.role == "active" and source.settings.label_kind != "binary":
-            raise ConfigError(f"datasets.{me.dataset}.label_kind: a falcon job fits binary labels")
+        if me.role == "active" and (source.settings.label_kind == "binary") != (job.falcon.model == "logistic"):
+            raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with falcon.model = "{job.falcon.model}"')
         least = self._party.settings.policy.least_epochs
         if job.fewest_epochs < least:
             reason = f"training may end after {job.fewest_epochs}: fewer than its policy.least_epochs = {least}"
@@ -67,7 +75,7 @@ class DataParty:
     async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source = session.published.source()
+        source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
@@ -78,8 +86,15 @@ class DataParty:
         common = rows.take(positions)
         order = order_of(common, Aligned(positions), randomness)
         prepared = await asyncio.to_thread(
-            prepare, common, source.feature_names, preparation_of(job), order, active=active
+            prepare,
+            common,
+            source.feature_names,
+            preparation_of(job),
+            order,
+            active=active,
+            label_range=dataset.label_range,
         )
+        tell_of_clipping(session.me.dataset, prepared)
         answers = Answers(self._party, session, named(randomness))
         answer = None if job.resumes else answers.kept()
         epochs_kept = ",".join(map(str, checkpoints.epochs()))
@@ -185,7 +200,7 @@ class DataParty:
             with dropped_when_somebody_deviates(checkpoints):
                 return await falcon.run_data_party(
                     seats.me,
-                    held_of(prepared),
+                    held_of(prepared, parameters),
                     parameters,
                     seed,
                     session.id,
@@ -199,13 +214,17 @@ class DataParty:
             return await in_own_thread(session.channel, trained)
 
 
-def held_of(prepared: Prepared) -> Held:
+def held_of(prepared: Prepared, parameters: FalconParameters) -> Held:
     """What is put in, in the order of batches, validation and test."""
     plan = prepared.plan
     order = np.concatenate([*plan.batches, plan.validation, plan.test])
     features = Fixed.from_reals(prepared.columns[order], FEATURE_BITS).values
-    labels = None if prepared.labels.y is None else (prepared.labels.y[order] > 0).astype(np.int64)
-    return Held(features, labels)
+    y = prepared.labels.y
+    if y is None:
+        return Held(features)
+    if parameters.is_linear:
+        return Held(features, Fixed.from_reals(y[order], parameters.label_bits).values)
+    return Held(features, (y[order] > 0).astype(np.int64))
 
 
 def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, trained: Trained) -> VerticalModelPart:
@@ -214,11 +233,13 @@ def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, tr
     return VerticalModelPart(
         party=session.me.name,
         role=session.me.role,
-        model="logistic",
+        model=session.job.falcon.model,
         data_parties=seats.chain,
         standardiser=prepared.standardiser,
         weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
         intercept=float(weights[-1]) if has_intercept else None,
+        label_mean=prepared.labels.mean,
+        label_scale=prepared.labels.scale,
     )
 
 
@@ -228,10 +249,14 @@ def weights_of(parameters: FalconParameters) -> dict[str, Any]:
     return {"opened_bits": bits, "label_bits": weights_share(parameters)}
 
 
-def evaluation_of(tested: TestFigures | None, prepared: Prepared, threshold: float) -> dict[str, Any] | None:
+def evaluation_of(
+    tested: TestFigures | TestErrors | None, prepared: Prepared, threshold: float
+) -> dict[str, Any] | None:
     """What the active party makes of the opened figures and its labels; None where they are of one class alone."""
     if tested is None or prepared.rows.labels is None:
         return None
+    if isinstance(tested, TestErrors):
+        return _evaluation_of_values(tested, prepared)
     positive = prepared.rows.labels[prepared.plan.test] > 0
     rows, with_label = len(positive), int(positive.sum())
     pairs = with_label * (rows - with_label)
@@ -251,4 +276,18 @@ def evaluation_of(tested: TestFigures | None, prepared: Prepared, threshold: flo
             "true_negatives": rows - with_label - (tested.positives - tested.true_positives),
             "false_negatives": with_label - tested.true_positives,
         },
+    }
+
+
+def _evaluation_of_values(tested: TestErrors, prepared: Prepared) -> dict[str, Any] | None:
+    """Of labels as they were trained on, clipped."""
+    labels = prepared.labels
+    if labels.y is None:
+        return None
+    y = labels.y[prepared.plan.test]
+    mse, variance = tested.squares / len(y), float(np.var(y))
+    return {
+        "rows": len(y),
+        "mse": mse * labels.scale**2,
+        "r2": 1 - mse / variance if variance > 0 else 0.0,
     }

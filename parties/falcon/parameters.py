@@ -19,7 +19,7 @@ def preparation_of(job: FalconJob) -> Preparation:
         test_fraction=job.test_fraction,
         validation_fraction=settings.validation_fraction,
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
-        model="logistic",
+        model=settings.model,
         intercept=settings.intercept,
         match_rate=1.0,  # rows that stand out are shortened: a weight would tell their labels
     )
@@ -48,9 +48,10 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         patience=settings.patience if settings.validation_fraction else 0,
         tolerance=settings.tolerance,
         macs=settings.macs,
-        kept_bits=None if "weight-bits" in settings.unsafe else kept_bits_for(len(plan.train)),
+        kept_bits=None if "weight-bits" in settings.unsafe else kept_bits_for(len(plan.train), settings.model),
         threshold=settings.threshold,
         waves_name=settings.waves,
+        model=settings.model,
     )
     try:
         parameters.check()

@@ -16,6 +16,7 @@ UnsafeFlag = Literal["weight-bits"]
 
 
 class FalconSettings(Settings):
+    model: Literal["logistic", "linear"] = "logistic"
     security: Literal["malicious", "semi-honest"] = "malicious"  # malicious: MACs, checked before anything is revealed
     intercept: bool = True
     epochs: int = Field(20, ge=1, le=10_000)
@@ -47,6 +48,8 @@ class FalconSettings(Settings):
         vain = {
             "decay": self.schedule == "constant",
             "momentum": self.optimiser != "momentum",
+            "threshold": self.model == "linear",
+            "waves": self.model == "linear",
             "patience": self.validation_fraction == 0,
             "tolerance": self.validation_fraction == 0 or self.patience == 0,
         }

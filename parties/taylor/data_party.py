@@ -52,7 +52,7 @@ from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Aligned, align_rows, order_of, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.evaluation import evaluate
-from blindfit.parties.vertical.prepared import Prepared, prepare, with_rows
+from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping, with_rows
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
@@ -127,7 +127,7 @@ class DataParty:
             active=active,
             label_range=dataset.label_range,
         )
-        _tell_of_clipping(session, prepared)
+        tell_of_clipping(session.me.dataset, prepared)
         if quota is not None and not job.resumes:  # one that is resumed may have given its scores before it stopped
             quota.check_new_model(session, aligned.positions[prepared.plan.test])
         epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
@@ -245,12 +245,6 @@ class DataParty:
         )
         drawn = size * keyed_normals(key, "jitter", session.published.row.rows)
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
-
-
-def _tell_of_clipping(session: Session[TaylorJob], prepared: Prepared) -> None:
-    """The operator alone: how many labels lie outside is a fact of the labels."""
-    if prepared.labels.clipped:
-        log.warning("labels far out are clipped", dataset=session.me.dataset, rows=prepared.labels.clipped)
 
 
 def class_factors(prepared: Prepared) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
@@ -14,6 +15,8 @@ from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND, RowPlan
 from blindfit.parties.training.rows import PartyRows
+
+log = structlog.get_logger(__name__)
 
 Floats = NDArray[np.float64]
 
@@ -117,6 +120,12 @@ def prepare(
     if rows.labels is not None:
         labels = _classes(rows) if chosen.model == "logistic" else _numbers(rows, plan, chosen, label_range)
     return Prepared(rows, plan, standardiser, columns, shrunk, labels)
+
+
+def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
+    """The operator alone: how many labels lie outside is a fact of the labels."""
+    if prepared.labels.clipped:
+        log.warning("labels far out are clipped", dataset=dataset, rows=prepared.labels.clipped)
 
 
 def clip_rows(columns: Floats, bound: float) -> Floats:

@@ -47,7 +47,7 @@ class Case:
         rng = np.random.default_rng(self.seed)
         x = rng.standard_normal((self.rows, 3 * self.n_parties)).clip(-4, 4)
         w = rng.standard_normal(x.shape[1])
-        self.labels = (x @ w + rng.logistic(size=self.rows) > 0.3).astype(np.int64)
+        scores = x @ w + rng.logistic(size=self.rows) - 0.3
         blocks = np.split(x, self.n_parties, axis=1)
         blocks[0] = np.hstack([blocks[0], np.ones((self.rows, 1))])
         self.features = [np.rint(block * 2**FEATURE_BITS).astype(np.int64) for block in blocks]
@@ -64,11 +64,17 @@ class Case:
             epochs=4,
             optimiser=OptimiserSettings(learning_rate=0.5, l2=0.02),
         )
-        self.parameters = replace(base, **self.options)
+        self.parameters = p = replace(base, **self.options)
+        numbers = np.clip(np.rint(scores / scores.std() * 2.0**p.label_bits), -8 << p.label_bits, 8 << p.label_bits)
+        self.labels = (numbers if p.is_linear else scores > 0).astype(np.int64)
 
     @property
     def whole(self) -> Floats:
         return np.hstack(self.features) / 2.0**FEATURE_BITS
+
+    @property
+    def y(self) -> Floats:
+        return self.labels / 2.0**self.parameters.label_bits
 
     def held(self, place: int) -> Held:
         return Held(self.features[place], self.labels if place == 0 else None)
@@ -80,7 +86,9 @@ class Case:
         pull = p.penalised.astype(np.float64)
         for epoch in range(epochs):
             for rows in p.batches:
-                gradient = x[rows].T @ (1 / (1 + np.exp(-x[rows] @ w)) - self.labels[rows]) / len(x[rows])
+                z = x[rows] @ w
+                predicted = z if p.is_linear else 1 / (1 + np.exp(-z))
+                gradient = x[rows].T @ (predicted - self.y[rows]) / len(z)
                 move = p.optimiser.rate(epoch) * (gradient + p.optimiser.l2 * pull * w)
                 velocity = p.optimiser.momentum_of * velocity - move
                 w = w + velocity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ class RealCase:
     """Blocks of columns, the first of the party with the labels."""
 
     blocks: list[Floats]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     job: FalconJob
     seed: int
 
@@ -49,10 +50,10 @@ class RealCase:
         return len(self.blocks)
 
     def held(self, place: int) -> Held:
-        return held_of(self.prepared[place])
+        return held_of(self.prepared[place], self.parameters)
 
     @property
-    def table(self) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def table(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
         """All columns standardised, labels, the rows not held out for the test, and those that are."""
         plan = self.prepared[0].plan
         x = np.hstack(self.blocks)

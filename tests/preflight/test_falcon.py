@@ -71,9 +71,17 @@ def test_too_few_epochs_for_a_policy(shares: Project) -> None:
     assert only(shares.check("falcon.patience=2"), "refuses") == reason
 
 
-def test_labels_are_binary(shares: Project) -> None:
+def test_labels_go_with_the_model(shares: Project) -> None:
+    assert "bank: datasets.loans.label_kind does not go with falcon.model" in only(
+        shares.check("falcon.model=linear"), "refuses"
+    )
     shares.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
-    assert "bank: datasets.loans.label_kind: a falcon job fits binary labels" in only(shares.check(), "refuses")
+    assert "bank: datasets.loans.label_kind does not go with falcon.model" in only(shares.check(), "refuses")
+    findings = shares.check("falcon.model=linear")
+    assert not levels(findings, "refuses")
+    assert "residuals are right up to" in said(findings, "field")
+    assert "scores up to 56 deviations of the label, which nothing proves" in said(findings, "range")
+    assert "the sum of the squared errors" in said(findings, "who learns what")
 
 
 def test_a_party_that_is_elsewhere(shares: Project) -> None:

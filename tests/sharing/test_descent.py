@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -30,18 +30,32 @@ WAVES = CHOICES["medium"]
 class Case:
     """A table that was put in, and the steps that it is trained by."""
 
-    def __init__(self, *, n_parties: int = 2, macs: bool = True, rate: float = 0.25, steps: int = 8, **options: float):
+    def __init__(
+        self,
+        *,
+        n_parties: int = 2,
+        macs: bool = True,
+        rate: float = 0.25,
+        steps: int = 8,
+        model: Literal["logistic", "linear"] = "logistic",
+        **options: float,
+    ):
         rng = np.random.default_rng(6)
         x = np.clip(rng.standard_normal((ROWS, COLUMNS)), -BOUND, BOUND)
         x[:, -1] = 1.0  # the intercept
-        self.scales = Scales.fitting(batch_rows=BATCH, rate=rate, feature_bound=BOUND)
+        linear = model == "linear"
+        residual_bound = 64.0 if linear else 1.0
+        self.scales = Scales.fitting(batch_rows=BATCH, rate=rate, feature_bound=BOUND, residual_bound=residual_bound)
         self.integers = np.rint(x * 2**self.scales.feature_bits).astype(np.int64)
         self.x = self.integers / 2.0**self.scales.feature_bits
-        self.y = (x @ [1.0, -2.0, 0.0, 0.5, 0.3] + rng.logistic(size=ROWS) > 0).astype(np.int64)
+        scores = x @ [1.0, -2.0, 0.0, 0.5, 0.3] + rng.logistic(size=ROWS)
+        bits = self.scales.waves.wave
+        self.labels_put_in = np.rint(scores * 2.0**bits).astype(np.int64) if linear else (scores > 0).astype(np.int64)
+        self.y = self.labels_put_in / 2.0**bits if linear else self.labels_put_in
         penalised = field.elements([1, 1, 1, 1, 0])
         step = {"l2": 0.0, "momentum": 0.0, **options}
         self.steps = [
-            Step(f"step {t}", BATCH, rate, step["l2"], step["momentum"], penalised, self.scales, WAVES)
+            Step(f"step {t}", BATCH, rate, step["l2"], step["momentum"], penalised, self.scales, WAVES, model)
             for t in range(steps)
         ]
         self.dealer, self.parties = dealt_to(n_parties, macs=macs)
@@ -50,7 +64,7 @@ class Case:
         masks = [shares["u"] for shares in dealt(self.dealer, self.parties, self.mask)]
         difference = opened([secret - u for secret, u in zip(secrets, masks, strict=True)])
         self.matrices = [MaskedMatrix(difference, u) for u in masks]
-        self.labels = shared(self.y, self.dealer, self.parties, "y")
+        self.labels = shared(self.labels_put_in, self.dealer, self.parties, "y")
 
     def batch(self, t: int) -> NDArray[np.int64]:
         return np.arange(t * BATCH, (t + 1) * BATCH) % ROWS
@@ -79,7 +93,8 @@ class Case:
         pull = np.array([1, 1, 1, 1, 0])
         for t, step in enumerate(self.steps):
             x, y = self.x[self.batch(t)], self.y[self.batch(t)]
-            gradient = x.T @ (1 / (1 + np.exp(-x @ w)) - y) / BATCH
+            predicted = x @ w if step.model == "linear" else 1 / (1 + np.exp(-x @ w))
+            gradient = x.T @ (predicted - y) / BATCH
             velocity = step.momentum * velocity - step.rate * (gradient + step.l2 * pull * w)
             w = w + velocity
         return w
@@ -94,12 +109,26 @@ class Case:
         step, scales = self.steps[0], self.scales
         lengths = np.linalg.norm(self.x, axis=1)
         assert step.rate * (lengths**2).max() / 4 < 2
+        if step.model == "linear":
+            return self._linear_bound()
         factors = step.factor * WAVES.sigmoid
         residual = step.factor * WAVES.sigmoid_error + scales.waves.error(WAVES, factors) + 2.0**-scales.residual_bits
         divisions = (1 + bool(step.l2) + bool(step.momentum)) * math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
         decays = math.sqrt(COLUMNS) * 2.0**-scales.decay_bits * 10
         each = BATCH * residual * lengths.max() + divisions + decays
         return len(self.steps) * each / (1 - step.momentum)
+
+    def _linear_bound(self) -> float:
+        """The same of a linear model: a residual is off by its score's division, and by the rounding of rate / rows.
+        The loss of a row has curvature 1 in its score.
+        """
+        step, scales = self.steps[0], self.scales
+        lengths = np.linalg.norm(self.x, axis=1)
+        assert step.rate * np.linalg.eigvalsh(self.x.T @ self.x / ROWS).max() < 1.9
+        largest = 2 * np.abs(self.y).max()  # of a residual; weights never pass twice the best ones
+        residual = step.factor * 2.0**-scales.waves.wave + largest * 2.0 ** -(scales.waves.coefficient + 1)
+        divisions = math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
+        return len(self.steps) * (BATCH * residual * lengths.max() + divisions)
 
 
 def step_items(case: Case, t: int, step: Step) -> list[Item]:
@@ -109,7 +138,14 @@ def step_items(case: Case, t: int, step: Step) -> list[Item]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"l2": 0.1}, {"momentum": 0.5}, {"l2": 0.1, "momentum": 0.5}, {"rate": 0.05, "steps": 20}],
+    [
+        {},
+        {"l2": 0.1},
+        {"momentum": 0.5},
+        {"l2": 0.1, "momentum": 0.5},
+        {"rate": 0.05, "steps": 20},
+        {"model": "linear"},
+    ],
     ids=str,
 )
 def test_weights_are_the_plain_ones_within_the_bound(options: dict[str, Any]) -> None:
@@ -127,8 +163,9 @@ def test_any_number_of_parties(n_parties: int, macs: bool) -> None:
     assert np.linalg.norm(case.in_shares()[0] - case.plain()) <= case.bound()
 
 
-def test_a_step_takes_four_rounds() -> None:
-    _, table = Case(steps=3, l2=0.1, momentum=0.5).in_shares()
+@pytest.mark.parametrize("model", ["logistic", "linear"])
+def test_a_step_takes_four_rounds(model: Literal["logistic", "linear"]) -> None:
+    _, table = Case(steps=3, l2=0.1, momentum=0.5, model=model).in_shares()
     assert len(table.rounds) == 3 * 4
     assert [sum(array.size for array in opened) for opened in table.rounds[:4]] == [COLUMNS, BATCH, BATCH, 3 * COLUMNS]
 
@@ -160,6 +197,19 @@ def test_no_sum_leaves_the_fields_middle(batch_rows: int, rate: float) -> None:
     assert gradient < 2**59
     assert scales.shift > 0
     assert 64.0 * 2.0 ** (scales.weight_bits + scales.decay_bits) < 2**59
+
+
+@pytest.mark.parametrize("batch_rows", [16, 128, 2048, 16_384])
+@pytest.mark.parametrize("rate", [0.001, 0.15, 1.0])
+def test_no_sum_of_a_linear_model_leaves_the_fields_middle(batch_rows: int, rate: float) -> None:
+    scales = Scales.fitting(
+        batch_rows=batch_rows, rate=rate, feature_bound=8.0, feature_bits=12, weight_bits=24, residual_bound=64.0
+    )
+    factor = round(rate / batch_rows * 2.0**scales.waves.coefficient)
+    assert factor >= 2**10  # so that a rate is right to a thousandth
+    feature, residual = 8 << scales.feature_bits, 64 << scales.waves.wave
+    assert batch_rows * feature * residual * factor < 2**59
+    assert scales.shift > 0
 
 
 def test_batches_that_do_not_fit_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Vertical logistic regression in secret shares: nobody sees a gradient, a score or a residual.
+"""Vertical logistic or linear regression in secret shares: nobody sees a gradient, a score or a residual.
 
 Source: Damgard, Keller, Larraia, Pastro, Scholl, Smart 2013 (SPDZ) for authenticated shares; Mohassel, Zhang 2017 for
     matrices that are masked once; Wu, Cai, Xiao, Chen, Ooi 2020 (Falcon) for the task.
@@ -25,8 +25,8 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
 Departures from the paper: no threshold Paillier; all is in shares, with preprocessing by a dealer; the sigmoid and the
     log loss by one opening (MATH 4.7).
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
-    the test rows, the confusion matrix, log loss, AUC and KS; the key node, sizes and when training ends. What opened
-    weights, and where training ends, tell of labels is counted (docs/falcon.md).
+    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors; the key node, sizes and when
+    training ends. What opened weights, and where training ends, tell of labels is counted (docs/falcon.md).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from blindfit.algorithms.protocols.falcon.parameters import (
     kept_bits_for,
     opened_bits,
 )
-from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestFigures, Trained
+from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestErrors, TestFigures, Trained
 from blindfit.algorithms.protocols.falcon.roles import deal_seeds, receive_seed, run_data_party, run_key_node
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, ROUNDS, Arrow, Table
 
@@ -59,6 +59,7 @@ __all__ = [
     "Held",
     "Model",
     "Progress",
+    "TestErrors",
     "TestFigures",
     "Trained",
     "deal_seeds",

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,11 @@ from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 
 FEATURE_BOUND = 8.0
-WEIGHT_BOUND = 4.0  # of weights that are opened: of standardised columns, log odds by so much for each deviation
+WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column
 LEAST_TEST_ROWS = 50
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
@@ -37,6 +39,7 @@ class FalconParameters:
         macs: whether what is opened is checked against MACs.
         kept_bits: weights are opened in steps of 2^-kept_bits, clipped to WEIGHT_BOUND; None: as they are.
         threshold: of the confusion matrix.
+        waves_name: whose bound is that of scores, in a linear model too.
     """
 
     data_parties: tuple[str, ...]
@@ -54,6 +57,7 @@ class FalconParameters:
     kept_bits: int | None = None
     threshold: float = 0.5
     waves_name: str = "medium"
+    model: Literal["logistic", "linear"] = "logistic"
 
     @property
     def waves(self) -> Waves:
@@ -95,7 +99,21 @@ class FalconParameters:
             feature_bound=FEATURE_BOUND,
             feature_bits=FEATURE_BITS,
             weight_bits=WEIGHT_BITS,
+            residual_bound=self.residual_bound,
         )
+
+    @property
+    def residual_bound(self) -> float:
+        return self.waves.bound + LABEL_BOUND if self.is_linear else 1.0
+
+    @property
+    def is_linear(self) -> bool:
+        return self.model == "linear"
+
+    @property
+    def label_bits(self) -> int:
+        """After the point of what the active party puts in."""
+        return self.scales.waves.wave if self.is_linear else 0
 
     @cached_property
     def penalised(self) -> npt.NDArray[np.uint64]:
@@ -119,13 +137,16 @@ class FalconParameters:
             self.penalised,
             self.scales,
             self.waves,
+            self.model,
         )
 
     def check(self) -> None:
         """Raises RangeError: numbers would not fit into the field, or there is nothing to train on."""
         if not self.batch_rows or min(self.columns, default=0) < 1:
             raise RangeError("there is no batch to train on, or a party without a column")
-        self.scales.waves.check(self.waves)
+        scales = self.scales  # raises
+        if not self.is_linear:
+            scales.waves.check(self.waves)
         if 0 < self.test_rows < LEAST_TEST_ROWS:
             hint = "choose a larger split.test_fraction, or 0"
             raise RangeError(
@@ -142,11 +163,13 @@ class FalconParameters:
             raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")
 
 
-def kept_bits_for(train_rows: int) -> int:
+def kept_bits_for(train_rows: int, model: str = "logistic") -> int:
     """Of opened weights: the finest steps of a power of two that are not below a quarter of a weight's statistical
-    error, which for a standardised column is 2 / sqrt(rows) at least.
+    error: for a standardised column 2 / sqrt(rows) at least, and 1 / sqrt(rows) of a linear model, if its columns
+    explain nothing of a standardised label.
     """
-    return max(0, math.floor(math.log2(2 * math.sqrt(train_rows))))
+    error = (1 if model == "linear" else 2) / math.sqrt(train_rows)
+    return max(0, math.floor(math.log2(4 / error)))
 
 
 def opened_bits(kept_bits: int) -> int:

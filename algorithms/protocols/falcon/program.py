@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
 from blindfit.algorithms.sharing import field as f
-from blindfit.algorithms.sharing import ranges, scoring
+from blindfit.algorithms.sharing import ranges, scoring, squares
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import divide, multiply
 from blindfit.algorithms.sharing.descent import State
@@ -22,7 +22,7 @@ from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
-MEAN_LOSS_BITS = 9  # of the test rows' mean log loss
+MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +69,7 @@ class Held:
 
     Attributes:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
-        labels: 0 and 1, (rows,); None at a passive party.
+        labels: 0 and 1, or numbers at label_bits, (rows,); None at a passive party.
     """
 
     features: npt.NDArray[np.int64]
@@ -94,6 +94,17 @@ class TestFigures:
 
 
 @dataclass(frozen=True, repr=False)
+class TestErrors:
+    """The same of a linear model.
+
+    Attributes:
+        squares: the sum of the squared errors, of labels as they are put in.
+    """
+
+    squares: float
+
+
+@dataclass(frozen=True, repr=False)
 class Trained:
     """
     Attributes:
@@ -104,7 +115,7 @@ class Trained:
 
     epochs: int
     weights: Floats = field(default_factory=lambda: np.zeros(0))
-    tested: TestFigures | None = None
+    tested: TestFigures | TestErrors | None = None
     rounds: int = 0
 
 
@@ -176,9 +187,8 @@ async def _judge(
     if p.judges:
         z = await seat.scores("validation", matrix.rows(p.validation), model.state)
         coarse.append(await divide(seat, "validation in coarse units", z, bits + ranges.unit_bits(p.waves)))
-        scales = scoring.loss_scales(len(z), bits)
-        loss = await scoring.log_loss(seat, "validation", z, labels[p.validation], p.waves, scales)
-        least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0**scales.result)
+        loss = await _loss(seat, p, "validation", z, labels[p.validation], p.validation_rows)
+        least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0 ** _loss_bits(p, p.validation_rows))
         ends = await _ends(seat, p, model, loss, least)
     units, coefficients = ranges.units_below(p.waves), seat.coefficients
     outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
@@ -187,6 +197,25 @@ async def _judge(
         raise ScoresOutOfRange(epoch=model.epochs)
     stops = len(told) > 1 and bool(told[1])
     return await seat.agreed(model.epochs < p.epochs and not stops)
+
+
+async def _loss(seat: Seat, p: FalconParameters, name: str, z: Share, labels: Share, of_rows: int) -> Share:
+    """Twice the summed loss, (1,), at `_loss_bits`.
+
+    Args:
+        of_rows: that are added up in the end.
+    """
+    bits = p.scales.waves.score
+    if p.is_linear:
+        kept = squares.error_bits(of_rows, p.residual_bound)
+        return await squares.squared_errors(seat, name, z, labels, bits, p.label_bits, kept)
+    return await scoring.log_loss(seat, name, z, labels, p.waves, scoring.loss_scales(of_rows, bits))
+
+
+def _loss_bits(p: FalconParameters, of_rows: int) -> int:
+    if p.is_linear:
+        return 2 * squares.error_bits(of_rows, p.residual_bound)
+    return scoring.loss_scales(of_rows, p.scales.waves.score).result
 
 
 async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, least: int) -> Share:
@@ -219,7 +248,6 @@ async def _opened(
         w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
         opened = await seat.with_weights("weights", w.times_power_of_two(WEIGHT_BITS - steps))
     owned = [(place, w[p.owned(place)]) for place in range(len(p.columns))]
-    scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
     if p.test_rows:
         owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))
     progress.before_opening()
@@ -227,7 +255,7 @@ async def _opened(
     place = next(iter(mine), None)
     weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
     figures = mine.get(len(p.columns))
-    tested = None if figures is None else _read(f.integers(figures), _loss_shift(p) - scales.result - 1)
+    tested = None if figures is None else _read(p, f.integers(figures))
     return Trained(model.epochs, weights, tested)
 
 
@@ -235,33 +263,48 @@ async def _figures(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, state: State, progress: Progress
 ) -> Share:
     """Of the test rows, in pieces."""
-    bits = p.scales.waves.score
-    scales, counts = scoring.loss_scales(p.test_rows, bits), None
+    scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
+    counts: scoring.Counts | None = None
+    errors: Share | None = None
     starts = range(p.test.start, p.test.stop, TEST_PIECE)
     for number, start in enumerate(starts):
         progress.report("evaluate", number, len(starts) + 1)
         rows = slice(start, min(start + TEST_PIECE, p.test.stop))
         z = await seat.scores(f"test {start}", matrix.rows(rows), state)
-        piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
-        counts = piece if counts is None else counts + piece
+        if p.is_linear:
+            sum_of = await _errors(seat, p, f"test {start}", z, labels[rows])
+            errors = sum_of if errors is None else errors + sum_of
+        else:
+            piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
+            counts = piece if counts is None else counts + piece
         await seat.checked()
+    progress.report("evaluate", len(starts), len(starts) + 1)
+    if errors is not None:
+        return await divide(seat, "errors", errors, _loss_shift(p))
     if counts is None:
         return zeros((0,))
-    progress.report("evaluate", len(starts), len(starts) + 1)
     ranks = await scoring.ranks(seat, "ranks", counts.bins)
     loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
     return joined([counts.confusion, loss, ranks.auc, ranks.ks])
 
 
+async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, labels: Share) -> Share:
+    """Of test rows, whose scores nothing has tested."""
+    limit = round(p.waves.bound * 2.0**p.scales.waves.score)
+    return await _loss(seat, p, name, await squares.clipped(seat, name, z, limit), labels, p.test_rows)
+
+
 def _loss_shift(p: FalconParameters) -> int:
-    """By which the summed loss is rounded: a single row's share in it is not to be read off the rest."""
-    result = scoring.loss_scales(p.test_rows, p.scales.waves.score).result
-    return result + 1 - MEAN_LOSS_BITS + math.floor(math.log2(p.test_rows))
-
-
-def _read(numbers: npt.NDArray[np.int64], loss_power: int) -> TestFigures:
-    """Args:
-    loss_power: of two, that the loss is in units of.
+    """By which the summed loss, or the sum of squared errors, is rounded: a single row's share in it is not to be read
+    off the rest.
     """
+    bits = _loss_bits(p, p.test_rows) + (0 if p.is_linear else 1)
+    return bits - MEAN_LOSS_BITS + math.floor(math.log2(p.test_rows))
+
+
+def _read(p: FalconParameters, numbers: npt.NDArray[np.int64]) -> TestFigures | TestErrors:
+    unit = math.floor(math.log2(p.test_rows)) - MEAN_LOSS_BITS  # a power of two, that the loss is in units of
+    if p.is_linear:
+        return TestErrors(math.ldexp(int(numbers[0]), unit))
     true_positives, positives, loss, auc, ks = (int(number) for number in numbers)
-    return TestFigures(true_positives, positives, math.ldexp(loss, loss_power), auc / 2, float(ks))
+    return TestFigures(true_positives, positives, math.ldexp(loss, unit), auc / 2, float(ks))

@@ -52,8 +52,10 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
     if asked.fewest_epochs < least:
         reason = f"training may end after {asked.fewest_epochs}: fewer than its policy.least_epochs = {least}"
         yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
-    if is_active and party.dataset.label_kind != "binary":
-        raise ConfigError(f"datasets.{party.dataset_name}.label_kind: a falcon job fits binary labels")
+    if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
+        raise ConfigError(
+            f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
+        )
     yield from joint.read_own(party, rows, active=is_active)
 
 
@@ -62,7 +64,7 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
 
 def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
     names = {name: party.source().feature_names for name, party in data.items()}
-    trial = trial_of(rows, names, roles, job.parameters)
+    trial = trial_of(rows, names, roles, job.parameters, data[roles.active].dataset.label_range)
     parameters = trial.parameters
     yield joint.common_rows(trial.n_rows, job.parameters.align.least_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
@@ -77,6 +79,9 @@ def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
     """Raises RangeError: they do not fit."""
     parameters.check()
     waves, name = parameters.waves, parameters.waves_name
+    if parameters.is_linear:
+        yield from _linear_numbers(parameters)
+        return
     factor = parameters.step(0, 0).factor
     off = waves.sigmoid_error + parameters.scales.waves.error(waves, factor * waves.sigmoid) / factor
     yield Finding("ok", "field", f"61 bits hold every number; probabilities are right up to {off:.1g}")
@@ -85,6 +90,17 @@ def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
         "range",
         f"that holds for scores up to {waves.bound:g} (falcon.waves = {name}), which nothing proves beforehand: after "
         "each epoch one bit is opened, and if a score was larger the training ends",
+    )
+
+
+def _linear_numbers(parameters: FalconParameters) -> Iterator[Finding]:
+    text = f"residuals are right up to {2.0**-parameters.label_bits:.1g} deviations of the label"
+    yield Finding("ok", "field", f"61 bits hold every number; {text}")
+    yield Finding(
+        "note",
+        "range",
+        f"that holds for scores up to {parameters.waves.bound:g} deviations of the label, which nothing proves "
+        "beforehand: after each epoch one bit is opened, and if a score was larger the training ends",
     )
 
 

@@ -16,7 +16,11 @@ Trial = joint.Trial[FalconParameters]
 
 
 def trial_of(
-    rows: Mapping[str, PartyRows], names: Mapping[str, tuple[str, ...]], roles: Roles, job: FalconJob
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    roles: Roles,
+    job: FalconJob,
+    label_range: tuple[float, float] | None = None,
 ) -> Trial:
     """
     Args:
@@ -26,6 +30,6 @@ def trial_of(
         DataError: too few rows.
     """
     positions = joint.common_positions(rows)
-    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job))
+    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
     plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

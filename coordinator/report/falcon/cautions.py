@@ -56,9 +56,10 @@ def _unfinished(facts: Figures) -> str:
 
 
 def _clipped(facts: Figures) -> Iterator[str]:
+    unit = " deviations of the label" if facts.job.falcon.model == "linear" else " deviations' worth of log odds"
     for party, number in facts.at_bound.items():
         yield (
-            f"{counted(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g} deviations' worth of log odds, and "
+            f"{counted(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g}{unit}, and "
             "came out clipped: the model that the parties have is not the one that was trained. Raise falcon.l2, or "
             "leave out columns that nearly repeat each other."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,12 +21,13 @@ class OpenedWeights:
     """Of one passive party, and what they tell of labels at most.
 
     Attributes:
-        weights: how many. bits: of each. rows: trained on, a label each.
+        weights: how many. bits: of each. rows: trained on, a label each. label_bits: that a label has at most.
     """
 
     weights: int
     bits: int
     rows: int
+    label_bits: float = 1.0
 
     @property
     def all_bits(self) -> int:
@@ -33,8 +35,7 @@ class OpenedWeights:
 
     @property
     def of_each_label(self) -> float:
-        """A label has no more than one."""
-        return min(1.0, self.all_bits / max(1, self.rows))
+        return min(self.label_bits, self.all_bits / max(1, self.rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class Figures(JointFigures):
         """Weights are opened in steps of 2^-kept_bits; None: as they are."""
         if "weight-bits" in self.job.falcon.unsafe:
             return None
-        return kept_bits_for(max(1, self.shared_rows.trained))
+        return kept_bits_for(max(1, self.shared_rows.trained), self.job.falcon.model)
 
     @property
     def weight_bits(self) -> int | None:
@@ -85,7 +86,8 @@ class Figures(JointFigures):
         if bits is None:
             return {}
         known = [name for name in self.roles.passives if name in self.rows]
-        return {name: OpenedWeights(self.rows[name].features, bits, rows) for name in known}
+        of_a_label = math.inf if self.job.falcon.model == "linear" else 1.0
+        return {name: OpenedWeights(self.rows[name].features, bits, rows, of_a_label) for name in known}
 
     @property
     def most_told(self) -> float | None:

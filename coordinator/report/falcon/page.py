@@ -48,9 +48,9 @@ def _fitted(facts: Figures) -> str:
     settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
     penalty = f"l2 {figure(settings.l2)}" if settings.l2 else "no penalty"
     return (
-        f"Logistic regression in secret shares {facts.macs}, on {count(rows.common)} rows that all have: "
-        f"{roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} deals. "
-        f"Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, {penalty}."
+        f"{settings.model.capitalize()} regression in secret shares {facts.macs}, on {count(rows.common)} rows that "
+        f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
+        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, {penalty}."
     )
 
 
@@ -99,6 +99,8 @@ def _opened(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
+    if facts.job.falcon.model == "linear":
+        return f"{facts.roles.active} keeps it, in its own report."
     return (
         f"{facts.roles.active} keeps it, in its own report. Where its test rows are of one class alone there is none."
     )

@@ -78,11 +78,14 @@ def _opened(facts: Figures) -> Iterator[str]:
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
     yield f"To each of them alone, the weights of its own columns, {how}."
     if facts.shared_rows.test:
-        yield (
-            f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: the confusion matrix, "
-            f"the log loss, AUC and KS, the last two over {BINS} bins."
-        )
+        yield f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
     yield "All else that was opened was masked, each time by a mask that nothing else had."
+
+
+def _figures(facts: Figures) -> str:
+    if facts.job.falcon.model == "linear":
+        return "the sum of the squared errors"
+    return f"the confusion matrix, the log loss, AUC and KS, the last two over {BINS} bins"
 
 
 def _weights(facts: Figures) -> Iterator[str]:

@@ -15,7 +15,7 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "validation")
-    yield "fit", f"logistic, in shares {facts.macs}, {counted(facts.fit.epochs, 'epoch')}"
+    yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {counted(facts.fit.epochs, 'epoch')}"
     yield "test", quality.in_short(facts.evaluation) or why_none(facts)
     yield "defences", switched_on(facts)
     if facts.most_told is not None:
@@ -30,4 +30,6 @@ def why_none(facts: Figures) -> str:
     """There are no figures of test rows: whether there are none, and who else may have them."""
     if not facts.shared_rows.test:
         return "no test rows"
+    if facts.job.falcon.model == "linear":
+        return f"known to {facts.roles.active} alone"
     return f"known to {facts.roles.active} alone, if its test rows are of both classes"

@@ -68,7 +68,8 @@ def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
     if true is not None:
         rows = f"on {counted(true.rows, 'row')} of {facts.active}'s own with true labels, not trained on"
         yield "mean squared error", figure(true.mse), rows
-        yield "mean absolute error", figure(true.mae), "the same rows"
+        if true.mae is not None:
+            yield "mean absolute error", figure(true.mae), "the same rows"
         yield "variance explained", percent(true.r2), "the same rows"
     if released is not None:
         yield (

@@ -11,6 +11,9 @@ A linear model's e = rate / rows (z - y) needs no waves: round 2 divides z twice
 by a coarse unit. That takes a round all the same, as z at its own scale leaves no room for g, but deals 4 numbers a row
 in place of two for each wave.
 
+Where rows have weights of their own, secret and known to the active party, two rounds follow the second: residuals
+times weights, and a division by the scale of weights.
+
 X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py), V, V', r and the masks of
 truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves, or into
 that of z - y.
@@ -26,13 +29,28 @@ from typing import Literal
 import numpy as np
 
 from blindfit.algorithms.sharing import field, products, ranges, truncation, waves
-from blindfit.algorithms.sharing.computing import Party
+from blindfit.algorithms.sharing.computing import Party, divide, multiply
 from blindfit.algorithms.sharing.dealing import Item
 from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import Mask, MaskedMatrix
-from blindfit.algorithms.sharing.shares import Share
+from blindfit.algorithms.sharing.shares import Index, Share
 from blindfit.algorithms.sharing.waves import Waves
+
+
+@dataclass(frozen=True, repr=False)
+class Labels:
+    """
+    Attributes:
+        y: 0 and 1, (rows,); of a linear model, at scales.waves.wave bits.
+        row_weights: at Step.row_weight_bits; None where all rows count alike.
+    """
+
+    y: Share
+    row_weights: Share | None = None
+
+    def __getitem__(self, rows: Index) -> Labels:
+        return Labels(self.y[rows], None if self.row_weights is None else self.row_weights[rows])
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,7 @@ class Step:
         name: no other step has it.
         rows: of the batch.
         penalised: of each column, 0 or 1: an intercept is not pulled to zero.
+        row_weight_bits: None where all rows count alike.
         waves: of the sigmoid; in any model, their bound is that of a score.
     """
 
@@ -55,6 +74,7 @@ class Step:
     scales: Scales
     waves: Waves
     model: Literal["logistic", "linear"] = "logistic"
+    row_weight_bits: int | None = None
 
     @property
     def factor(self) -> float:
@@ -64,6 +84,10 @@ class Step:
     def linear_factor(self) -> int:
         """At scales.waves.coefficient bits: the rate of a linear model is what this makes of it."""
         return round(self.factor * 2.0**self.scales.waves.coefficient)
+
+    @property
+    def weighing(self) -> str:
+        return f"{self.name}/row weights"
 
     @property
     def columns(self) -> int:
@@ -86,6 +110,8 @@ class Items:
 
     forward: Item
     residual: Item
+    weigh: Item | None
+    lighten: Item | None
     backward: Item
     move: Item
     shrink: Item | None
@@ -101,6 +127,10 @@ class Items:
         return cls(
             products.forward_item(step.name, mask, step.rows, step.columns),
             _residual_item(step),
+            None if step.row_weight_bits is None else products.product_item(step.weighing, (step.rows,)),
+            None
+            if step.row_weight_bits is None
+            else truncation.truncation_item(step.weighing, (step.rows,), step.row_weight_bits),
             products.backward_item(step.name, mask, step.rows, step.columns),
             truncation.truncation_item(f"{step.name}/move", k, step.scales.shift),
             truncation.truncation_item(f"{step.name}/shrink", k, bits) if step.l2 else None,
@@ -109,7 +139,8 @@ class Items:
 
     @property
     def all(self) -> list[Item]:
-        every = (self.forward, self.residual, self.backward, self.move, self.shrink, self.repeat)
+        first = (self.forward, self.residual, self.weigh, self.lighten)
+        every = (*first, self.backward, self.move, self.shrink, self.repeat)
         return [item for item in every if item is not None]
 
 
@@ -132,12 +163,11 @@ class State:
     velocity: Share
 
 
-async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, state: State) -> tuple[State, Share]:
+async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Labels, state: State) -> tuple[State, Share]:
     """One step: the model after it, and the scores before it, in coarse units, whose range is still to be tested.
 
     Args:
         batch: X, (rows, columns), features at feature_bits.
-        labels: 0 and 1, (rows,); of a linear model, at scales.waves.wave bits.
     """
     items, w = Items.of(step, batch.dealer_mask), state.weights
     gradient, coarse = await _gradient(party, step, items, batch, labels, w)
@@ -156,7 +186,7 @@ async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Share, sta
 
 
 async def _gradient(
-    party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Share, w: Share
+    party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Labels, w: Share
 ) -> tuple[Share, Share]:
     """Rounds 1 to 3; at feature_bits + residual_bits."""
     dealt = await party.dealt(items.forward)
@@ -168,8 +198,9 @@ async def _gradient(
     return batch.transposed_times(errors, dealt, masked), coarse
 
 
-async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Share) -> tuple[Share, Share]:
-    """Round 2: rate / rows (sigmoid(z) - y), or (z - y), at residual_bits; and z in coarse units.
+async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Labels) -> tuple[Share, Share]:
+    """Round 2: rate / rows (sigmoid(z) - y), or (z - y), at residual_bits, times the rows' weights; and z in coarse
+    units.
 
     Args:
         z: scores, at scales.waves.score bits, wherever they come from.
@@ -178,11 +209,15 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Sh
     (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
     if step.model == "linear":
         shorter, coarse = truncation.quotients(party.holder, dealt, c, step.score_shift, step.coarse_shift)
-        return (shorter - labels).times(field.elements([step.linear_factor])), coarse
-    p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
-    one = field.elements([round(step.factor * 2.0**step.scales.residual_bits)])
-    coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)
-    return p - labels.times(one), coarse
+        errors = (shorter - labels.y).times(field.elements([step.linear_factor]))
+    else:
+        p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
+        coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)
+        errors = p - labels.y.times(field.elements([round(step.factor * 2.0**step.scales.residual_bits)]))
+    if step.row_weight_bits is not None and labels.row_weights is not None:
+        weighted = await multiply(party, step.weighing, errors, labels.row_weights)
+        errors = await divide(party, step.weighing, weighted, step.row_weight_bits)
+    return errors, coarse
 
 
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:

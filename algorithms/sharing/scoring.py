@@ -37,15 +37,22 @@ async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share
 # --- log loss -----------------------------------------------------------------------------------------------------
 
 
-def loss_scales(rows: int, score_bits: int) -> WaveScales:
-    """The finest at which a sum over so many rows stays in the field's middle."""
-    result = min(37, score_bits, truncation.MOST_BITS - LARGEST_LOSS_BITS - math.ceil(math.log2(max(rows, 2))))
+def loss_scales(rows: int, score_bits: int, row_weight_bits: int = 0) -> WaveScales:
+    """The finest at which a sum over so many rows stays in the field's middle.
+
+    Args:
+        row_weight_bits: before and after the point of what multiplies a row's loss.
+    """
+    room = truncation.MOST_BITS - LARGEST_LOSS_BITS - row_weight_bits
+    result = min(37, score_bits, room - math.ceil(math.log2(max(rows, 2))))
     wave = min(17, result // 2)
     return WaveScales(score_bits, wave, result - wave)
 
 
-async def log_loss(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
-    """Twice the sum over the rows, of shape (1,), at scales.result bits: two rounds.
+async def log_loss(
+    party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales, row_weights: Share | None = None
+) -> Share:
+    """Twice the sum over the rows, of shape (1,), at scales.result bits and those of row weights: two rounds, or three.
 
     Args:
         z: at scales.score bits, where the waves are right.
@@ -58,7 +65,10 @@ async def log_loss(party: Party, name: str, z: Share, y: Share, chosen: Waves, s
     coarser = truncation.truncated(party.holder, dealt, c, shift)
     # log(1 + e^z) - y z = log(2 cosh(z / 2)) - (2 y - 1) z / 2
     signed = await multiply(party, f"{name}/labels", party.holder.plus(y + y, f.elements([-1])), coarser)
-    return (even.times_power_of_two(1) - signed).total()
+    losses = even.times_power_of_two(1) - signed
+    if row_weights is not None:
+        losses = await multiply(party, f"{name}/row weights", losses, row_weights)
+    return losses.total()
 
 
 # --- what a model is worth ------------------------------------------------------------------------------------------

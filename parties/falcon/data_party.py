@@ -44,6 +44,7 @@ from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
@@ -224,7 +225,8 @@ def held_of(prepared: Prepared, parameters: FalconParameters) -> Held:
         return Held(features)
     if parameters.is_linear:
         return Held(features, Fixed.from_reals(y[order], parameters.label_bits).values)
-    return Held(features, (y[order] > 0).astype(np.int64))
+    row_weights = class_factors(prepared)[order] if parameters.weighted else None
+    return Held(features, (y[order] > 0).astype(np.int64), row_weights)
 
 
 def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, trained: Trained) -> VerticalModelPart:

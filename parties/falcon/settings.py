@@ -27,6 +27,7 @@ class FalconSettings(Settings):
     optimiser: Literal["sgd", "momentum"] = "sgd"
     momentum: float = Field(0.9, ge=0, lt=1)
     l2: float = Field(0.01, ge=0, le=1e3)
+    class_weights: Literal["none", "balanced"] = "none"
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
     validation_fraction: float = Field(0.08, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
     patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
@@ -48,6 +49,7 @@ class FalconSettings(Settings):
         vain = {
             "decay": self.schedule == "constant",
             "momentum": self.optimiser != "momentum",
+            "class_weights": self.model == "linear",
             "threshold": self.model == "linear",
             "waves": self.model == "linear",
             "patience": self.validation_fraction == 0,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
@@ -36,8 +35,6 @@ from blindfit.parties.taylor.idle import IdleChannel
 from blindfit.parties.taylor.label_layouts import count_label_bits
 from blindfit.parties.taylor.leaks import own_leaks, refuse_leaks, shared_leaks
 from blindfit.parties.taylor.parameters import (
-    CLASS_WEIGHT_BITS,
-    LARGEST_CLASS_WEIGHT,
     check_label_dp,
     parameters_of,
     preparation_of,
@@ -51,15 +48,14 @@ from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Aligned, align_rows, order_of, restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import evaluate
-from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping, with_rows
+from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.work.clock import Clock
-
-log = structlog.get_logger(__name__)
 
 POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
 
@@ -245,23 +241,6 @@ class DataParty:
         )
         drawn = size * keyed_normals(key, "jitter", session.published.row.rows)
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
-
-
-def class_factors(prepared: Prepared) -> NDArray[np.int64]:
-    """n / (2 n_class) of each row, in steps of 2^-8, and at most LARGEST_CLASS_WEIGHT; from the training rows.
-
-    That a class is rarer is told the operator alone: a refusal would tell everybody.
-    """
-    if prepared.labels.y is None:
-        raise ConfigError("only the active party knows the classes")
-    train = prepared.labels.y[with_rows(prepared.rows, prepared.plan.train)] > 0
-    share = float(train.mean()) if len(train) else 0.5
-    least = 0.5 / LARGEST_CLASS_WEIGHT
-    if not least <= share <= 1 - least:
-        log.warning("a class is so rare that its weight is clipped", weight=LARGEST_CLASS_WEIGHT)
-    weights = np.where(prepared.labels.y > 0, 0.5 / max(share, least), 0.5 / max(1 - share, least))
-    factors: NDArray[np.int64] = np.rint(weights * 2**CLASS_WEIGHT_BITS).astype(np.int64)
-    return factors
 
 
 def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import LOSSES
 from blindfit.algorithms.statistics.taylor_plan import Grid
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
@@ -19,8 +20,6 @@ from blindfit.parties.vertical.prepared import Preparation
 from blindfit.parties.vertical.seats import Seats
 
 LABEL_RANGE = 2.0  # from -1 to 1: classes, and numbers once they are clipped to their public range and scaled by it
-CLASS_WEIGHT_BITS = 8
-LARGEST_CLASS_WEIGHT = 64
 
 
 def match_rate(job: TaylorJob) -> float:

@@ -67,6 +67,7 @@ class Case:
         self.parameters = p = replace(base, **self.options)
         numbers = np.clip(np.rint(scores / scores.std() * 2.0**p.label_bits), -8 << p.label_bits, 8 << p.label_bits)
         self.labels = (numbers if p.is_linear else scores > 0).astype(np.int64)
+        self.row_weights = np.where(self.labels > 0, 384, 192)  # 1.5 and .75
 
     @property
     def whole(self) -> Floats:
@@ -77,7 +78,9 @@ class Case:
         return self.labels / 2.0**self.parameters.label_bits
 
     def held(self, place: int) -> Held:
-        return Held(self.features[place], self.labels if place == 0 else None)
+        if place:
+            return Held(self.features[place])
+        return Held(self.features[place], self.labels, self.row_weights if self.parameters.weighted else None)
 
     def plain(self, epochs: int) -> Floats:
         """The same steps on plain numbers."""
@@ -88,7 +91,8 @@ class Case:
             for rows in p.batches:
                 z = x[rows] @ w
                 predicted = z if p.is_linear else 1 / (1 + np.exp(-z))
-                gradient = x[rows].T @ (predicted - self.y[rows]) / len(z)
+                weights = self.row_weights[rows] / 256 if p.weighted else 1.0
+                gradient = x[rows].T @ (weights * (predicted - self.y[rows])) / len(z)
                 move = p.optimiser.rate(epoch) * (gradient + p.optimiser.l2 * pull * w)
                 velocity = p.optimiser.momentum_of * velocity - move
                 w = w + velocity

@@ -42,6 +42,8 @@ def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
         {"patience": 2, "kept_bits": 4},
         {"epochs": 1, "patience": 1, "optimiser": MOMENTUM},
         {"test_rows": 0, "validation_rows": 100},
+        {"model": "linear", "waves_name": "wide", "patience": 2},
+        {"weighted": True, "patience": 2, "macs": False},
     ],
     ids=str,
 )

@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import LocalProtocolError, RangeError
 from blindfit.algorithms.sharing import field, products
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Dealer, Item
-from blindfit.algorithms.sharing.descent import Items, State, Step, move
+from blindfit.algorithms.sharing.descent import Items, Labels, State, Step, move
 from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import MaskedMatrix
@@ -38,13 +38,14 @@ class Case:
         rate: float = 0.25,
         steps: int = 8,
         model: Literal["logistic", "linear"] = "logistic",
+        weighted: bool = False,
         **options: float,
     ):
         rng = np.random.default_rng(6)
         x = np.clip(rng.standard_normal((ROWS, COLUMNS)), -BOUND, BOUND)
         x[:, -1] = 1.0  # the intercept
         linear = model == "linear"
-        residual_bound = 64.0 if linear else 1.0
+        residual_bound = 64.0 if linear else 4.0 if weighted else 1.0
         self.scales = Scales.fitting(batch_rows=BATCH, rate=rate, feature_bound=BOUND, residual_bound=residual_bound)
         self.integers = np.rint(x * 2**self.scales.feature_bits).astype(np.int64)
         self.x = self.integers / 2.0**self.scales.feature_bits
@@ -55,7 +56,18 @@ class Case:
         penalised = field.elements([1, 1, 1, 1, 0])
         step = {"l2": 0.0, "momentum": 0.0, **options}
         self.steps = [
-            Step(f"step {t}", BATCH, rate, step["l2"], step["momentum"], penalised, self.scales, WAVES, model)
+            Step(
+                f"step {t}",
+                BATCH,
+                rate,
+                step["l2"],
+                step["momentum"],
+                penalised,
+                self.scales,
+                WAVES,
+                model,
+                8 if weighted else None,
+            )
             for t in range(steps)
         ]
         self.dealer, self.parties = dealt_to(n_parties, macs=macs)
@@ -65,6 +77,9 @@ class Case:
         difference = opened([secret - u for secret, u in zip(secrets, masks, strict=True)])
         self.matrices = [MaskedMatrix(difference, u) for u in masks]
         self.labels = shared(self.labels_put_in, self.dealer, self.parties, "y")
+        self.row_weights = np.where(self.y > 0, 3.25, 0.75) if weighted else np.ones(ROWS)
+        put_in = np.rint(self.row_weights * 2**8).astype(np.int64)
+        self.shared_weights = shared(put_in, self.dealer, self.parties, "c") if weighted else None
 
     def batch(self, t: int) -> NDArray[np.int64]:
         return np.arange(t * BATCH, (t + 1) * BATCH) % ROWS
@@ -81,7 +96,9 @@ class Case:
             state = State(zeros, zeros)
             for t, step in enumerate(case.steps):
                 rows = case.matrices[place].rows(case.batch(t))
-                state, _ = await move(party, step, rows, case.labels[place][case.batch(t)], state)
+                given = None if case.shared_weights is None else case.shared_weights[place]
+                labels = Labels(case.labels[place], given)[case.batch(t)]
+                state, _ = await move(party, step, rows, labels, state)
             return state.weights
 
         found, table = compute(dealer, self.parties, train, items)
@@ -94,7 +111,7 @@ class Case:
         for t, step in enumerate(self.steps):
             x, y = self.x[self.batch(t)], self.y[self.batch(t)]
             predicted = x @ w if step.model == "linear" else 1 / (1 + np.exp(-x @ w))
-            gradient = x.T @ (predicted - y) / BATCH
+            gradient = x.T @ (self.row_weights[self.batch(t)] * (predicted - y)) / BATCH
             velocity = step.momentum * velocity - step.rate * (gradient + step.l2 * pull * w)
             w = w + velocity
         return w
@@ -108,11 +125,13 @@ class Case:
         """
         step, scales = self.steps[0], self.scales
         lengths = np.linalg.norm(self.x, axis=1)
-        assert step.rate * (lengths**2).max() / 4 < 2
+        largest = self.row_weights.max()
+        assert step.rate * largest * (lengths**2).max() / 4 < 2
         if step.model == "linear":
             return self._linear_bound()
         factors = step.factor * WAVES.sigmoid
         residual = step.factor * WAVES.sigmoid_error + scales.waves.error(WAVES, factors) + 2.0**-scales.residual_bits
+        residual = largest * residual + (largest > 1) * 2.0**-scales.residual_bits
         divisions = (1 + bool(step.l2) + bool(step.momentum)) * math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
         decays = math.sqrt(COLUMNS) * 2.0**-scales.decay_bits * 10
         each = BATCH * residual * lengths.max() + divisions + decays
@@ -145,6 +164,7 @@ def step_items(case: Case, t: int, step: Step) -> list[Item]:
         {"l2": 0.1, "momentum": 0.5},
         {"rate": 0.05, "steps": 20},
         {"model": "linear"},
+        {"weighted": True, "rate": 0.1},
     ],
     ids=str,
 )
@@ -168,6 +188,12 @@ def test_a_step_takes_four_rounds(model: Literal["logistic", "linear"]) -> None:
     _, table = Case(steps=3, l2=0.1, momentum=0.5, model=model).in_shares()
     assert len(table.rounds) == 3 * 4
     assert [sum(array.size for array in opened) for opened in table.rounds[:4]] == [COLUMNS, BATCH, BATCH, 3 * COLUMNS]
+
+
+def test_weights_of_rows_take_two_rounds_more() -> None:
+    _, table = Case(steps=2, weighted=True).in_shares()
+    assert len(table.rounds) == 2 * 6
+    assert [sum(array.size for array in opened) for opened in table.rounds[2:4]] == [2 * BATCH, BATCH]
 
 
 def test_what_is_opened_is_uniform_whatever_the_labels() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from blindfit.parties.taylor.data_party import class_factors
-from blindfit.parties.taylor.parameters import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.parties.vertical.class_weights import class_factors
 
 ROWS = 1000
 ONE = 2**CLASS_WEIGHT_BITS

@@ -25,8 +25,8 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
 Departures from the paper: no threshold Paillier; all is in shares, with preprocessing by a dealer; the sigmoid and the
     log loss by one opening (MATH 4.7).
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
-    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors; the key node, sizes and when
-    training ends. What opened weights, and where training ends, tell of labels is counted (docs/falcon.md).
+    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors; the key node, sizes and
+    when training ends. What opened weights, and where training ends, tell of labels is counted (docs/falcon.md).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
+from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
@@ -39,6 +40,7 @@ class FalconParameters:
         macs: whether what is opened is checked against MACs.
         kept_bits: weights are opened in steps of 2^-kept_bits, clipped to WEIGHT_BOUND; None: as they are.
         threshold: of the confusion matrix.
+        weighted: whether rows have the weights of their classes, which the active party alone knows.
         waves_name: whose bound is that of scores, in a linear model too.
     """
 
@@ -58,6 +60,7 @@ class FalconParameters:
     threshold: float = 0.5
     waves_name: str = "medium"
     model: Literal["logistic", "linear"] = "logistic"
+    weighted: bool = False
 
     @property
     def waves(self) -> Waves:
@@ -104,7 +107,9 @@ class FalconParameters:
 
     @property
     def residual_bound(self) -> float:
-        return self.waves.bound + LABEL_BOUND if self.is_linear else 1.0
+        if self.is_linear:
+            return self.waves.bound + LABEL_BOUND
+        return float(LARGEST_CLASS_WEIGHT) if self.weighted else 1.0
 
     @property
     def is_linear(self) -> bool:
@@ -138,6 +143,7 @@ class FalconParameters:
             self.scales,
             self.waves,
             self.model,
+            CLASS_WEIGHT_BITS if self.weighted else None,
         )
 
     def check(self) -> None:

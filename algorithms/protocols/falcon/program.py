@@ -16,10 +16,12 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring, squares
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import divide, multiply
-from blindfit.algorithms.sharing.descent import State
+from blindfit.algorithms.sharing.descent import Labels, State
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.waves import WaveScales
+from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
 MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
@@ -70,10 +72,12 @@ class Held:
     Attributes:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
         labels: 0 and 1, or numbers at label_bits, (rows,); None at a passive party.
+        row_weights: of classes, (rows,), where there are any; None at a passive party.
     """
 
     features: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64] | None = None
+    row_weights: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,21 +147,29 @@ async def run(
     """
     progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
-    own_labels = None if held is None or held.labels is None else f.elements(held.labels)
-    labels = await seat.put_in("labels", ACTIVE, (p.rows,), own_labels)
+    labels = await _labels(seat, p, held)
     model = model or new_model(p, seat)
     if model.epochs < p.epochs and not is_done:
         progress.before_epochs(p.epochs - model.epochs)
     while model.epochs < p.epochs and not is_done:
         is_done = not await _epoch(seat, p, matrix, labels, model, progress)
-    return await _opened(seat, p, matrix, labels, model, progress)
+    return await _opened(seat, p, matrix, labels.y, model, progress)
+
+
+async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
+    own = None if held is None or held.labels is None else f.elements(held.labels)
+    y = await seat.put_in("labels", ACTIVE, (p.rows,), own)
+    if not p.weighted:
+        return Labels(y)
+    weights = None if held is None or held.row_weights is None else f.elements(held.row_weights)
+    return Labels(y, await seat.put_in("row weights", ACTIVE, (p.rows,), weights))
 
 
 # --- training -------------------------------------------------------------------------------------------------------
 
 
 async def _epoch(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Labels, model: Model, progress: Progress
 ) -> bool:
     """One epoch, and whether another follows."""
     coarse = []
@@ -173,7 +185,7 @@ async def _epoch(
 
 
 async def _judge(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, coarse: list[Share]
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Labels, model: Model, coarse: list[Share]
 ) -> bool:
     """Steps 4 and 5: one bit says whether all was in range, another whether training ends here.
 
@@ -187,8 +199,8 @@ async def _judge(
     if p.judges:
         z = await seat.scores("validation", matrix.rows(p.validation), model.state)
         coarse.append(await divide(seat, "validation in coarse units", z, bits + ranges.unit_bits(p.waves)))
-        loss = await _loss(seat, p, "validation", z, labels[p.validation], p.validation_rows)
-        least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0 ** _loss_bits(p, p.validation_rows))
+        loss = await _validation_loss(seat, p, z, labels[p.validation])
+        least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0 ** _validation_loss_bits(p))
         ends = await _ends(seat, p, model, loss, least)
     units, coefficients = ranges.units_below(p.waves), seat.coefficients
     outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
@@ -199,23 +211,32 @@ async def _judge(
     return await seat.agreed(model.epochs < p.epochs and not stops)
 
 
-async def _loss(seat: Seat, p: FalconParameters, name: str, z: Share, labels: Share, of_rows: int) -> Share:
-    """Twice the summed loss, (1,), at `_loss_bits`.
+async def _validation_loss(seat: Seat, p: FalconParameters, z: Share, labels: Labels) -> Share:
+    """Twice the summed loss, (1,), at `_validation_loss_bits`."""
+    if p.is_linear:
+        return await _squares(seat, p, "validation", z, labels.y, p.validation_rows)
+    scales = _validation_scales(p)
+    return await scoring.log_loss(seat, "validation", z, labels.y, p.waves, scales, labels.row_weights)
 
+
+def _validation_loss_bits(p: FalconParameters) -> int:
+    if p.is_linear:
+        return 2 * squares.error_bits(p.validation_rows, p.residual_bound)
+    return _validation_scales(p).result + (CLASS_WEIGHT_BITS if p.weighted else 0)
+
+
+def _validation_scales(p: FalconParameters) -> WaveScales:
+    weight_bits = CLASS_WEIGHT_BITS + LARGEST_CLASS_WEIGHT.bit_length() if p.weighted else 0
+    return scoring.loss_scales(p.validation_rows, p.scales.waves.score, weight_bits)
+
+
+async def _squares(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share, of_rows: int) -> Share:
+    """
     Args:
         of_rows: that are added up in the end.
     """
-    bits = p.scales.waves.score
-    if p.is_linear:
-        kept = squares.error_bits(of_rows, p.residual_bound)
-        return await squares.squared_errors(seat, name, z, labels, bits, p.label_bits, kept)
-    return await scoring.log_loss(seat, name, z, labels, p.waves, scoring.loss_scales(of_rows, bits))
-
-
-def _loss_bits(p: FalconParameters, of_rows: int) -> int:
-    if p.is_linear:
-        return 2 * squares.error_bits(of_rows, p.residual_bound)
-    return scoring.loss_scales(of_rows, p.scales.waves.score).result
+    kept = squares.error_bits(of_rows, p.residual_bound)
+    return await squares.squared_errors(seat, name, z, y, p.scales.waves.score, p.label_bits, kept)
 
 
 async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, least: int) -> Share:
@@ -288,17 +309,20 @@ async def _figures(
     return joined([counts.confusion, loss, ranks.auc, ranks.ks])
 
 
-async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, labels: Share) -> Share:
+async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share) -> Share:
     """Of test rows, whose scores nothing has tested."""
     limit = round(p.waves.bound * 2.0**p.scales.waves.score)
-    return await _loss(seat, p, name, await squares.clipped(seat, name, z, limit), labels, p.test_rows)
+    return await _squares(seat, p, name, await squares.clipped(seat, name, z, limit), y, p.test_rows)
 
 
 def _loss_shift(p: FalconParameters) -> int:
     """By which the summed loss, or the sum of squared errors, is rounded: a single row's share in it is not to be read
     off the rest.
     """
-    bits = _loss_bits(p, p.test_rows) + (0 if p.is_linear else 1)
+    if p.is_linear:
+        bits = 2 * squares.error_bits(p.test_rows, p.residual_bound)
+    else:
+        bits = scoring.loss_scales(p.test_rows, p.scales.waves.score).result + 1
     return bits - MEAN_LOSS_BITS + math.floor(math.log2(p.test_rows))
 
 

@@ -23,7 +23,7 @@ from blindfit.algorithms.sharing import descent, products, scoring
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Expander, Item, Shape
-from blindfit.algorithms.sharing.descent import Items, State, Step
+from blindfit.algorithms.sharing.descent import Items, Labels, State, Step
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened
 from blindfit.algorithms.sharing.prg import Seed
@@ -53,7 +53,7 @@ class Seat(Party, Protocol):
         """What one party alone knows."""
         ...
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State, /) -> tuple[State, Share]:
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Labels, state: State, /) -> tuple[State, Share]:
         """As `descent.move`."""
         ...
 
@@ -245,7 +245,7 @@ class DataSeat(_WeightsInShares):
             pieces.append(piece)
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint64)
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Share, state: State) -> tuple[State, Share]:
+    async def moved(self, step: Step, batch: SecretMatrix, labels: Labels, state: State) -> tuple[State, Share]:
         if not isinstance(batch, MaskedMatrix):
             raise LocalProtocolError("a data party has its side of the matrix")
         return await descent.move(self, step, batch, labels, state)
@@ -365,7 +365,7 @@ class DealerSeat(BlindSeat):
         items = [products.mask_item("features", place, (rows, width)) for place, width in enumerate(widths)]
         return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
 
-    async def moved(self, step: Step, batch: SecretMatrix, _labels: Share, state: State, /) -> tuple[State, Share]:
+    async def moved(self, step: Step, batch: SecretMatrix, _labels: Labels, state: State, /) -> tuple[State, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
             await self.deal(item)
         await self.flush()

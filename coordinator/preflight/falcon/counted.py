@@ -11,7 +11,7 @@ import numpy as np
 from blindfit.algorithms.protocols.falcon.seats import MOST_UNCHECKED, ROUNDS_OF_A_CHECK, BlindSeat, zeros
 from blindfit.algorithms.sharing import descent, products
 from blindfit.algorithms.sharing.dealing import Item, Shape
-from blindfit.algorithms.sharing.descent import State, Step
+from blindfit.algorithms.sharing.descent import Labels, State, Step
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, SecretMatrix
 from blindfit.algorithms.sharing.shares import Share
@@ -86,7 +86,7 @@ class CountingSeat(BlindSeat):
         self.counted += Counted(put_in=math.prod(shape))
         return await super().put_in(name, owner, shape, mine)
 
-    async def moved(self, step: Step, _batch: SecretMatrix, labels: Share, state: State, /) -> tuple[State, Share]:
+    async def moved(self, step: Step, _batch: SecretMatrix, labels: Labels, state: State, /) -> tuple[State, Share]:
         """Steps of equal sizes are gone through once."""
         alike = (step.rows, step.l2, step.momentum)
         if alike in self._of_a_step:

@@ -14,6 +14,9 @@ in place of two for each wave.
 Where rows have weights of their own, secret and known to the active party, two rounds follow the second: residuals
 times weights, and a division by the scale of weights.
 
+With an l1 penalty the soft threshold of w + v follows (soft_threshold.py), in eight rounds more, and the move that
+momentum repeats is what it leaves of v.
+
 X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py), V, V', r and the masks of
 truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves, or into
 that of z - y.
@@ -35,6 +38,7 @@ from blindfit.algorithms.sharing.descent_scales import Scales
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import Mask, MaskedMatrix
 from blindfit.algorithms.sharing.shares import Index, Share
+from blindfit.algorithms.sharing.soft_threshold import soft_threshold
 from blindfit.algorithms.sharing.waves import Waves
 
 
@@ -61,6 +65,7 @@ class Step:
         name: no other step has it.
         rows: of the batch.
         penalised: of each column, 0 or 1: an intercept is not pulled to zero.
+        l1: after each move weights are drawn to zero by rate l1, where they are penalised.
         row_weight_bits: None where all rows count alike.
         waves: of the sigmoid; in any model, their bound is that of a score.
     """
@@ -75,6 +80,13 @@ class Step:
     waves: Waves
     model: Literal["logistic", "linear"] = "logistic"
     row_weight_bits: int | None = None
+    l1: float = 0.0
+
+    @property
+    def threshold(self) -> Elements:
+        """Of the soft threshold, (columns,), at weight_bits."""
+        each = round(self.rate * self.l1 * 2.0**self.scales.weight_bits)
+        return field.multiply(field.elements([each]), self.penalised)
 
     @property
     def factor(self) -> float:
@@ -182,7 +194,14 @@ async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Labels, st
     velocity = -quotients[0]
     for (item, _, _), quotient in zip(divided[1:], quotients[1:], strict=True):
         velocity = velocity - quotient if item is items.shrink else velocity + quotient
-    return State(w + velocity, velocity), coarse
+    if not step.l1:
+        return State(w + velocity, velocity), coarse
+    drawn = await drawn_to_zero(party, step, w + velocity)
+    return State(drawn, drawn - w), coarse
+
+
+async def drawn_to_zero(party: Party, step: Step, w: Share) -> Share:
+    return await soft_threshold(party, f"{step.name}/l1", w, step.threshold)
 
 
 async def _gradient(

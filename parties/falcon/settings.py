@@ -27,6 +27,7 @@ class FalconSettings(Settings):
     optimiser: Literal["sgd", "momentum"] = "sgd"
     momentum: float = Field(0.9, ge=0, lt=1)
     l2: float = Field(0.01, ge=0, le=1e3)
+    l1: float = Field(0.0, ge=0, le=1e3)
     class_weights: Literal["none", "balanced"] = "none"
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
     validation_fraction: float = Field(0.08, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
@@ -37,7 +38,9 @@ class FalconSettings(Settings):
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
     def optimiser_settings(self) -> OptimiserSettings:
-        return OptimiserSettings(self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2)
+        return OptimiserSettings(
+            self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2, self.l1
+        )
 
     @property
     def macs(self) -> bool:

@@ -95,7 +95,10 @@ class Case:
                 gradient = x[rows].T @ (weights * (predicted - self.y[rows])) / len(z)
                 move = p.optimiser.rate(epoch) * (gradient + p.optimiser.l2 * pull * w)
                 velocity = p.optimiser.momentum_of * velocity - move
+                before, threshold = w, p.optimiser.rate(epoch) * p.optimiser.l1 * pull
                 w = w + velocity
+                w = np.sign(w) * np.maximum(np.abs(w) - threshold, 0)
+                velocity = w - before
         return w
 
     def split(self, w: Floats) -> list[Floats]:

@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "a-rare-class-weighs-more-than-weights-go",
         (25,),
-        "parties/taylor/data_party.py",
+        "algorithms/statistics/class_weights.py",
         "0.5 / max(share, least)",
         "0.5 / share",
         ("tests/taylor/test_class_weights.py",),

@@ -54,7 +54,7 @@ class Case:
         self.labels_put_in = np.rint(scores * 2.0**bits).astype(np.int64) if linear else (scores > 0).astype(np.int64)
         self.y = self.labels_put_in / 2.0**bits if linear else self.labels_put_in
         penalised = field.elements([1, 1, 1, 1, 0])
-        step = {"l2": 0.0, "momentum": 0.0, **options}
+        step = {"l2": 0.0, "l1": 0.0, "momentum": 0.0, **options}
         self.steps = [
             Step(
                 f"step {t}",
@@ -67,6 +67,7 @@ class Case:
                 WAVES,
                 model,
                 8 if weighted else None,
+                step["l1"],
             )
             for t in range(steps)
         ]
@@ -113,7 +114,10 @@ class Case:
             predicted = x @ w if step.model == "linear" else 1 / (1 + np.exp(-x @ w))
             gradient = x.T @ (self.row_weights[self.batch(t)] * (predicted - y)) / BATCH
             velocity = step.momentum * velocity - step.rate * (gradient + step.l2 * pull * w)
+            before, threshold = w, step.rate * step.l1 * pull
             w = w + velocity
+            w = np.sign(w) * np.maximum(np.abs(w) - threshold, 0)
+            velocity = w - before
         return w
 
     def bound(self) -> float:
@@ -132,7 +136,9 @@ class Case:
         factors = step.factor * WAVES.sigmoid
         residual = step.factor * WAVES.sigmoid_error + scales.waves.error(WAVES, factors) + 2.0**-scales.residual_bits
         residual = largest * residual + (largest > 1) * 2.0**-scales.residual_bits
-        divisions = (1 + bool(step.l2) + bool(step.momentum)) * math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
+        divisions = (
+            (1 + bool(step.l2) + bool(step.l1) + bool(step.momentum)) * math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
+        )
         decays = math.sqrt(COLUMNS) * 2.0**-scales.decay_bits * 10
         each = BATCH * residual * lengths.max() + divisions + decays
         return len(self.steps) * each / (1 - step.momentum)
@@ -165,6 +171,7 @@ def step_items(case: Case, t: int, step: Step) -> list[Item]:
         {"rate": 0.05, "steps": 20},
         {"model": "linear"},
         {"weighted": True, "rate": 0.1},
+        {"l1": 0.1, "l2": 0.05},
     ],
     ids=str,
 )
@@ -188,6 +195,15 @@ def test_a_step_takes_four_rounds(model: Literal["logistic", "linear"]) -> None:
     _, table = Case(steps=3, l2=0.1, momentum=0.5, model=model).in_shares()
     assert len(table.rounds) == 3 * 4
     assert [sum(array.size for array in opened) for opened in table.rounds[:4]] == [COLUMNS, BATCH, BATCH, 3 * COLUMNS]
+
+
+def test_a_soft_threshold_takes_eight_rounds_more_and_makes_zeros() -> None:
+    case = Case(steps=8, l1=0.15)
+    found, table = case.in_shares()
+    assert len(table.rounds) == 8 * 12
+    assert found[2] == case.plain()[2] == 0.0
+    assert np.array_equal(found == 0, case.plain() == 0)
+    assert found[1] < -0.1
 
 
 def test_weights_of_rows_take_two_rounds_more() -> None:

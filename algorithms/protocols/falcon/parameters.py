@@ -24,6 +24,7 @@ from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 FEATURE_BOUND = 8.0
 WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column
 LEAST_TEST_ROWS = 50
+LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
 
@@ -144,6 +145,7 @@ class FalconParameters:
             self.waves,
             self.model,
             CLASS_WEIGHT_BITS if self.weighted else None,
+            self.optimiser.l1,
         )
 
     def check(self) -> None:
@@ -164,6 +166,13 @@ class FalconParameters:
             raise RangeError("so many steps are not counted")
         if self.optimiser.learning_rate * self.optimiser.l2 >= 1:
             raise RangeError("learning_rate times l2 is 1 or more: weights would swing", hint="lower one of them")
+        threshold = self.optimiser.rate(self.epochs - 1) * self.optimiser.l1
+        if self.optimiser.l1 and threshold < 2.0 ** (LEAST_THRESHOLD_BITS - WEIGHT_BITS):
+            raise RangeError(
+                f"l1 would take {threshold:.2g} from a weight in the last epoch's steps, too little for numbers of "
+                f"{WEIGHT_BITS} bits after the point",
+                hint="raise it, or set it to 0",
+            )
         largest = sum(self.columns) * FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
         if largest >= 2.0**59:
             raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")

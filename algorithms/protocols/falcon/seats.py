@@ -368,6 +368,8 @@ class DealerSeat(BlindSeat):
     async def moved(self, step: Step, batch: SecretMatrix, _labels: Labels, state: State, /) -> tuple[State, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
             await self.deal(item)
+        if step.l1:
+            await descent.drawn_to_zero(self, step, state.weights)
         await self.flush()
         return state, zeros((step.rows,))
 

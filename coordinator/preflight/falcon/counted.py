@@ -58,7 +58,7 @@ class CountingSeat(BlindSeat):
         super().__init__("counted")
         self._macs, self._unchecked = macs, 0
         self._openings: list[int] = []
-        self._of_a_step: dict[tuple[int, float, float], tuple[int, list[int]]] = {}  # dealt, and what is opened
+        self._of_a_step: dict[tuple[int, float, float, float], tuple[int, list[int]]] = {}  # dealt, and what is opened
         self.counted = Counted()
 
     async def deal(self, item: Item) -> None:
@@ -88,7 +88,7 @@ class CountingSeat(BlindSeat):
 
     async def moved(self, step: Step, _batch: SecretMatrix, labels: Labels, state: State, /) -> tuple[State, Share]:
         """Steps of equal sizes are gone through once."""
-        alike = (step.rows, step.l2, step.momentum)
+        alike = (step.rows, step.l2, step.l1, step.momentum)
         if alike in self._of_a_step:
             dealt, openings = self._of_a_step[alike]
             self.counted += Counted(dealt=dealt)

@@ -46,11 +46,13 @@ def render(report: Mapping[str, Any]) -> str:
 def _fitted(facts: Figures) -> str:
     """Two sentences."""
     settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
-    penalty = f"l2 {figure(settings.l2)}" if settings.l2 else "no penalty"
+    penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
+    penalty = ", ".join(penalties) or "no penalty"
+    weighted = ", classes weighted alike" if settings.class_weights == "balanced" else ""
     return (
         f"{settings.model.capitalize()} regression in secret shares {facts.macs}, on {count(rows.common)} rows that "
         f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
-        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, {penalty}."
+        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, {penalty}{weighted}."
     )
 
 

@@ -50,7 +50,7 @@ class SecretMatrix(Protocol):
 
     def __len__(self) -> int: ...
 
-    def rows(self, which: slice) -> SecretMatrix: ...
+    def rows(self, which: slice | f.Integers) -> SecretMatrix: ...
 
     def dealer_mask(self) -> Elements:
         """U, for the dealer's items."""
@@ -106,7 +106,7 @@ class DealerMatrix:
     def dealer_mask(self) -> Elements:
         return self.mask
 
-    def rows(self, which: slice) -> DealerMatrix:
+    def rows(self, which: slice | f.Integers) -> DealerMatrix:
         return DealerMatrix(self.mask[which])
 
     def times(self, _w: Share, _dealt: dict[str, Share], _masked: Elements, /) -> Share:

@@ -52,6 +52,7 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         threshold=settings.threshold,
         waves_name=settings.waves,
         model=settings.model,
+        sampling=settings.sampling,
         weighted=settings.class_weights == "balanced",
     )
     try:

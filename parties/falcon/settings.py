@@ -21,6 +21,7 @@ class FalconSettings(Settings):
     intercept: bool = True
     epochs: int = Field(20, ge=1, le=10_000)
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
+    sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
     learning_rate: float = Field(0.5, ge=1e-6, le=1e3)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     decay: float = Field(0.1, ge=0)

@@ -88,7 +88,8 @@ class Case:
         w = velocity = np.zeros(x.shape[1])
         pull = p.penalised.astype(np.float64)
         for epoch in range(epochs):
-            for rows in p.batches:
+            for number in range(len(p.batch_rows)):
+                rows = p.batch(epoch, number)
                 z = x[rows] @ w
                 predicted = z if p.is_linear else 1 / (1 + np.exp(-z))
                 weights = self.row_weights[rows] / 256 if p.weighted else 1.0

@@ -44,7 +44,7 @@ def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
         {"test_rows": 0, "validation_rows": 100},
         {"model": "linear", "waves_name": "wide", "patience": 2},
         {"weighted": True, "patience": 2, "macs": False},
-        {"optimiser": replace(MOMENTUM, l1=0.02)},
+        {"optimiser": replace(MOMENTUM, l1=0.02), "sampling": "replacement"},
     ],
     ids=str,
 )

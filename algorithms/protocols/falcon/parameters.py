@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.descent_scales import Scales
+from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
@@ -27,6 +29,7 @@ LEAST_TEST_ROWS = 50
 LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
+_BATCHES = Seed(hashlib.sha256(b"blindfit batches v1").digest())
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class FalconParameters:
         data_parties: the chain, the active party first; it gets the dealer's corrections.
         columns: of each of them, the active party's intercept, where there is one, as its last.
         batch_rows: rows of each batch, the same in every epoch; validation and test rows follow them.
+        sampling: "epochs": each row is in one batch of an epoch; "replacement": each batch is drawn from all rows.
         patience: epochs without a better loss of the validation rows, after which training ends; 0: all epochs run.
         tolerance: by so much less, in the mean, a loss is better.
         macs: whether what is opened is checked against MACs.
@@ -62,6 +66,7 @@ class FalconParameters:
     waves_name: str = "medium"
     model: Literal["logistic", "linear"] = "logistic"
     weighted: bool = False
+    sampling: Literal["epochs", "replacement"] = "epochs"
 
     @property
     def waves(self) -> Waves:
@@ -92,6 +97,16 @@ class FalconParameters:
     def batches(self) -> list[slice]:
         ends = np.cumsum([0, *self.batch_rows]).tolist()
         return [slice(start, end) for start, end in itertools.pairwise(ends)]
+
+    def batch(self, epoch: int, number: int) -> slice | field.Integers:
+        """The places of its rows. Drawn ones follow from the numbers alone, and rows stand in an order that all have
+        drawn: nobody chooses who is in a batch.
+        """
+        if self.sampling == "epochs":
+            return self.batches[number]
+        drawn = _BATCHES.elements(f"epoch {epoch} batch {number}", (self.train_rows,))
+        least = np.argpartition(drawn, self.batch_rows[number] - 1)[: self.batch_rows[number]]
+        return np.sort(least).astype(np.int64)
 
     @cached_property
     def scales(self) -> Scales:

@@ -173,8 +173,9 @@ async def _epoch(
 ) -> bool:
     """One epoch, and whether another follows."""
     coarse = []
-    for number, rows in enumerate(p.batches):
-        progress.report(f"epoch {model.epochs + 1}", number, len(p.batches))
+    for number in range(len(p.batch_rows)):
+        rows = p.batch(model.epochs, number)
+        progress.report(f"epoch {model.epochs + 1}", number, len(p.batch_rows))
         step = p.step(model.epochs, number)
         model.state, scores = await seat.moved(step, matrix.rows(rows), labels[rows], model.state)
         coarse.append(scores)

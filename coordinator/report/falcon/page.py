@@ -49,10 +49,11 @@ def _fitted(facts: Figures) -> str:
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
     penalty = ", ".join(penalties) or "no penalty"
     weighted = ", classes weighted alike" if settings.class_weights == "balanced" else ""
+    drawn = ", each drawn from all" if settings.sampling == "replacement" else ""
     return (
         f"{settings.model.capitalize()} regression in secret shares {facts.macs}, on {count(rows.common)} rows that "
         f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
-        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, {penalty}{weighted}."
+        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows{drawn}, {penalty}{weighted}."
     )
 
 

@@ -95,6 +95,8 @@ def _rest_of_job(asked: FalconFile) -> dict[str, Any]:
 def _party_file(asked: FalconFile, brought: Brought) -> dict[str, Any]:
     party = brought.party
     label = {"label": LABEL} if party.is_active else {}
+    if party.is_active and asked.is_linear:
+        label |= {"label_kind": "number"}
     made_by = f"blindfit import-falcon JOB.JSON --out DIR, where {brought.source} is"
     dataset = {"url": f"csv:{party.name}.csv", "id": ID, **label, "features": "rest", "made_by": made_by}
     head = {"name": party.name, "role": party.party_type, "listen": party.addr}
@@ -127,7 +129,9 @@ def _bring(party: Party, asked: FalconFile, base_dir: Path, out: Path) -> Brough
     source = place if place.is_file() else place / asked.training.input_configs.data_input.data
     if why_not := missing(source):
         return Brought(party, source, why_not=why_not)
-    return Brought(party, source, convert(source, out / f"{party.name}.csv", has_label=party.is_active))
+    classes = party.is_active and not asked.is_linear
+    shape = convert(source, out / f"{party.name}.csv", has_label=party.is_active, has_classes=classes)
+    return Brought(party, source, shape)
 
 
 def _rows_in_common(brought: Sequence[Brought]) -> int | None:
@@ -223,4 +227,4 @@ def _added(asked: FalconFile) -> Iterator[str]:
     )
     yield f"split.test_fraction = {TEST_FRACTION}: as much as the Falcon code tests on"
     yield "certificates: `blindfit run` makes its own; `blindfit certs` makes those that the files name"
-    yield "batches that are drawn once, and weights that start at 0: the model is not the Falcon code's bit for bit"
+    yield "other random batches, and weights that start at 0: the model is not the Falcon code's bit for bit"

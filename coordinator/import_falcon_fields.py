@@ -21,6 +21,7 @@ from blindfit.parties.tables import cut
 TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
 MOST_EPOCHS, LEAST_EPOCHS = 10_000, 2  # of falcon.epochs; that parties allow by default
 METRICS = {"acc", "auc", "ks"}  # that follow from what the active party's report has
+METRICS_OF_NUMBERS = {"mse", "rmse", "r2"}
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ def carried(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
     """
     config = asked.config
     yield Carried({"job_name": asked.job_name}, "name", _job_name(asked.job_name))
-    logistic = asked.training.algorithm_name == "logistic_regression"
-    algorithm = {"algorithm_name": asked.training.algorithm_name} if logistic else {}
-    yield Carried({"job_fl_type": asked.job_fl_type} | algorithm, "protocol", "falcon")
+    yield Carried({"job_fl_type": asked.job_fl_type}, "protocol", "falcon")
+    model, note = ("linear", "of labels that Blindfit standardises") if asked.is_linear else ("logistic", "")
+    yield Carried({"algorithm_name": asked.training.algorithm_name}, "falcon.model", model, note)
     yield Carried({"batch_size": config.batch_size}, "falcon.batch_rows", config.batch_size)
     epochs, why = epochs_of(config.max_iteration, config.batch_size, rows)
     yield Carried({"max_iteration": config.max_iteration}, "falcon.epochs", epochs, why)
+    note = "each iteration draws its batch from all rows; which ones is drawn anew here"
+    yield Carried({"max_iteration": config.max_iteration}, "falcon.sampling", "replacement", note)
     note = "of columns that Blindfit standardises and the Falcon code does not"
     yield Carried({"learning_rate": config.learning_rate}, "falcon.learning_rate", float(config.learning_rate), note)
     if config.decay:
@@ -79,20 +82,24 @@ def carried(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
     else:
         yield Carried({"decay": 0}, "falcon.schedule", "constant")
     yield Carried({"optimizer": config.optimizer}, "falcon.optimiser", config.optimizer)
-    yield _penalty(asked)
+    yield from _penalty(asked)
     yield _tolerance(asked)
     note = "no penalty pulls it, where the Falcon code's does" if config.fit_bias else ""
     yield Carried({"fit_bias": config.fit_bias}, "falcon.intercept", config.fit_bias, note)
 
 
-def _penalty(asked: FalconFile) -> Carried:
+def _penalty(asked: FalconFile) -> Iterator[Carried]:
     config = asked.config
     if not config.with_regularization:
-        return Carried({"with_regularization": False}, "falcon.l2", 0.0)
-    if config.penalty == "l1":
-        return Carried({"with_regularization": True}, "falcon.l2", 0.0, "its l1 is left out")
+        yield Carried({"with_regularization": False}, "falcon.l2", 0.0)
+        return
     fields = {"with_regularization": True, "penalty": config.penalty, "alpha": config.alpha}
-    return Carried(fields, "falcon.l2", 2.0 * config.alpha, "its gradient has 2 alpha w where ours has l2 w")
+    if config.penalty == "l1":
+        yield Carried({"with_regularization": True, "penalty": config.penalty}, "falcon.l2", 0.0)
+        note = "a weight that it would draw past 0 becomes 0 here, and changes its sign in the Falcon code"
+        yield Carried(fields, "falcon.l1", float(config.alpha), note)
+        return
+    yield Carried(fields, "falcon.l2", 2.0 * config.alpha, "its gradient has 2 alpha w where ours has l2 w")
 
 
 def _tolerance(asked: FalconFile) -> Carried:
@@ -171,12 +178,6 @@ class Change:
 
 def _changes(asked: FalconFile) -> Iterator[Change]:
     config = asked.config
-    if asked.training.algorithm_name == "linear_regression":
-        reason = 'a falcon job fits logistic regression alone; protocol = "taylor" fits linear models'
-        field = "tasks.model_training.algorithm_name"
-        yield Change(field, asked.training.algorithm_name, reason, "logistic regression is fitted, of labels 0 and 1")
-    if config.with_regularization and config.penalty == "l1":
-        yield Change(f"{CONFIG}.penalty", config.penalty, "a falcon job has no l1", "there is no penalty")
     if config.multi_class != "ovr":
         reason = "a falcon job has two classes"
         yield Change(f"{CONFIG}.multi_class", config.multi_class, reason, "one model tells label 1 from label 0")
@@ -200,11 +201,10 @@ def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
     if not config.with_regularization:
         why = "without with_regularization it does nothing"
         yield NotCarried({"penalty": config.penalty, "alpha": config.alpha}, why)
-    elif config.penalty == "l1":
-        yield NotCarried({"alpha": config.alpha}, "the strength of the penalty that is left out")
-    yield NotCarried({"metric": config.metric}, _metric(config.metric))
+    yield NotCarried({"metric": config.metric}, _metric(config.metric, asked.is_linear))
     if config.multi_class == "ovr":
-        yield NotCarried({"multi_class": "ovr"}, "labels are 0 and 1, and there is nothing to choose")
+        why = "numbers have no classes" if asked.is_linear else "labels are 0 and 1, and there is nothing to choose"
+        yield NotCarried({"multi_class": "ovr"}, why)
     yield NotCarried({"mpc_algorithm_name": training.mpc_algorithm_name}, "there is no program to choose")
     keys = {"existing_key": asked.existing_key, "data_input.key": training.input_configs.data_input.key}
     yield NotCarried(keys, "no key outlives a session; certificates name the parties")
@@ -221,8 +221,10 @@ def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
     yield NotCarried({"party_nums": asked.party_nums}, "parties are counted where they are listed")
 
 
-def _metric(metric: str) -> str:
-    figures = (
-        "the active party's report has the confusion matrix, log loss, AUC and KS of the test rows, whatever it is"
+def _metric(metric: str, is_linear: bool) -> str:
+    of_classes, of_numbers = "the confusion matrix, log loss, AUC and KS", "the mean squared error and R squared"
+    had = of_numbers if is_linear else of_classes
+    figures = f"the active party's report has {had} of the test rows, whatever it is"
+    return (
+        figures if metric in (METRICS_OF_NUMBERS if is_linear else METRICS) else f"this one is not computed; {figures}"
     )
-    return figures if metric in METRICS else f"this one is not computed; {figures}"

@@ -130,6 +130,10 @@ class FalconFile(Table):
         return self.tasks.model_training
 
     @property
+    def is_linear(self) -> bool:
+        return self.training.algorithm_name == "linear_regression"
+
+    @property
     def config(self) -> AlgorithmConfig:
         return self.training.input_configs.algorithm_config
 

@@ -37,8 +37,11 @@ def missing(source: Path) -> str:
     return f"this is {other}" if other else "" if os.access(source, os.R_OK) else "Permission denied"
 
 
-def convert(source: Path, target: Path, *, has_label: bool) -> Shape:
+def convert(source: Path, target: Path, *, has_label: bool, has_classes: bool) -> Shape:
     """Writes a new file.
+
+    Args:
+        has_classes: labels are 0 and 1, and not any numbers.
 
     Raises:
         DataError: names the file, the row and the column, and never the value.
@@ -51,9 +54,9 @@ def convert(source: Path, target: Path, *, has_label: bool) -> Shape:
             if row == 1:
                 _check_width(source, shape)
                 out.writerow([ID, *(f"x{n + 1}" for n in range(shape.features)), *([LABEL] if has_label else [])])
-            if has_label and numbers[-1] not in (0.0, 1.0):
+            if has_classes and numbers[-1] not in (0.0, 1.0):
                 raise DataError(f"{source}: row {row}, column {len(numbers)}: the label is neither 0 nor 1")
-            label = [str(int(numbers[-1]))] if has_label else []
+            label = [str(int(numbers[-1])) if has_classes else repr(numbers[-1])] if has_label else []
             out.writerow([f"r{row}", *map(repr, numbers[: shape.features]), *label])
         written.detach()
     if not shape.rows:

@@ -152,7 +152,8 @@ def test_every_field_is_carried_or_said_not_to_be(there):
     carried, not_carried = done.stdout.split("Not carried")
     for line in (
         'job_name = "credit card/1": name = "credit-card-1"',
-        'algorithm_name = "logistic_regression": protocol = "falcon"',
+        'algorithm_name = "logistic_regression": falcon.model = "logistic"',
+        'max_iteration = 8: falcon.sampling = "replacement"',
         "batch_size = 64: falcon.batch_rows = 64",
         "max_iteration = 8: falcon.epochs = 3; an iteration is one random batch, an epoch all 3 batches of 2",
         "learning_rate = 0.25: falcon.learning_rate = 0.25",
@@ -283,8 +284,6 @@ L1 = put(f"{CONFIG}.penalty", "l1")
 @pytest.mark.parametrize(
     ("change", "field", "instead"),
     [
-        (LINEAR, "tasks.model_training.algorithm_name", "logistic regression is fitted"),
-        (L1, f"{CONFIG}.penalty", "there is no penalty"),
         (put(f"{CONFIG}.multi_class", "multinomial"), f"{CONFIG}.multi_class", "one model tells"),
         (put(f"{CONFIG}.class_weights", [1, 2]), f"{CONFIG}.class_weights", "unknown, left out"),
         (put("tasks.pre_processing", {"a": 1}), "tasks.pre_processing", "unknown, left out"),
@@ -303,10 +302,28 @@ def test_what_changes_the_result_is_refused_unless_it_is_left_out(there, change,
     assert name in done.stdout
 
 
-def test_l1_that_is_left_out_is_no_penalty(there):
+def test_l1_is_carried(there):
     write(there, L1)
-    assert imported(there, f"{CONFIG}.penalty").returncode == 0
-    assert load_job(there / "new/imported/job.toml").parameters.falcon.l2 == 0
+    done = imported(there)
+    assert done.returncode == 0, done.stderr
+    assert 'penalty = "l1", alpha = 0.05: falcon.l1 = 0.05; a weight that it would draw past 0' in done.stdout
+    falcon = load_job(there / "new/imported/job.toml").parameters.falcon
+    assert (falcon.l1, falcon.l2, falcon.sampling) == (0.05, 0, "replacement")
+
+
+def test_a_linear_regression_is_carried_and_runs(there):
+    rows = np.loadtxt(there / "party0/client.txt", delimiter=",")
+    rows[:, -1] = 20 + 3 * rows[:, 0]
+    np.savetxt(there / "party0/client.txt", rows, delimiter=",")
+    write(there, LINEAR, put(f"{CONFIG}.metric", "mse"), put(f"{CONFIG}.alpha", 0.001))
+    done = imported(there)
+    assert done.returncode == 0, done.stderr
+    assert 'algorithm_name = "linear_regression": falcon.model = "linear"' in done.stdout
+    assert "the mean squared error and R squared of the test rows" in done.stdout
+    run = blindfit(there, "run", "new/imported/job.toml", "--out", "out")
+    assert run.returncode == 0, run.stderr
+    evaluation = json.loads((there / "out/party0/report.json").read_text())["evaluation"]
+    assert evaluation["r2"] > 0.5
 
 
 def test_l1_that_is_not_asked_for_is_none(there):

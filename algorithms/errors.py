@@ -176,7 +176,7 @@ class ScoresOutOfRange(ProtocolError):
             f"scores or weights grew out of range in epoch {epoch}: the model would be wrong",
             session=session,
             step="range test",
-            hint='lower falcon.learning_rate, raise falcon.l2, or take falcon.waves = "wide"',
+            hint='lower falcon.learning_rate, raise falcon.l2, or (of a logistic model) take falcon.waves = "wide"',
         )
         self.epoch = epoch
 

@@ -156,3 +156,19 @@ def test_the_terminal_where_less_is_on(shares: MadeUpShares) -> None:
     assert "of each label at most" not in text
     assert "known to bank alone, if its test rows are of both classes" in text
     assert "kept by shop" in text
+
+
+def test_a_linear_model(shares: MadeUpShares, page) -> None:
+    shares.with_(model="linear", l1=0.05, l2=0.0, sampling="replacement")
+    shares.report["evaluation"] = {"rows": 240, "mse": 3.25, "r2": 0.7153}
+    shown = " ".join(page().split())
+    assert "Linear regression in secret shares" in shown
+    assert "each drawn from all, l1 0.05" in shown
+    assert "R squared" in shown
+    assert "Mean absolute error" not in shown
+    assert "AUC" not in shown
+    assert "the sum of the squared errors" in shown
+    assert "one class" not in shown
+    for model in ("linear", "logistic"):
+        shares.with_(model=model, **({"class_weights": "balanced"} if model == "logistic" else {}))
+        assert ("classes weighted alike" in page()) == (model == "logistic")

@@ -168,6 +168,19 @@ class MacCheckFailed(ProtocolError):
         )
 
 
+class SharesDoNotFit(ProtocolError):
+    """What the parties kept of a model in shares does not belong together."""
+
+    def __init__(self, *, session: str = "") -> None:
+        super().__init__(
+            "the data parties' shares of the model do not fit together: one of them has put in others than those that "
+            "it kept of the training; nothing was revealed",
+            session=session,
+            step="kept shares",
+            hint="the check cannot tell who: did a party restore a backup? Nothing is lost: predict again, or train anew",
+        )
+
+
 class ScoresOutOfRange(ProtocolError):
     """Scores or weights in shares left the range in which what is computed of them is right."""
 

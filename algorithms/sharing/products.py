@@ -52,6 +52,8 @@ class SecretMatrix(Protocol):
 
     def rows(self, which: slice | f.Integers) -> SecretMatrix: ...
 
+    def columns(self, which: slice) -> SecretMatrix: ...
+
     def dealer_mask(self) -> Elements:
         """U, for the dealer's items."""
         ...
@@ -79,6 +81,9 @@ class MaskedMatrix:
 
     def rows(self, which: slice | f.Integers) -> MaskedMatrix:
         return MaskedMatrix(f.contiguous(self.opened[which]), self.mask[which])
+
+    def columns(self, which: slice) -> MaskedMatrix:
+        return MaskedMatrix(f.contiguous(self.opened[:, which]), self.mask.columns(which))
 
     def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share:
         """X w.
@@ -108,6 +113,9 @@ class DealerMatrix:
 
     def rows(self, which: slice | f.Integers) -> DealerMatrix:
         return DealerMatrix(self.mask[which])
+
+    def columns(self, which: slice) -> DealerMatrix:
+        return DealerMatrix(f.contiguous(self.mask[:, which]))
 
     def times(self, _w: Share, _dealt: dict[str, Share], _masked: Elements, /) -> Share:
         return Share(np.zeros(len(self.mask), dtype=np.uint64), None)

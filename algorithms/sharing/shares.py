@@ -52,6 +52,10 @@ class Share:
     def __getitem__(self, index: Index) -> Share:
         return self._each(lambda part: part[index])
 
+    def columns(self, which: slice) -> Share:
+        """Of a matrix."""
+        return self._each(lambda part: field.contiguous(part[:, which]))
+
     def times(self, public: Elements) -> Share:
         """Elementwise, by numbers that all know; after numpy's broadcasting."""
         return self._each(lambda part: field.multiply(part, public))

@@ -47,6 +47,7 @@ class FalconParameters:
         threshold: of the confusion matrix.
         weighted: whether rows have the weights of their classes, which the active party alone knows.
         waves_name: whose bound is that of scores, in a linear model too.
+        weights_stay_shared: they are rounded as if they were to be opened, and are not.
     """
 
     data_parties: tuple[str, ...]
@@ -67,6 +68,7 @@ class FalconParameters:
     model: Literal["logistic", "linear"] = "logistic"
     weighted: bool = False
     sampling: Literal["epochs", "replacement"] = "epochs"
+    weights_stay_shared: bool = False
 
     @property
     def waves(self) -> Waves:

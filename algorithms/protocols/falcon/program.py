@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
 from blindfit.algorithms.sharing import field as f
@@ -17,6 +18,7 @@ from blindfit.algorithms.sharing import ranges, scoring, squares
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import divide, multiply
 from blindfit.algorithms.sharing.descent import Labels, State
+from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
@@ -112,7 +114,8 @@ class TestErrors:
 class Trained:
     """
     Attributes:
-        weights: of the seat's own columns; empty at the dealer.
+        weights: of the seat's own columns; empty at the dealer, and where they stay in shares.
+        kept: a data party's shares of all weights, where they do, in steps of 2^-kept_bits.
         tested: at the active party, where there are test rows.
         rounds: of openings and checks, at a data party.
     """
@@ -121,6 +124,7 @@ class Trained:
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     tested: TestFigures | TestErrors | None = None
     rounds: int = 0
+    kept: KeptShares | None = None
 
 
 def new_model(p: FalconParameters, seat: Seat) -> Model:
@@ -269,16 +273,22 @@ async def _opened(
         steps = p.kept_bits
         w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
         opened = await seat.with_weights("weights", w.times_power_of_two(WEIGHT_BITS - steps))
-    owned = [(place, w[p.owned(place)]) for place in range(len(p.columns))]
+    kept = await keep(seat, w, macs=p.macs) if p.weights_stay_shared else None
+    owned = [] if p.weights_stay_shared else [(place, w[p.owned(place)]) for place in range(len(p.columns))]
+    opens = len(owned)
     if p.test_rows:
         owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))
     progress.before_opening()
-    mine = await seat.revealed_to_owners("weights", owned)
-    place = next(iter(mine), None)
+    if owned:
+        mine = await seat.revealed_to_owners("weights", owned)
+    else:
+        await seat.checked()
+        mine = {}
+    place = next((number for number in mine if number < opens), None)
     weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
-    figures = mine.get(len(p.columns))
+    figures = mine.get(opens)
     tested = None if figures is None else _read(p, f.integers(figures))
-    return Trained(model.epochs, weights, tested)
+    return Trained(model.epochs, weights, tested, kept=kept)
 
 
 async def _figures(

@@ -1,0 +1,70 @@
+"""A vector in shares that outlives its session: what is kept of it, and how another session takes it up.
+
+The later session has seeds and a MAC key of its own, so that nothing of the earlier one's is used again, and the dealer
+need keep nothing. Each party puts in what it kept: its shares w_i, their MACs m_i, and its share a_i of the old key. In
+shares, with w, m, a their sums and coefficients x that nobody knew before,
+
+    sum_j x_j m_j - a sum_j x_j w_j
+
+times a dealt random number is opened: 0, or somebody put in another number than it kept, and all end. A change of w
+passes if it guesses a, one of a (which, with m changed to match, would compare w with a guess) if it guesses the number
+behind w that nobody knows: 2 in p. So a session that fails tells nothing, and what was kept is as good as before.
+
+Without MACs the parties are believed to put in what they kept.
+
+Source: ours; the check is that of SPDZ (sharing/mac_check.py), under a key that is itself in shares.
+"""
+
+from __future__ import annotations
+
+from blindfit.algorithms.errors import SharesDoNotFit
+from blindfit.algorithms.protocols.falcon.seats import Seat
+from blindfit.algorithms.sharing.computing import multiply
+from blindfit.algorithms.sharing.dealing import Item
+from blindfit.algorithms.sharing.kept import KeptShares, flat_length, kept_length
+from blindfit.algorithms.sharing.shares import Share, joined
+
+
+async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
+    """To be followed by a check: all that is kept is opened once, under a mask, so that its MACs are checked."""
+    if not macs:
+        return KeptShares(vector, None)
+    whole = joined([vector, await _random(seat, "nobody knows", 1)])
+    await seat.opened(whole + await _random(seat, "kept", len(whole)))
+    return KeptShares(whole, seat.holder.mac_key_share)
+
+
+async def taken_up(seat: Seat, parties: int, columns: int, mine: KeptShares | None, *, macs: bool) -> Share:
+    """The vector under this session's MAC key.
+
+    Args:
+        columns: how long it is.
+        mine: what this party kept; None at the dealer.
+
+    Raises:
+        SharesDoNotFit: what the parties put in is not what they kept of one vector.
+    """
+    shape = (flat_length(columns, macs=macs),)
+    own = None if mine is None else mine.flat
+    total = await seat.put_in("kept shares", 0, shape, own)
+    for place in range(1, parties):
+        total = total + await seat.put_in("kept shares", place, shape, own)
+    if macs:
+        await _check(seat, total, kept_length(columns, macs=macs))
+    return total[:columns]
+
+
+async def _check(seat: Seat, total: Share, length: int) -> None:
+    await seat.checked()  # whose coefficients nobody knew when the shares were put in
+    coefficients = seat.coefficients.elements("kept shares", (length,))
+    values = total[:length].times(coefficients).total()
+    macs = total[length : 2 * length].times(coefficients).total()
+    wrong = macs - await multiply(seat, "kept shares/key", total[2 * length :], values)
+    told = await seat.revealed(await multiply(seat, "kept shares/hidden", wrong, await _random(seat, "hidden", 1)))
+    if told.any():
+        raise SharesDoNotFit
+
+
+async def _random(seat: Seat, name: str, length: int) -> Share:
+    """Numbers that nobody knows."""
+    return (await seat.dealt(Item(f"random/{name}", random={"u": (length,)})))["u"]

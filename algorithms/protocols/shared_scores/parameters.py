@@ -1,0 +1,130 @@
+"""What is public of a prediction in shares, the same at every party."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blindfit.algorithms.errors import MalformedMessage, RangeError
+from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, WEIGHT_BOUND
+from blindfit.algorithms.protocols.ready import MOST_COLUMNS
+from blindfit.algorithms.protocols.shared_scores.messages import ModelTold
+from blindfit.algorithms.statistics.score_leaks import LEAST_SCORE_BITS, MOST_SCORE_BITS
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+
+MOST_KEPT_BITS = 24
+LARGEST_LIMIT = 64.0
+MOST_BITS = 57  # of a number that is clipped or rounded
+
+
+@dataclass(frozen=True)
+class ScoringParameters:
+    """
+    Attributes:
+        data_parties: the chain, the active party first; it gets the dealer's corrections.
+        columns: of each of them, the active party's intercept, where there is one, as its last.
+        kept_bits: weights are in steps of 2^-kept_bits.
+        score_limit, score_bits: a party's part of a score is clipped to the limit and rounded to at most so many bits;
+            0: it goes into the sum as it is.
+    """
+
+    data_parties: tuple[str, ...]
+    key_node: str
+    columns: tuple[int, ...]
+    rows: int
+    kept_bits: int
+    score_limit: float
+    score_bits: tuple[int, ...]
+    macs: bool = True
+
+    @property
+    def scale(self) -> int:
+        """Bits of a score after the binary point."""
+        return FEATURE_BITS + self.kept_bits
+
+    @property
+    def limit(self) -> int:
+        """In steps of 2^-scale."""
+        return round(math.ldexp(self.score_limit, self.scale))
+
+    @property
+    def rounded(self) -> dict[int, int]:
+        """Of the parties whose part is: the bits that it loses."""
+        return {
+            place: dropped_bits(bits, self.score_limit, self.scale) for place, bits in enumerate(self.score_bits) if bits
+        }
+
+    def owned(self, place: int) -> slice:
+        """A party's columns among all."""
+        start = sum(self.columns[:place])
+        return slice(start, start + self.columns[place])
+
+    def check(self) -> None:
+        """Raises RangeError: there is nothing to score, or numbers do not fit into the field."""
+        if self.rows < 1:
+            raise RangeError("there is no row to score")
+        largest = sum(self.columns) * FEATURE_BOUND * WEIGHT_BOUND + self.score_limit
+        spread = max(self.rounded.values(), default=0) - min(self.rounded.values(), default=0)
+        if math.log2(largest) + self.scale + spread >= MOST_BITS:
+            raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field")
+
+
+def parameters_of(
+    told: Mapping[str, ModelTold], data_parties: Sequence[str], key_node: str, rows: int
+) -> ScoringParameters:
+    """
+    Args:
+        told: by each data party, all of one model in shares.
+
+    Raises:
+        MalformedMessage: names who told what no model has, or what the first party did not.
+    """
+    first = told[data_parties[0]]
+    for name in data_parties:
+        _check(told[name], first, len(data_parties), name)
+    _require(first.score_bits == 0, data_parties[0], "score_bits", "is not 0: an active party rounds nothing")
+    return ScoringParameters(
+        tuple(data_parties),
+        key_node,
+        tuple(first.columns.tolist()),
+        rows,
+        first.kept_bits,
+        first.score_limit,
+        tuple(told[name].score_bits for name in data_parties),
+        bool(first.macs),
+    )
+
+
+def _check(told: ModelTold, first: ModelTold, parties: int, name: str) -> None:
+    columns = told.columns
+    fits = columns.shape == (parties,) and 1 <= int(columns.min()) and int(columns.max()) <= MOST_COLUMNS
+    _require(fits, name, "columns", "are not those of each data party")
+    _require(0 <= told.kept_bits <= MOST_KEPT_BITS, name, "kept_bits", "is out of range")
+    _require(1 <= told.score_limit <= LARGEST_LIMIT, name, "score_limit", "is out of range")
+    _require(told.macs in (0, 1), name, "macs", "is not 0 or 1")
+    known = told.score_bits == 0 or LEAST_SCORE_BITS <= told.score_bits <= MOST_SCORE_BITS
+    _require(known, name, "score_bits", "is out of range")
+    _require(told.agrees_with(first), name, "columns", "are of another model than the active party's")
+
+
+def _require(condition: bool, culprit: str, field: str, reason: str) -> None:
+    if not condition:
+        raise MalformedMessage(culprit=culprit, field=field, reason=reason, step="ModelTold")
+
+
+# --- how a part is rounded ------------------------------------------------------------------------------------------
+
+
+def dropped_bits(bits: int, limit: float, scale: int) -> int:
+    """The least number of bits that a part loses, of 2^-scale, so that it has at most `bits` bits."""
+    dropped = 0
+    while part_bits(limit, scale, dropped) > bits:
+        dropped += 1
+    return dropped
+
+
+def part_bits(limit: float, scale: int, dropped: int) -> float:
+    """log2 of how many parts of a score there can be."""
+    most = round(math.ldexp(limit, scale))
+    return math.log2((most >> dropped) - (-most >> dropped) + 1)

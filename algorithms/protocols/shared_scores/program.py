@@ -1,0 +1,98 @@
+"""A prediction in shares: the program that every seat goes through, the dealer's without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.protocols.falcon.kept_shares import taken_up
+from blindfit.algorithms.protocols.falcon.seats import Seat
+from blindfit.algorithms.protocols.shared_scores.parameters import ScoringParameters
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import rounding, scoring
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.kept import KeptShares
+from blindfit.algorithms.sharing.products import SecretMatrix
+from blindfit.algorithms.sharing.shares import Share, joined
+
+BLOCK_ROWS = 4096  # put in and scored at once: a rounded part's comparisons take some 20 kB of what is dealt
+ACTIVE = 0  # the active party's place
+
+
+@dataclass(frozen=True, repr=False)
+class HeldRows:
+    """What a data party holds.
+
+    Attributes:
+        features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
+        kept: its shares of all weights.
+    """
+
+    features: npt.NDArray[np.int64]
+    kept: KeptShares
+
+
+async def run(
+    seat: Seat,
+    p: ScoringParameters,
+    held: HeldRows | None,
+    report: Callable[[int], None] = lambda _rows: None,
+    before_scores: Callable[[], None] = lambda: None,
+) -> npt.NDArray[np.int64] | None:
+    """Steps 3 to 6; the scores in steps of 2^-scale at the active party, elsewhere None.
+
+    Args:
+        held: None at the dealer.
+        report: rows that are scored.
+        before_scores: before they are revealed; may raise.
+    """
+    kept = None if held is None else held.kept
+    weights = await taken_up(seat, len(p.columns), sum(p.columns), kept, macs=p.macs)
+    scores = []
+    for start in range(0, p.rows, BLOCK_ROWS):
+        rows = slice(start, min(start + BLOCK_ROWS, p.rows))
+        mine = None if held is None else f.elements(held.features[rows])
+        block = await seat.put_in_matrix(p.columns, rows.stop - start, mine)
+        scores.append(await _scored(seat, p, block, weights))
+        report(rows.stop)
+    before_scores()
+    revealed = await seat.revealed_to_owners("scores", [(ACTIVE, joined(scores))])
+    return f.integers(revealed[0]) if revealed else None
+
+
+async def _scored(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights: Share) -> Share:
+    parts = []
+    for place in range(len(p.columns)):
+        own = p.owned(place)
+        parts.append(await scoring.scores(seat, f"part of {place}", block.columns(own), weights[own]))
+    if p.rounded:
+        for place, part in zip(p.rounded, await _rounded(seat, p, parts), strict=True):
+            parts[place] = part
+    total, *others = parts
+    for part in others:
+        total = total + part
+    return total
+
+
+async def _rounded(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list[Share]:
+    """The parts that are clipped and rounded down, to the middle of each step: all in one go, the finest of them
+    shifted up to lose as many bits as the coarsest.
+
+    Not the sum but each part: the sum's rest is what others choose, and who shifts it finds where a part is rounded.
+    """
+    most, n = max(p.rounded.values()), len(parts[0])
+    shifts = {place: most - dropped for place, dropped in p.rounded.items()}
+    moved = joined([parts[place].times_power_of_two(shift) for place, shift in shifts.items()])
+    limits: Elements = np.concatenate([f.elements([p.limit << shift]).repeat(n) for shift in shifts.values()])
+    steps = await rounding.floored(seat, "parts", await rounding.clipped(seat, "parts", moved, limits), most)
+    return [
+        _in_the_middle(seat, steps[number * n : (number + 1) * n], dropped)
+        for number, dropped in enumerate(p.rounded.values())
+    ]
+
+
+def _in_the_middle(seat: Seat, steps: Share, dropped: int) -> Share:
+    return seat.holder.plus(steps.times_power_of_two(dropped), f.elements([(1 << dropped) >> 1]))

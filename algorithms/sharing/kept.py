@@ -1,0 +1,44 @@
+"""What a party keeps of a vector that stays in shares when its session has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Share
+
+
+@dataclass(frozen=True, repr=False)
+class KeptShares:
+    """
+    Attributes:
+        share: of the vector; where there are MACs, and of a number behind it that nobody knows.
+        mac_key_share: of the key of these MACs, (1,); None where there are none.
+    """
+
+    share: Share
+    mac_key_share: Elements | None
+
+    @property
+    def macs(self) -> bool:
+        return self.mac_key_share is not None
+
+    @property
+    def flat(self) -> Elements:
+        """Values, MACs, the share of their key: what is put in of them."""
+        if self.share.mac is None or self.mac_key_share is None:
+            return self.share.value
+        return np.concatenate([self.share.value, self.share.mac, self.mac_key_share])
+
+
+def kept_length(columns: int, *, macs: bool) -> int:
+    """Of `KeptShares.share`."""
+    return columns + macs
+
+
+def flat_length(columns: int, *, macs: bool) -> int:
+    """Of `KeptShares.flat`."""
+    kept = kept_length(columns, macs=macs)
+    return 2 * kept + 1 if macs else kept

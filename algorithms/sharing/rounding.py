@@ -1,0 +1,37 @@
+"""Secret numbers clipped to a range, and rounded down to whole steps: exactly, so that the same number always comes out
+as the same.
+
+A division (truncation.py) falls to either of two neighbours by chance: whoever had the same number rounded again and
+again would learn more of it each time. So what it gives, t in {q, q + 1} of q = floor(x / 2^bits), is mended by a
+comparison: q = t - 1 + [x - t 2^bits >= 0].
+"""
+
+from __future__ import annotations
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.comparison import not_negative
+from blindfit.algorithms.sharing.computing import Party, divide, multiply
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Share, joined
+
+
+async def clipped(party: Party, name: str, x: Share, limits: Elements) -> Share:
+    """min(max(x, -limit), limit), of |x| + limit < 2^59: eight rounds.
+
+    Args:
+        limits: of each, (n,).
+    """
+    n = len(x)
+    moved = joined([party.holder.plus(x, f.negative(limits)), party.holder.plus(x, limits)])
+    above = await not_negative(party, f"{name}/limits", moved)
+    too_large, large_enough = above[:n], above[n:]
+    inside = await multiply(party, f"{name}/inside", large_enough - too_large, x)
+    beyond = party.holder.plus(too_large + large_enough, f.elements([-1]))  # 1 above, -1 below, else 0
+    return inside + beyond.times(limits)
+
+
+async def floored(party: Party, name: str, x: Share, bits: int) -> Share:
+    """floor(x / 2^bits), of |x| < 2^58: eight rounds."""
+    near = await divide(party, name, x, bits)
+    is_it = await not_negative(party, f"{name}/rest", x - near.times_power_of_two(bits))
+    return party.holder.plus(near + is_it, f.elements([-1]))

@@ -177,7 +177,7 @@ class SharesDoNotFit(ProtocolError):
             "it kept of the training; nothing was revealed",
             session=session,
             step="kept shares",
-            hint="the check cannot tell who: did a party restore a backup? Nothing is lost: predict again, or train anew",
+            hint="the check cannot tell who: has a party restored a backup? The model is as good as before",
         )
 
 

@@ -78,7 +78,8 @@ class Written:
     def _lines(self) -> Iterator[tuple[str, str]]:
         content = self.content
         yield "job", f"{content['name']} ({content['session']})"
-        yield "model", f"of the training {content['job']['predict']['session']}"
+        held = ", in shares: nobody has it" if content["model_in_shares"] else ""
+        yield "model", f"of the training {content['job']['predict']['session']}{held}"
         yield "rows", f"{counted(content['rows'], 'row')} scored: those that every data party has"
         yield "time", duration(content["seconds"]["job"])
 
@@ -100,6 +101,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     common = session.summaries[active].get("rows.common")
     if type(common) is not int:
         raise MalformedMessage(culprit=active, field="summary", reason="has no number of rows")
+    in_shares = session.summaries[active].get("model.in_shares") is True
     content = {
         "blindfit": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -110,7 +112,8 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
         "rows": common,
         "scores": {"party": active, **(_own_word(out / active, session.id) if active in parties_here else {})},
-        "learnt": who_learnt_what(job, common),
+        "learnt": who_learnt_what(job, common, in_shares=in_shares),
+        "model_in_shares": in_shares,
         "seconds": dict(session.seconds),
     }
     written = Written(out / "report.json", content)
@@ -126,13 +129,24 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
     return dict(report["scores"])
 
 
-def who_learnt_what(job: Job[Any], common: int) -> dict[str, str]:
+def who_learnt_what(job: Job[Any], common: int, *, in_shares: bool = False) -> dict[str, str]:
+    """
+    Args:
+        in_shares: the model is, and nobody has it.
+    """
     (active,), passives, (key_node,) = (job.with_role(role) for role in ("active", "passive", "key-node"))
     parts = "less its own part these are the other's, which no protocol can hide from it"
     if len(passives) > 1:
         parts = "of the parts that these are sums of it learnt none but its own"
     aligned = "how many rows each data party brought, and which of its own rows all of them have"
+    if in_shares:
+        parts = (
+            "it has no weights, but scores of as many rows as there are columns, whose features somebody tells it, or "
+            "that differ in its own alone, are equations that give weights away"
+        )
     learnt = {active: f"{active} learnt the scores of {counted(common, 'row')}; {parts}. It also learnt {aligned}."}
     learnt |= {name: f"{name} learnt {aligned}; no score." for name in passives}
     learnt[key_node] = f"{key_node} learnt how many rows each data party brought and which match; no id, no score."
+    if in_shares:
+        learnt[key_node] += " It dealt, under seeds of this prediction alone, and keeps nothing of it."
     return learnt

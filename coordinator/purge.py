@@ -16,6 +16,7 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.shared_models import SHARES
 
 STAYS = (
     "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "
@@ -76,7 +77,10 @@ def _told(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
     for name in dict.fromkeys(one.of for one in kept):
         if any(path.is_relative_to(data_dir / "checkpoints") for path in (one.path for one in kept if one.of == name)):
             yield f"{name} is a training that stopped: it cannot be resumed without its checkpoints."
-        if (part := data_dir / "models" / name / "model.json") in paths and _is_part(part):
+        directory = data_dir / "models" / name
+        if directory / SHARES in paths:
+            yield f"{name} is a training whose model is in shares: without this party's it is lost, to all parties."
+        if (part := directory / "model.json") in paths and _is_part(part):
             yield f"{name} is a training whose model new rows are scored with: predictions with it end, at all parties."
     for path in paths:
         where = _scores_of(path)

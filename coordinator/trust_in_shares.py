@@ -36,13 +36,19 @@ def judges(job: FalconJob) -> bool:
 
 def _shared(job: FalconJob) -> tuple[str, ...]:
     """What any data party learns."""
-    how = "as they are" if opens_weights_unrounded(job) else f"rounded and clipped to [-{_BOUND}, {_BOUND})"
     return (
-        f"The weights of its own columns, {how}; nobody else's.",
+        _own_weights(job),
         _each_epoch(job),
         "Which of its own rows all data parties have, and so that they are among the others' rows; how many rows and "
         "columns each data party has.",
     )
+
+
+def _own_weights(job: FalconJob) -> str:
+    if job.falcon.stays_shared:
+        return "No weight, not even of its own columns: it keeps its shares of all weights, uniform by themselves."
+    how = "as they are" if opens_weights_unrounded(job) else f"rounded and clipped to [-{_BOUND}, {_BOUND})"
+    return f"The weights of its own columns, {how}; nobody else's."
 
 
 def _each_epoch(job: FalconJob) -> str:
@@ -68,6 +74,8 @@ def _of_test_rows(job: FalconJob) -> str:
 
 def _by_passive(roles: Roles, job: FalconJob) -> str:
     """Its weights hang on the labels."""
+    if job.falcon.stays_shared:
+        return "No weight, no score, no residual, no gradient, no loss, and no figure of the test rows."
     tells = f"Its weights depend on {roles.active}'s labels and on the others' features"
     if opens_weights_unrounded(job):
         tells = f"{tells}: opened as they are they may give labels away"
@@ -80,6 +88,7 @@ def _by_key_node(job: FalconJob) -> tuple[str, ...]:
     return (
         "Which shuffled positions of the data parties' lists match, also those that only some of them have; no id.",
         "How many columns each party has, and after each epoch whether training goes on.",
+        *(["It keeps nothing: each prediction has seeds of its own."] if job.falcon.stays_shared else []),
         "It deals random numbers, and is sent nothing that is opened: no row, label, score or weight"
         + (", and no figure of the test rows." if job.test_fraction else "."),
     )
@@ -123,6 +132,13 @@ def _data_parties(roles: Roles, job: FalconJob) -> str:
 
 
 def _together(roles: Roles, job: FalconJob) -> Iterator[str]:
+    if job.falcon.stays_shared:
+        yield (
+            f"{listed(roles.chain, 'and')} together have the model, once all of them pool their shares; short of one, "
+            "nothing of it. Figures also tell something of the features of whoever stays out: no limit counts that. "
+            "The coordinator adds nothing but what it learnt itself."
+        )
+        return
     if len(roles.passives) > 1:
         yield (
             f"{listed(roles.passives, 'and')} may pool their weights, and with them the bits"
@@ -145,7 +161,17 @@ def out_of_model(roles: Roles, job: FalconJob) -> tuple[str, ...]:
         f"A dealer that deals wrongly: {roles.key_node} alone can make the result wrong, {notices}. It sees no opened "
         "value, but whether training goes on, or ends in an error, may then depend on what it dealt.",
         "What a party puts in: features and labels are its own word, and nothing checks that they are right.",
-        "A party that stops: it can end the training whenever it likes, also when it can read its own weights and the "
-        "others cannot yet read theirs.",
+        _party_that_stops(job),
         "A party that invents ids to ask who is in the others' data, and what the network's timing tells.",
+    )
+
+
+def _party_that_stops(job: FalconJob) -> str:
+    if job.falcon.stays_shared:
+        return (
+            "A party that stops: it can end the training whenever it likes, and the model too, by removing its shares."
+        )
+    return (
+        "A party that stops: it can end the training whenever it likes, also when it can read its own weights and the "
+        "others cannot yet read theirs."
     )

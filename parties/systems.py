@@ -175,9 +175,9 @@ def predict() -> System[PredictJob]:
         return KeyNode(party)
 
     def tables() -> Sequence[Table]:
-        from blindfit.algorithms.protocols import align, predict
+        from blindfit.algorithms.protocols import align, predict, shared_scores
 
-        return (align.TABLE, predict.TABLE)
+        return (align.TABLE, predict.TABLE, shared_scores.TABLE)
 
     return System(
         PredictJob,
@@ -321,10 +321,16 @@ def load_model(path: str | Path) -> Any:
     Raises:
         DataError: names the file and what is wrong with it.
     """
+    from blindfit.algorithms.statistics.shared_model import FORMAT as SHARED_MODEL
     from blindfit.parties.files.written import read_json
 
     content = read_json(Path(path))
     kind = str(content.get("format")) if isinstance(content, dict) else ""
+    if kind == SHARED_MODEL:
+        raise DataError(
+            f"{path} has one party's shares of a model that nobody holds: it cannot be exported",
+            hint="`blindfit predict` scores rows with it, together with the other parties",
+        )
     for name in SYSTEMS:
         reader = system(name).models().get(kind)
         if reader is not None:

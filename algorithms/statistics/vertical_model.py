@@ -112,12 +112,7 @@ class VerticalModelPart:
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
         """
-        with np.errstate(over="ignore"):  # what is infinitely far from the mean is clipped
-            columns = self.standardiser.transform(features)
-        if self.intercept is not None:
-            columns = append_constant(columns)
-        clipped = np.clip(columns, -self.feature_bound, self.feature_bound)
-        rows = np.rint(np.ldexp(clipped, FEATURE_BITS)).astype(np.int64)
+        rows = rows_on_grid(self.standardiser, features, self.feature_bound, intercept=self.intercept is not None)
         if self.row_bound is not None:
             rows = clip_integer_rows(rows, self.row_bound)
         half = (1 << self.score_rounding) >> 1
@@ -133,7 +128,7 @@ class VerticalModelPart:
             raise DataError("what scores predict is said by the active party's part")
         if self.model == "linear":
             return np.array([real * self.label_scale + self.label_mean for real in real_scores(scores).tolist()])
-        return np.array([_sigmoid(real) for real in real_scores(scores).tolist()])
+        return probabilities(scores)
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -174,6 +169,26 @@ class VerticalModelPart:
             score_rounding=_whole(stored, "score_rounding"),
             **own,
         )
+
+
+def rows_on_grid(
+    standardiser: Standardiser, features: Features, bound: float, *, intercept: bool
+) -> npt.NDArray[np.int64]:
+    """Raw features -> standardised, clipped, in steps of 2^-12; the intercept's 1 last.
+
+    Raises:
+        DataError: a column is missing or comes twice, or a feature is not finite.
+    """
+    with np.errstate(over="ignore"):  # what is infinitely far from the mean is clipped
+        columns = standardiser.transform(features)
+    if intercept:
+        columns = append_constant(columns)
+    return np.rint(np.ldexp(np.clip(columns, -bound, bound), FEATURE_BITS)).astype(np.int64)
+
+
+def probabilities(scores: npt.NDArray[np.int64]) -> Floats:
+    """Of a logistic model's scores."""
+    return np.array([_sigmoid(real) for real in real_scores(scores).tolist()])
 
 
 def real_scores(scores: npt.NDArray[np.int64]) -> Floats:

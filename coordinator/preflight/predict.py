@@ -1,4 +1,4 @@
-"""The pre-flight of a joint prediction."""
+"""The pre-flight of a joint prediction; of a model in shares also what it would take."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight import shared_predict
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere
 
@@ -16,10 +17,11 @@ def leaks(job: Job[Any]) -> Iterator[Finding]:
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
 
 
-def check_rows(_job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
+def check_rows(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         if party.dataset_name:
             yield from caught(party.name, partial(_opens, party))
+    yield from caught("model", partial(shared_predict.checks, job, here))
 
 
 def _opens(party: PartyHere) -> Iterator[Finding]:

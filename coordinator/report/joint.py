@@ -189,11 +189,13 @@ def shortened(facts: JointFigures) -> str:
 # --- the statement --------------------------------------------------------------------------------------
 
 
-def learnt_sections(everybody: Iterator[Learnt], *, all_here: bool) -> Iterator[Section]:
+def learnt_sections(
+    everybody: Iterator[Learnt], *, all_here: bool, on_one_machine: str = ON_ONE_MACHINE
+) -> Iterator[Section]:
     for learnt in everybody:
         sentences = learnt.sentences
         if all_here and learnt.topic == "coordinator":
-            sentences = (*sentences, ON_ONE_MACHINE)
+            sentences = (*sentences, on_one_machine)
         yield Section(f"learnt-{learnt.topic}", f"What {learnt.who} learnt", sentences)
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.falcon.shared_weights import has_model
 from blindfit.parties.files import written
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import SESSION
-from blindfit.parties.vertical.model_store import ModelStore
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +53,7 @@ class Answers:
             answer = Answer(**json.loads(self._path.read_text()))
         except (OSError, ValueError, TypeError):
             return None
-        models = ModelStore(self._party.data_dir, self._party.vault)
-        return answer if models.has(answer.session) else None
+        return answer if has_model(self._party, answer.session) else None
 
     def keep(self, answer: Answer) -> None:
         written.write_json(self._noted(answer.session), asdict(answer))

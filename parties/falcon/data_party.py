@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,14 @@ from blindfit.algorithms.protocols.falcon import (
 )
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
-from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
     check_bits,
     count_bits,
@@ -45,13 +45,13 @@ from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.class_weights import class_factors
-from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part, write_test_rows
 from blindfit.parties.work.clock import Clock
+from blindfit.parties.work.own_thread import in_own_thread
 
 Positions = NDArray[np.int64]
 
@@ -104,18 +104,21 @@ class DataParty:
         clock.lap("prepare_s")
         parameters = parameters_of(job, seats, told, prepared.plan)
         if answer is not None and epochs_answered(told[name] for name in seats.chain):
-            part = ModelStore(self._party.data_dir, self._party.vault).read(answer.session)
+            part = read_model(self._party, job, answer.session)
         else:
             resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
             trained = await self._train(session, seats, prepared, parameters, seed, checkpoints, resumed, clock)
-            part = self._part(session, seats, source.feature_names, prepared, trained)
+            part = self._part(session, seats, source.feature_names, prepared, parameters, trained)
             evaluation = evaluation_of(trained.tested, prepared, job.falcon.threshold)
             answer = Answer(session.id, trained.epochs, evaluation)
         clock.lap("evaluate_s")
         report = report_of(session, source, prepared, answer.epochs, answer.evaluation, None) | {"timing": clock.laps}
         report |= {"weights": weights_of(parameters), "answered_in": answer.session}
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
-        write_part(self._party, session.id, prepared, part, None, report)
+        if isinstance(part, SharedModelPart):
+            write_shared(self._party, session.id, part, report)
+        else:
+            write_part(self._party, session.id, prepared, part, None, report)
         if active and len(prepared.plan.test):
             write_test_rows(self._party, session.id, prepared)
         answers.keep(answer)
@@ -129,13 +132,18 @@ class DataParty:
         seats: Seats,
         columns: Sequence[str],
         prepared: Prepared,
+        parameters: FalconParameters,
         trained: Trained,
-    ) -> VerticalModelPart:
-        part = model_part(session, seats, prepared, trained)
+    ) -> AnyPart:
+        part: AnyPart
+        if parameters.weights_stay_shared:
+            part = shared_part(session, seats, prepared, parameters, trained)
+        else:
+            part = model_part(session, seats, prepared, trained)
         if session.me.role == "active":
             return part
         quota = ScoreQuota(self._party, session.me.dataset, session.published.content(columns))
-        return replace(part, score_rounding=quota.rounding(part))
+        return with_score_bits(part, quota)
 
     async def _begin(
         self, session: Session[FalconJob], seats: Seats, rows: PartyRows, checkpoints: Checkpoints
@@ -178,7 +186,7 @@ class DataParty:
                 count_bits(session, self._party.store, "end", end_share(parameters, epochs))
 
         def before_opening() -> None:
-            if counts:
+            if counts and not parameters.weights_stay_shared:
                 count_bits(session, self._party.store, "weights", weights_share(parameters))
 
         def report(step: str, done: int, total: int) -> None:
@@ -247,6 +255,8 @@ def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, tr
 
 def weights_of(parameters: FalconParameters) -> dict[str, Any]:
     """What the report says of the opened weights; bits are None where they are not rounded."""
+    if parameters.weights_stay_shared:
+        return {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
     return {"opened_bits": bits, "label_bits": weights_share(parameters)}
 

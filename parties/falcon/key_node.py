@@ -11,7 +11,6 @@ from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates
-from blindfit.parties.falcon.own_thread import in_own_thread
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
@@ -20,6 +19,7 @@ from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
+from blindfit.parties.work.own_thread import in_own_thread
 
 
 class Dealer:

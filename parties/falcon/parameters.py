@@ -54,6 +54,7 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         model=settings.model,
         sampling=settings.sampling,
         weighted=settings.class_weights == "balanced",
+        weights_stay_shared=settings.stays_shared,
     )
     try:
         parameters.check()

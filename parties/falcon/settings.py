@@ -35,6 +35,7 @@ class FalconSettings(Settings):
     patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
     tolerance: float = Field(1e-4, ge=0, le=10)
     threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
+    weights: Literal["open", "shared"] = "open"  # shared: they stay in shares, and so are predictions made
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
@@ -46,6 +47,17 @@ class FalconSettings(Settings):
     @property
     def macs(self) -> bool:
         return self.security == "malicious"
+
+    @property
+    def stays_shared(self) -> bool:
+        """Whether nobody ever holds the model."""
+        return self.weights == "shared"
+
+    @model_validator(mode="after")
+    def _shared_weights_are_not_opened(self) -> FalconSettings:
+        if self.stays_shared and "weight-bits" in self.unsafe:
+            raise ValueError('unsafe: weight-bits does nothing beside weights = "shared", remove it')
+        return self
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> FalconSettings:

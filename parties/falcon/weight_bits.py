@@ -22,7 +22,11 @@ from blindfit.parties.store.store import Store
 
 
 def weights_share(parameters: FalconParameters) -> float:
-    """Bits of each training label that a passive party's weights have at most; 1 where they are not rounded."""
+    """Bits of each training label that a passive party's weights have at most; 1 where they are not rounded, and none
+    where they stay in shares.
+    """
+    if parameters.weights_stay_shared:
+        return 0.0
     if parameters.kept_bits is None:
         return 1.0
     return min(1.0, max(parameters.columns[1:]) * opened_bits(parameters.kept_bits) / parameters.train_rows)
@@ -68,10 +72,14 @@ def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, par
     if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
         return
     told = f"trainings before told {sum(before):.2f} bits of each label, and " if before else ""
+    if job.falcon.stays_shared:
+        source, helps = "where training ends", "more rows help"
+    else:
+        source, helps = "its weights", 'more rows or fewer columns help; so does falcon.weights = "shared", and '
+        helps += 'falcon.unsafe = ["weight-bits"] allows it'
     raise PolicyRefused(
         party=party,
         field="weight bits",
-        reason=f"{told}with this one a passive party could learn {sum(before) + share:.2f} bits of each label from its "
-        f'weights (at most {MOST_BITS_PER_ROW}): more rows or fewer columns help; falcon.unsafe = ["weight-bits"] '
-        "allows it",
+        reason=f"{told}with this one a passive party could learn {sum(before) + share:.2f} bits of each label from "
+        f"{source} (at most {MOST_BITS_PER_ROW}): {helps}",
     )

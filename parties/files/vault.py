@@ -1,4 +1,4 @@
-"""What a party keeps secret on its disk, under its operator's passphrase: keys and checkpoints.
+"""What a party keeps secret on its disk, under its operator's passphrase: keys, checkpoints, shares of models.
 
     data_dir/vault.json    salt, and a random key that scrypt(passphrase, salt) locks; the passphrase is stretched once
                            for each start of a process
@@ -47,6 +47,7 @@ SECRETS = (
     RECEIPT_KEY,
     PARTY_KEY,
     "checkpoints/*/*.json",
+    "models/*/shares.json",
     "snapshots/*/header.json",
     "label_releases/*/header.json",
 )

@@ -25,9 +25,13 @@ def encoded_json(content: Mapping[str, Any]) -> bytes:
 
 
 def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
+    write_json(path, signed(content, key))
+
+
+def signed(content: Mapping[str, Any], key: SigningKey) -> dict[str, Any]:
     """With the party's signature of the rest, in its canonical form, under `signature`."""
     signature = {"public_key": key.public_bytes.hex(), "ed25519": key.sign(canonical_json(content)).hex()}
-    write_json(path, {**content, "signature": signature})
+    return {**content, "signature": signature}
 
 
 def canonical_json(content: Mapping[str, Any]) -> bytes:
@@ -78,7 +82,11 @@ def read_signed_json(path: Path, key: SigningKey) -> dict[str, Any]:
     Raises:
         DataError: it was changed since, or another key signed it.
     """
-    content = read_json(path)
+    return checked_signature(read_json(path), path, key)
+
+
+def checked_signature(content: Any, path: Path, key: SigningKey) -> dict[str, Any]:
+    """What `signed` was given; raises as `read_signed_json`."""
     signature = content.pop("signature", None) if isinstance(content, dict) else None
     if not _is_signed(content, signature, key):
         raise DataError(

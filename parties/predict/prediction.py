@@ -1,6 +1,7 @@
 """Joint prediction at a data party: new rows are aligned, all parties score their columns, the active one learns sums.
 
-The model part is the one that the party kept of the training, whoever proposes the job.
+The model part is the one that the party kept of the training, whoever proposes the job: weights of its own columns, or
+shares of all weights, which say how the rows are scored (in_shares.py).
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.protocols import predict, shared_scores
+from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.data.origin import refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
+from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -30,6 +33,9 @@ from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
+from blindfit.parties.vertical.shared_models import SharedModels
+
+Part = VerticalModelPart | SharedModelPart
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +49,7 @@ class Scored:
 class JointPrediction:
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._models = ModelStore(party.data_dir, party.vault)
+        self._models, self._shared = (store(party.data_dir, party.vault) for store in (ModelStore, SharedModels))
         url, if_exists = party.settings.scores.url, party.settings.scores.if_exists
         self._own_sink = None if url is None else open_sink(url, if_exists, party.base_dir)
 
@@ -55,15 +61,16 @@ class JointPrediction:
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
-    def _part(self, job: PredictJob, me: Member) -> VerticalModelPart:
-        if not self._models.has(job.predict.session):
+    def _part(self, job: PredictJob, me: Member) -> Part:
+        store = self._shared if self._shared.has(job.predict.session) else self._models
+        if not store.has(job.predict.session):
             self._refuse("predict.session", "it has no model of that session")
-        part = self._models.read(job.predict.session)
+        part: Part = store.read(job.predict.session)
         if (part.party, part.role) != (me.name, me.role):
             self._refuse("parties", f"in that training it was {part.party}, {part.role}")
         return part
 
-    def _quota(self, job: PredictJob, me: Member, part: VerticalModelPart) -> ScoreQuota | None:
+    def _quota(self, job: PredictJob, me: Member, part: Part) -> ScoreQuota | None:
         """Of a passive party, by what its columns held in training: a few new rows do not show it.
 
         Raises:
@@ -76,7 +83,7 @@ class JointPrediction:
         quota.check()
         return quota
 
-    def _settings_for(self, me: Member, part: VerticalModelPart) -> DatasetSettings:
+    def _settings_for(self, me: Member, part: Part) -> DatasetSettings:
         """Raises ConfigError, DataError: the dataset has not the model's columns."""
         found, columns = self._party.snapshots.source(me.dataset), part.standardiser.columns
         settings = with_columns_of(columns, self._party.settings.datasets[me.dataset], me.dataset, labels=False)
@@ -95,17 +102,34 @@ class JointPrediction:
         rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report, means=means_of(part))
         positions = (await align_by_id(session, seats, rows)).positions
         session.report("score", 0, len(positions), "rows")
-        own = await asyncio.to_thread(part.score_parts, rows.features[positions])
+        scores = await self._scores(session, seats, part, quota, rows.features[positions], positions)
         report = self._report(session, source, rows, positions)
-        if quota is not None:
-            await give_scores(quota, session, seats, part, own, positions)
-        else:
-            scores = await predict.run_active(own, seats.passives, session.channel)
+        report["model_in_shares"] = isinstance(part, SharedModelPart)
+        if scores is not None:
             sink = self._sink(session)
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
             report["scores"] = {"where": sink.origin.where, "columns": _columns(part)}
         written.write_json(self._party.file(session.id, "report.json", "predictions"), report)
-        return {"rows.common": len(positions)}
+        return {"rows.common": len(positions), "model.in_shares": isinstance(part, SharedModelPart)}
+
+    async def _scores(
+        self,
+        session: Session[PredictJob],
+        seats: Seats,
+        part: Part,
+        quota: ScoreQuota | None,
+        features: NDArray[Any],
+        positions: NDArray[np.int64],
+    ) -> NDArray[np.int64] | None:
+        """Of these rows, at the active party; a passive one's part in scoring them."""
+        told = await shared_scores.told_all(what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel)
+        if isinstance(part, SharedModelPart):
+            return await scores_in_shares(session, seats, part, told, features, quota, positions)
+        own = await asyncio.to_thread(part.score_parts, features)
+        if quota is None:
+            return await predict.run_active(own, seats.passives, session.channel)
+        await give_scores(quota, session, seats, part, own, positions)
+        return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
         own = self._own_sink
@@ -132,7 +156,7 @@ class JointPrediction:
 # --- what is read --------------------------------------------------------------------------------------
 
 
-def means_of(part: VerticalModelPart) -> dict[str, float]:
+def means_of(part: Part) -> dict[str, float]:
     """What a missing value becomes: the mean in training, so that a row's score does not depend on other new rows.
 
     A column that was constant has no weight: any number does.
@@ -150,11 +174,11 @@ def _in_own_order(rows: PartyRows, positions: NDArray[np.int64], scores: NDArray
     return Scored(rows.ids.take(pa.array(positions[order])), scores[order])
 
 
-def table_of(part: VerticalModelPart, scored: Scored) -> Any:
+def table_of(part: Part, scored: Scored) -> Any:
     """id, score, and the probability or the value."""
     columns = [scored.ids, real_scores(scored.scores), part.predictions(scored.scores)]
     return pa.table(dict(zip(_columns(part), columns, strict=True)))
 
 
-def _columns(part: VerticalModelPart) -> list[str]:
+def _columns(part: Part) -> list[str]:
     return ["id", "score", "value" if part.model == "linear" else "probability"]

@@ -62,10 +62,13 @@ class ScoreQuota:
 
     def rounding(self, part: VerticalModelPart) -> int:
         """Of a new model's scores; none where they may be given only by their operator's word."""
+        bits = self.score_bits()
+        return rounding_for(part, bits) if bits else 0
+
+    def score_bits(self) -> int:
+        """That a new model's scores may have; 0 where they may be given only by their operator's word, as they are."""
         bits = bits_of_a_score(self._content, self._models)
-        if self._lifted or self._content.weakness() or bits < LEAST_SCORE_BITS:
-            return 0
-        return rounding_for(part, bits)
+        return 0 if self._lifted or self._content.weakness() or bits < LEAST_SCORE_BITS else bits
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
         """Before a training that would end with scores of these rows by a model that there is not yet.
@@ -84,7 +87,10 @@ class ScoreQuota:
             ConfigError: with the scores that they have had, they would tell more than half of a row.
             LedgerUnavailable: it could not be written.
         """
-        model, bits = _digest(part), score_bits(part.largest_steps, part.score_rounding)
+        self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
+
+    def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
+        """The same of a model that is told apart by a digest, whose scores have so many bits."""
         with self._party.store.transaction() as transaction:
             self._check(transaction, session, model, bits, rows)
             known = {scored.model: scored for scored in transaction.scored_rows(session.published.id)}.get(model)

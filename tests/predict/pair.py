@@ -114,7 +114,7 @@ class Pair:
         self._sessions += 1
         common = np.arange(len(self.features)) if rows is None else rows
         job, session = PredictJob(predict={"session": name}), f"predict-{self._sessions}"
-        network = LocalNetwork(ROLES, *system("predict").tables())
+        network = LocalNetwork({**ROLES, "keys": "key-node"}, *system("predict").tables())
         read = {party: self.parties[party].snapshots.newest("rows") for party in ROLES}
 
         async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Aligned:

@@ -52,7 +52,9 @@ class ScoringParameters:
     def rounded(self) -> dict[int, int]:
         """Of the parties whose part is: the bits that it loses."""
         return {
-            place: dropped_bits(bits, self.score_limit, self.scale) for place, bits in enumerate(self.score_bits) if bits
+            place: dropped_bits(bits, self.score_limit, self.scale)
+            for place, bits in enumerate(self.score_bits)
+            if bits
         }
 
     def owned(self, place: int) -> slice:
@@ -98,7 +100,7 @@ def parameters_of(
 
 def _check(told: ModelTold, first: ModelTold, parties: int, name: str) -> None:
     columns = told.columns
-    fits = columns.shape == (parties,) and 1 <= int(columns.min()) and int(columns.max()) <= MOST_COLUMNS
+    fits = columns.shape == (parties,) and int(columns.min()) >= 1 and int(columns.max()) <= MOST_COLUMNS
     _require(fits, name, "columns", "are not those of each data party")
     _require(0 <= told.kept_bits <= MOST_KEPT_BITS, name, "kept_bits", "is out of range")
     _require(1 <= told.score_limit <= LARGEST_LIMIT, name, "score_limit", "is out of range")

@@ -129,12 +129,19 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
         )
         return
     before, share = active.label_shares(), weights_share(parameters) + end_share(parameters, parameters.epochs)
-    yield Finding("note", "weights", _opened(parameters))
+    yield Finding("note", "weights", _stay_shared(share) if parameters.weights_stay_shared else _opened(parameters))
     check_weight_bits(job, before, share, active.name)
     left = MOST_BITS_PER_ROW - sum(before) - share
     more = f"{counted(int(left / share), 'such training')} more" if left >= share else "no such training more"
     text = f"with {sum(before):.2f} of trainings before, that is within {MOST_BITS_PER_ROW} bits of each label"
     yield Finding("ok", "weights", f"{text}; {active.name}'s snapshot has room for {more}")
+
+
+def _stay_shared(share: float) -> str:
+    return (
+        "stay in shares: nobody gets one, and predictions are made in shares (`blindfit predict`); only where training "
+        f"ends tells of labels, {share:.2g} bits of each"
+    )
 
 
 def _opened(p: FalconParameters) -> str:

@@ -18,7 +18,7 @@ KIND = Kind(
     privacy_statement=privacy_statement,
     render=render,
     summary=summary,
-    owners_of=lambda facts: list(facts.roles.chain),
+    owners_of=lambda facts: [] if facts.stays_shared else list(facts.roles.chain),
     check_model=VerticalModelPart.from_dict,
     members_in=joint.members_in,
 )

@@ -50,5 +50,12 @@ def _macs(facts: Figures) -> Defence:
 def _rounding(facts: Figures) -> Defence:
     if facts.kept_bits is None:
         return Defence("Rounded weights", False, "Weights were opened as they are, with 24 bits after the point.")
+    if facts.stays_shared:
+        return Defence(
+            "Weights in shares",
+            True,
+            f"Nobody has a weight: each of {listed(facts.roles.chain, 'and')} keeps its shares of all, in steps of "
+            f"2^-{facts.kept_bits}, and scores are computed from them in shares.",
+        )
     text = f"In shares, before they are opened: in steps of 2^-{facts.kept_bits}, from -{WEIGHT_BOUND:g} to below "
     return Defence("Rounded weights", True, f"{text}{WEIGHT_BOUND:g}, {facts.weight_bits} bits each.")

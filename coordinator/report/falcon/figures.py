@@ -54,6 +54,11 @@ class Figures(JointFigures):
         return "with MACs" if self.job.falcon.macs else "without MACs"
 
     @property
+    def stays_shared(self) -> bool:
+        """Whether nobody has the model."""
+        return self.job.falcon.stays_shared
+
+    @property
     def batch_rows(self) -> int:
         asked_for = self.job.falcon.batch_rows
         return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for
@@ -83,7 +88,7 @@ class Figures(JointFigures):
     def opened(self) -> dict[str, OpenedWeights]:
         """Of each passive party that told how many columns it has; empty where weights are not rounded."""
         bits, rows = self.weight_bits, self.shared_rows.trained
-        if bits is None:
+        if bits is None or self.stays_shared:
             return {}
         known = [name for name in self.roles.passives if name in self.rows]
         of_a_label = math.inf if self.job.falcon.model == "linear" else 1.0
@@ -93,7 +98,7 @@ class Figures(JointFigures):
     def most_told(self) -> float | None:
         """Bits of each label, of the passive party that has most; None where not all are known."""
         opened = self.opened
-        if set(opened) != set(self.roles.passives):
+        if self.stays_shared or set(opened) != set(self.roles.passives):
             return None
         return max(own.of_each_label for own in opened.values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from blindfit.coordinator import trust_in_shares as trust
@@ -10,7 +11,7 @@ from blindfit.coordinator.report import joint, page, quality
 from blindfit.coordinator.report.falcon.cautions import cautions_of
 from blindfit.coordinator.report.falcon.defences import defences_of
 from blindfit.coordinator.report.falcon.figures import Figures, figures_of
-from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.page import Card, PartyRow
 from blindfit.coordinator.report.plots import weight_plots
 from blindfit.coordinator.report.wording import count, duration, figure
 
@@ -35,7 +36,7 @@ def render(report: Mapping[str, Any]) -> str:
         defences=list(defences_of(facts)),
         rows=facts.rows,
         steps=page.steps(report, _laps(facts)),
-        parties=joint.party_rows(facts, report),
+        parties=list(_parties(facts, report)),
         dropped_columns=joint.dropped_columns(facts),
     )
 
@@ -73,7 +74,9 @@ def _ended(facts: Figures) -> str:
 
 def _promise(facts: Figures) -> Iterator[Card]:
     yield Card("Epsilon", "none", "no differential privacy")
-    if facts.kept_bits is None:
+    if facts.stays_shared:
+        yield Card("Bits of a label", "0", "in weights: nobody has one")
+    elif facts.kept_bits is None:
         yield Card("Bits of a label", "no limit", "weights were not rounded")
     elif facts.most_told is not None:
         yield Card("Bits of a label", figure(facts.most_told), "at most, in a passive party's weights")
@@ -107,6 +110,11 @@ def _why_no_evaluation(facts: Figures) -> str:
     return (
         f"{facts.roles.active} keeps it, in its own report. Where its test rows are of one class alone there is none."
     )
+
+
+def _parties(facts: Figures, report: Mapping[str, Any]) -> Iterator[PartyRow]:
+    for row in joint.party_rows(facts, report):
+        yield replace(row, model="its shares") if facts.stays_shared and row.name in facts.roles.chain else row
 
 
 def _laps(facts: Figures) -> dict[str, float | None]:

@@ -15,6 +15,11 @@ from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
 from blindfit.coordinator.trust import listed
 
+SHARED_PREDICTIONS = (
+    "Joint predictions: scores are computed in shares, and the active party learns them. Scores of rows are equations "
+    "in the weights: that is a protocol of its own, with quotas of its own."
+)
+ALL_SHARES_HERE = "In this run, however, all parties ran on this machine: whoever can read its files has all shares, and so the model."
 PREDICTIONS = (
     "Joint predictions: each data party's part of a score is computed from its opened weights, and the active party "
     "learns the scores. That is a protocol of its own, with quotas of its own."
@@ -30,11 +35,15 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         _promise(facts),
         Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
         Section("opened", "What was opened", tuple(_opened(facts))),
-        Section("weights", "What opened weights tell of labels", tuple(_weights(facts))),
-        *joint.learnt_sections(trust.learnt(facts.roles, facts.job), all_here=bool(report["parties_here"])),
+        Section("weights", _about_weights(facts), tuple(_weights(facts))),
+        *joint.learnt_sections(
+            trust.learnt(facts.roles, facts.job),
+            all_here=bool(report["parties_here"]),
+            on_one_machine=ALL_SHARES_HERE if facts.stays_shared else joint.ON_ONE_MACHINE,
+        ),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
         Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
-        joint.not_covered(PREDICTIONS),
+        joint.not_covered(SHARED_PREDICTIONS if facts.stays_shared else PREDICTIONS),
     ]
 
 
@@ -56,13 +65,17 @@ def _promise(facts: Figures) -> Section:
         "promise",
         "What is promised",
         (
-            "No differential privacy: no epsilon bounds what opened weights and figures tell of a row.",
+            f"No differential privacy: no epsilon bounds what {_what_is_opened(facts)} tell of a row.",
             "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked.",
             against,
             f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals rightly, forgets, "
             "and colludes with nobody.",
         ),
     )
+
+
+def _what_is_opened(facts: Figures) -> str:
+    return "figures of test rows" if facts.stays_shared else "opened weights and figures"
 
 
 # --- what was opened ---------------------------------------------------------------------------------------------
@@ -76,7 +89,10 @@ def _opened(facts: Figures) -> Iterator[str]:
     )
     yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
-    yield f"To each of them alone, the weights of its own columns, {how}."
+    if facts.stays_shared:
+        yield "No weight, to nobody."
+    else:
+        yield f"To each of them alone, the weights of its own columns, {how}."
     if facts.shared_rows.test:
         yield f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
     yield "All else that was opened was masked, each time by a mask that nothing else had."
@@ -88,8 +104,33 @@ def _figures(facts: Figures) -> str:
     return f"the confusion matrix, the log loss, AUC and KS, the last two over {BINS} bins"
 
 
+def _about_weights(facts: Figures) -> str:
+    return "Who holds the model" if facts.stays_shared else "What opened weights tell of labels"
+
+
+def _who_holds_what(facts: Figures) -> Iterator[str]:
+    chain, key_node = listed(facts.roles.chain, "and"), facts.roles.key_node
+    macs = ", their MACs, and its share of the MACs' key" if facts.job.falcon.macs else ""
+    yield (
+        f"{chain} each keep how their own columns are scaled, and their shares of all weights{macs}: uniform numbers, "
+        "in a file that goes nowhere. All of these files together are the model; short of one, they are nothing of "
+        "it, and no prediction can be made."
+    )
+    yield (
+        f"{key_node} keeps nothing: each prediction has seeds and a MAC key of its own. `blindfit purge` at any one "
+        "data party ends the model for all."
+    )
+    yield (
+        f"{facts.roles.active} counts what the end of a training tells of its labels, and nothing else of this "
+        "training: no weight was opened."
+    )
+
+
 def _weights(facts: Figures) -> Iterator[str]:
     """Each number is a bound, whatever is computed from the weights."""
+    if facts.stays_shared:
+        yield from _who_holds_what(facts)
+        return
     passives, active = facts.roles.passives, facts.roles.active
     yield f"A passive party's weights are a release: they depend on {active}'s labels."
     if facts.weight_bits is None:

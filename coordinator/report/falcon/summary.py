@@ -23,6 +23,8 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "weights",
             f"{facts.weight_bits} bits each: a passive party has {figure(facts.most_told)} of each label at most",
         )
+    if facts.stays_shared:
+        yield "weights", "in shares: nobody has the model; `blindfit predict` scores with it"
     yield "time", duration(page.total_seconds(report, facts.first_timing))
 
 

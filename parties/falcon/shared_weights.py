@@ -1,0 +1,69 @@
+"""What a data party keeps of a training whose weights stay in shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from blindfit.algorithms.errors import LocalProtocolError
+from blindfit.algorithms.protocols.falcon import FalconParameters, Trained
+from blindfit.algorithms.statistics.shared_model import SharedModelPart
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.files import written
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.prepared import Prepared
+from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.seats import Seats
+from blindfit.parties.vertical.shared_models import SharedModels
+
+AnyPart = VerticalModelPart | SharedModelPart
+
+
+def shared_part(
+    session: Session[FalconJob], seats: Seats, prepared: Prepared, parameters: FalconParameters, trained: Trained
+) -> SharedModelPart:
+    """Without what the party asks of its scores (`with_score_bits`)."""
+    if trained.kept is None or parameters.kept_bits is None:
+        raise LocalProtocolError("the weights of this training were not kept in shares", session=session.id)
+    return SharedModelPart(
+        party=session.me.name,
+        role=session.me.role,
+        data_parties=seats.chain,
+        standardiser=prepared.standardiser,
+        columns=parameters.columns,
+        intercept=parameters.intercept,
+        kept_bits=parameters.kept_bits,
+        score_limit=parameters.waves.bound,
+        score_bits=0,
+        trained_in=session.id,
+        kept=trained.kept,
+    )
+
+
+def with_score_bits(part: AnyPart, quota: ScoreQuota) -> AnyPart:
+    """A passive party's part, as coarse as its rows need."""
+    if isinstance(part, SharedModelPart):
+        return replace(part, score_bits=quota.score_bits())
+    return replace(part, score_rounding=quota.rounding(part))
+
+
+def has_model(party: Party, session: str) -> bool:
+    return any(store(party.data_dir, party.vault).has(session) for store in (ModelStore, SharedModels))
+
+
+def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
+    """Raises DataError: as the stores."""
+    if job.falcon.stays_shared:
+        return SharedModels(party.data_dir, party.vault).read(session)
+    return ModelStore(party.data_dir, party.vault).read(session)
+
+
+def write_shared(party: Party, session: str, part: SharedModelPart, report: dict[str, Any]) -> None:
+    """The shares go where predictions take them from, and to no directory of reports."""
+    written.write_json(party.file(session, "report.json"), report)
+    models = SharedModels(party.data_dir, party.vault)
+    party.noted(models.path(session), session)
+    models.keep(part, session)

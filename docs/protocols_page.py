@@ -17,13 +17,27 @@ from blindfit.algorithms.protocols import (
     ready,
     receipts,
     release_labels,
+    shared_scores,
     taylor,
     walr,
 )
 from blindfit.algorithms.protocols.table import Arrow, Table
 
 PAGE = Path(__file__).with_name("protocols.md")
-PROTOCOLS = (handshake, draw, align, link, ready, receipts, taylor, falcon, predict, walr, release_labels)
+PROTOCOLS = (
+    handshake,
+    draw,
+    align,
+    link,
+    ready,
+    receipts,
+    taylor,
+    falcon,
+    predict,
+    shared_scores,
+    walr,
+    release_labels,
+)
 HEAD = """# What is sent
 
 Every message of every protocol: who sends it to whom, how often, and what the receiver can read of it. A party sends

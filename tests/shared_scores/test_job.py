@@ -2,15 +2,188 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import json
+import stat
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-# One batch of all rows, and no validation: the weights, before they are rounded, are the same in both trainings.
-SAME = ("falcon.batch_rows=1000", "falcon.validation_fraction=0", "split.test_fraction=0", 'falcon.schedule="constant"')
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from blindfit import load_model
+from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.parties.falcon.settings import FalconSettings
+from blindfit.parties.files.vault import LOCKED, Vault
+from blindfit.parties.store.store import Store
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.shared_models import SharedModels
+from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, table
+from tests.nodes import Nodes
+from tests.shared_scores.local import changed
+from tests.vertical.project import Project
+
+ROWS = 240
 SHARED = 'falcon.weights="shared"'
+# One batch of all rows: before they are rounded the weights are the same, within what their truncations are off.
+SAME = tuple(option for option in REPEATABLE if "unsafe" not in option)
+OFF = 5e-4  # of a weight in shares: tests/falcon/test_protocol.py has the bound
 
 
 def scores(root: Path, session: str) -> dict[str, tuple[float, float]]:
-    path = root / f"state/bank/predictions/{session}/scores.csv"
-    with path.open(newline="") as file:
+    with (root / f"state/bank/predictions/{session}/scores.csv").open(newline="") as file:
         return {row["id"]: (float(row["score"]), float(row["probability"])) for row in csv.DictReader(file)}
+
+
+def predict(root: Path, model: str) -> dict[str, tuple[float, float]]:
+    session = Nodes(root).run(f'predict.session="{model}"', job="predict.toml")
+    return scores(root, session.id)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("shared"), rows=ROWS).root
+
+
+@pytest.fixture(scope="module")
+def shared(root: Path) -> str:
+    """The session of a training whose weights nobody has."""
+    return str(Nodes(root).run(*SAME, SHARED).id)
+
+
+def label_bits(root: Path) -> dict[str, float]:
+    with contextlib.closing(Store(root / "state/bank/party.sqlite")) as store:
+        (snapshot,) = store.reader().snapshots("rows")
+        return dict(store.reader().label_layouts(snapshot.id))
+
+
+def test_scores_are_those_of_the_model_that_is_opened(root: Path, shared: str) -> None:
+    """Each weight is rounded to within a step of it: all of them are off by what a row makes of it."""
+    found = predict(root, shared)
+    opened = predict(root, Nodes(root).run(*SAME, 'falcon.unsafe=["weight-bits"]').id)
+    x, y = table(root)  # in the order of ids
+    names = sorted(found)
+    assert names == sorted(opened)
+    assert len(names) == ROWS
+    step = 2.0 ** -SharedModels(root / "state/bank").read(shared).kept_bits
+    columns = np.abs((x - x.mean(axis=0)) / x.std(axis=0)).clip(max=8).sum(axis=1) + 1
+    apart = np.array([abs(found[name][0] - opened[name][0]) for name in names])
+    assert np.all(apart <= columns * (step + OFF))
+    assert apart.max() > 0
+    aucs = [roc_auc_score(y, [told[name][1] for name in names]) for told in (found, opened)]
+    assert aucs[0] > 0.8
+    assert abs(aucs[0] - aucs[1]) < 0.02
+    assert predict(root, shared) == found  # the same scores again
+
+
+def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:
+    for name in DATA_PARTIES:
+        directory = root / f"state/{name}/models/{shared}"
+        assert not (directory / "model.json").exists()
+        path = directory / "shares.json"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert len(json.loads(path.read_text())["shares"]) == 11
+        assert report(root, shared, name)["weights"] == {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
+    assert not list((root / "state/notary").rglob("shares.json"))
+    assert not list((root / "state").glob("*/checkpoints/*/*"))
+
+
+def test_bits_of_labels_are_those_of_the_end_alone(root: Path, shared: str) -> None:
+    counted = {name: share for name, share in label_bits(root).items() if shared in name}
+    assert list(counted) == [f"end {shared}"]
+
+
+def test_the_same_question_has_the_same_model(root: Path, shared: str) -> None:
+    again = Nodes(root).run(*SAME, SHARED).id
+    assert report(root, again)["answered_in"] == shared
+    assert predict(root, again) == predict(root, shared)
+
+
+def test_shares_that_do_not_fit_and_shares_that_are_gone(root: Path, shared: str) -> None:
+    models = SharedModels(root / "state/shop-a")
+    part = models.read(shared)
+    models.keep(replace(part, kept=changed(part.kept, 2)), shared)
+    with pytest.raises(PolicyRefused, match=r"session: the data parties' shares of the model do not fit together"):
+        predict(root, shared)
+    models.path(shared).unlink()
+    with pytest.raises(PolicyRefused, match=r"shop-a refuses the job: .*: it has no model of that session"):
+        predict(root, shared)
+    models.keep(part, shared)
+    assert len(predict(root, shared)) == ROWS  # a failed check has told nothing of the MAC key
+
+
+def test_a_shared_model_is_not_exported(root: Path, shared: str) -> None:
+    with pytest.raises(DataError, match=r"shares\.json has one party's shares of a model that nobody holds: it cannot"):
+        load_model(SharedModels(root / "state/bank").path(shared))
+    with pytest.raises(DataError, match="cannot be read"):
+        ModelStore(root / "state/bank").read(shared)
+
+
+def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: Path) -> None:
+    part = SharedModels(root / "state/bank").read(shared)
+    vault = Vault(bytes(32))
+    models = SharedModels(tmp_path, vault)
+    models.keep(part, shared)
+    assert models.path(shared).read_bytes().startswith(LOCKED)
+    assert models.read(shared).to_dict() == part.to_dict()
+    with pytest.raises(ConfigError, match="no passphrase was given"):
+        SharedModels(tmp_path).read(shared)
+    (tmp_path / "plain").mkdir()
+    plain = SharedModels(tmp_path / "plain")
+    plain.keep(part, shared)
+    (plain.path(shared).parent.parent / "other-1").mkdir()
+    plain.path("other-1").write_bytes(plain.path(shared).read_bytes())
+    with pytest.raises(DataError, match="has the shares of another session's model"):
+        plain.read("other-1")
+    plain.path(shared).write_text(plain.path(shared).read_text().replace('"kept_bits": ', '"kept_bits": 1'))
+    with pytest.raises(DataError, match="does not have this party's signature"):
+        plain.read(shared)
+
+
+# --- quotas ----------------------------------------------------------------------------------------------------
+
+
+def with_more_columns(project: Project) -> Project:
+    """Enough that scores are counted, and not given by the owner's word."""
+    for name in ("shop-a", "shop-b"):
+        path, rng = project.root / f"{name}.csv", np.random.default_rng(1)
+        read = pyarrow.csv.read_csv(path)
+        for column in ("x3", "x4"):
+            read = read.append_column(column, pa.array(rng.normal(size=len(read))))
+        pyarrow.csv.write_csv(read, path)
+        settings = project.root / f"{name}.toml"
+        settings.write_text(settings.read_text().replace("scores_may_be_solved_for = true\n", ""))
+    return project
+
+
+def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
+    root = with_more_columns(make(tmp_path, rows=ROWS)).root
+    first = Nodes(root).run(*SAME, SHARED).id
+    assert [SharedModels(root / f"state/{name}").read(first).score_bits for name in DATA_PARTIES] == [0, 16, 16]
+    found = predict(root, first)
+    assert predict(root, first) == found
+    second = Nodes(root).run(*SAME, SHARED, "falcon.epochs=4").id
+    with pytest.raises(PolicyRefused, match="some of these rows have had scores of 1 models"):
+        predict(root, second)
+
+
+# --- options -----------------------------------------------------------------------------------------------------
+
+
+def test_unrounded_weights_that_stay_shared_are_refused() -> None:
+    with pytest.raises(ValueError, match='weight-bits does nothing beside weights = "shared"'):
+        FalconSettings(weights="shared", unsafe=["weight-bits"])
+
+
+def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
+    """And the refusal of those that are opened says so."""
+    few: Any = ("align.least_common=50", *SAME)
+    root = make(tmp_path, rows=60).root
+    with pytest.raises(PolicyRefused, match=r'so does falcon\.weights = "shared"'):
+        Nodes(root).run(*few)
+    assert Nodes(root).run(*few, SHARED).id

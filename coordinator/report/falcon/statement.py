@@ -19,7 +19,10 @@ SHARED_PREDICTIONS = (
     "Joint predictions: scores are computed in shares, and the active party learns them. Scores of rows are equations "
     "in the weights: that is a protocol of its own, with quotas of its own."
 )
-ALL_SHARES_HERE = "In this run, however, all parties ran on this machine: whoever can read its files has all shares, and so the model."
+ALL_SHARES_HERE = (
+    "In this run, however, all parties ran on this machine: whoever can read its files has all shares, and so has the "
+    "model."
+)
 PREDICTIONS = (
     "Joint predictions: each data party's part of a score is computed from its opened weights, and the active party "
     "learns the scores. That is a protocol of its own, with quotas of its own."

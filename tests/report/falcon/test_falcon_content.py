@@ -89,7 +89,9 @@ def test_a_job_of_another_system_is_not_read(shares: MadeUpShares) -> None:
 def test_bits_are_those_that_the_active_party_counts(shares: MadeUpShares, rows: int) -> None:
     shares.weights["shop"] = {f"shop{j}": 0.0 for j in range(7)}
     facts = facts_of(shares, rows__trained=rows)
-    parameters = SimpleNamespace(kept_bits=kept_bits_for(rows), columns=(4, 1, 7), train_rows=rows)
+    parameters = SimpleNamespace(
+        kept_bits=kept_bits_for(rows), columns=(4, 1, 7), train_rows=rows, weights_stay_shared=False
+    )
     assert facts.most_told == weights_share(parameters)  # type: ignore[arg-type]
     assert facts.pooled is not None
     assert facts.pooled.weights == 8

@@ -70,7 +70,7 @@ def test_parts_past_the_limit_are_clipped() -> None:
 
 def test_rows_in_blocks_are_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Scoring(bits=8).run()["hospital"]
-    monkeypatch.setattr(program, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(program, "BLOCK_PARTS", 7)
     assert np.array_equal(Scoring(bits=8).run()["hospital"], whole)
 
 

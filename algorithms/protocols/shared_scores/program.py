@@ -18,7 +18,7 @@ from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.shares import Share, joined
 
-BLOCK_ROWS = 4096  # put in and scored at once: a rounded part's comparisons take some 20 kB of what is dealt
+BLOCK_PARTS = 4096  # rounded at once: the comparisons of each take some 17 kB of what is dealt
 ACTIVE = 0  # the active party's place
 
 
@@ -51,9 +51,9 @@ async def run(
     """
     kept = None if held is None else held.kept
     weights = await taken_up(seat, len(p.columns), sum(p.columns), kept, macs=p.macs)
-    scores = []
-    for start in range(0, p.rows, BLOCK_ROWS):
-        rows = slice(start, min(start + BLOCK_ROWS, p.rows))
+    scores, block_rows = [], max(1, BLOCK_PARTS // max(1, len(p.rounded)))
+    for start in range(0, p.rows, block_rows):
+        rows = slice(start, min(start + block_rows, p.rows))
         mine = None if held is None else f.elements(held.features[rows])
         block = await seat.put_in_matrix(p.columns, rows.stop - start, mine)
         scores.append(await _scored(seat, p, block, weights))

@@ -321,16 +321,16 @@ def load_model(path: str | Path) -> Any:
     Raises:
         DataError: names the file and what is wrong with it.
     """
-    from blindfit.algorithms.statistics.shared_model import FORMAT as SHARED_MODEL
     from blindfit.parties.files.written import read_json
+    from blindfit.parties.vertical.shared_models import SHARES
 
-    content = read_json(Path(path))
-    kind = str(content.get("format")) if isinstance(content, dict) else ""
-    if kind == SHARED_MODEL:
+    if Path(path).name == SHARES:  # which may be locked
         raise DataError(
             f"{path} has one party's shares of a model that nobody holds: it cannot be exported",
             hint="`blindfit predict` scores rows with it, together with the other parties",
         )
+    content = read_json(Path(path))
+    kind = str(content.get("format")) if isinstance(content, dict) else ""
     for name in SYSTEMS:
         reader = system(name).models().get(kind)
         if reader is not None:

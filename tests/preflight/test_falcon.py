@@ -218,3 +218,14 @@ def test_time_rounds_and_bytes(shares: Project) -> None:
 def rounds(findings: list[Finding]) -> int:
     """In all."""
     return int(said(findings, "rounds").split(" in all")[0].split()[-1].replace(",", ""))
+
+
+def test_weights_that_stay_shared_tell_nothing(shares: Project) -> None:
+    """As many columns as would be refused if their weights were opened."""
+    shares.tables["post"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
+    assert 'so does falcon.weights = "shared"' in only(shares.check(), "refuses")
+    findings = shares.check("falcon.weights=shared")
+    assert not levels(findings, "refuses")
+    told = said(findings, "weights")
+    assert "stay in shares: nobody gets one" in told
+    assert "only where training ends tells of labels, 0.013 bits of each" in told  # log2(41) / 420

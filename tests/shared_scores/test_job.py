@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import stat
 from dataclasses import replace
@@ -14,10 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from blindfit import load_model
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.coordinator import preflight
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.predict import who_learnt_what
+from blindfit.coordinator.report.party import render_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.store import Store
@@ -187,3 +193,29 @@ def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None
     with pytest.raises(PolicyRefused, match=r'so does falcon\.weights = "shared"'):
         Nodes(root).run(*few)
     assert Nodes(root).run(*few, SHARED).id
+
+
+# --- the coordinator ---------------------------------------------------------------------------------------------
+
+
+def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> None:
+    job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
+    told = {finding.about: finding.text for finding in preflight.check(job, root)}
+    assert told["model"].startswith("is in shares: nobody has it")
+    assert told["shop-a"] == "its part of a score goes into the sum as it is"
+    assert f"to score {ROWS:,} rows" in told["time"]
+    assert told["rounds"].startswith("27: 40 ms from party to party add")
+    assert "MB to send" in told["bytes"]
+
+
+def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
+    directory = root / f"state/shop-a/models/{shared}"
+    render_party(directory, Console(file=io.StringIO()))
+    assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
+
+
+def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
+    job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
+    learnt = who_learnt_what(job, 30, in_shares=True)
+    assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
+    assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")

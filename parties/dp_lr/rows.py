@@ -19,10 +19,11 @@ from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.training.feature_bounds import scale_of
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import held_out
-from blindfit.parties.training.unit import refuse_persons
+from blindfit.parties.training.unit import refuse_filled, refuse_persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,11 +73,7 @@ def check_private(source: Source) -> Source:
     name = source.name
     _check_has_both(source)
     refuse_persons(source.settings, name, "a dp-lr job")
-    if source.settings.missing != "refuse":
-        raise ConfigError(
-            f'datasets.{name}.missing = "{source.settings.missing}": one row would then change others, or their number',
-            hint="fill in missing values beforehand, by a rule that looks at no other row",
-        )
+    refuse_filled(source.settings, name)
     return source
 
 
@@ -132,14 +129,8 @@ def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: S
         identity = hashlib.sha256(b"".join(part.tobytes() for part in public)).hexdigest()
     bounds = job.dp_lr.bounds_of(names)
     if bounds is not None:
-        return Start(_scaled(model, _scale_of(names, bounds)), kind, "bounds", identity, public)
+        return Start(_scaled(model, scale_of(names, bounds)), kind, "bounds", identity, public)
     return Start(model, kind, "none" if kind == "zero" else "public", identity, public)
-
-
-def _scale_of(names: tuple[str, ...], bounds: Sequence[tuple[float, float]]) -> Standardiser:
-    """Maps every feature's bounds to -1 and 1."""
-    middle, half = (tuple((high + sign * low) / 2 for low, high in bounds) for sign in (1, -1))
-    return Standardiser(names, tuple(range(len(names))), middle, half)
 
 
 def _scaled(model: Pretrained, scale: Standardiser) -> Pretrained:

@@ -12,9 +12,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.tables import Settings
-
-ALL_OTHERS = "*"
-Bounds = tuple[float, float]
+from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds
 
 
 class DPLRSettings(Settings):
@@ -37,7 +35,7 @@ class DPLRSettings(Settings):
 
     def bounds(self) -> dict[str, Bounds]:
         """By feature, `ALL_OTHERS` standing for those without bounds of their own."""
-        return dict(map(_bounds, self.feature_bounds))
+        return read_bounds(self.feature_bounds)
 
     def bounds_of(self, names: Sequence[str]) -> list[Bounds] | None:
         """In the order of the features; None where the job has none.
@@ -51,24 +49,16 @@ class DPLRSettings(Settings):
         strangers = sorted(found.keys() - {*names, ALL_OTHERS})
         if strangers:
             raise ConfigError(f"dp_lr.feature_bounds: the dataset has no feature {strangers[0]}")
-        missing = [name for name in names if name not in found and ALL_OTHERS not in found]
-        if missing:
-            raise ConfigError(
-                f"dp_lr.feature_bounds: {missing[0]} has none",
-                hint=f'"{missing[0]}:lowest:highest", or "*:lowest:highest" for all others',
-            )
-        return [found[name] if name in found else found[ALL_OTHERS] for name in names]
+        return in_order(found, names, "dp_lr.feature_bounds")
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> DPLRSettings:
         if self.learning_rate != "auto" and not 0 < self.learning_rate < math.inf:
             raise ValueError('learning_rate must be "auto" or a number above 0')
         try:
-            found = self.bounds()
+            self.bounds()
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        if len(found) < len(self.feature_bounds):
-            raise ValueError("feature_bounds: a feature is named twice")
         return self
 
     @model_validator(mode="after")
@@ -89,18 +79,6 @@ class DPLRSettings(Settings):
         if self.loss_share and self.public_dataset is not None:
             raise ValueError("loss_share pays for what the public_dataset's rows show for nothing: remove one of them")
         return self
-
-
-def _bounds(text: str) -> tuple[str, Bounds]:
-    """Of name:lowest:highest; a name may hold colons itself."""
-    name, *numbers = text.rsplit(":", 2)
-    try:
-        low, high = map(float, numbers)
-    except ValueError:
-        raise ConfigError(f"feature_bounds: {text!r} is not of the form name:lowest:highest") from None
-    if not (name and -math.inf < low < high < math.inf):
-        raise ConfigError(f"feature_bounds: {text!r} must have finite bounds, the lowest below the highest")
-    return name, (low, high)
 
 
 class DPLRJob(TrainingParameters):

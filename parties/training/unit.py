@@ -19,3 +19,12 @@ def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
             f"datasets.{name}.person: {job} protects rows, and its budget would count persons",
             hint="make a dataset of one row for each person, without a person column",
         )
+
+
+def refuse_filled(dataset: DatasetSettings, name: str) -> None:
+    """Raises ConfigError: what becomes of a missing value would depend on other rows, or change their number."""
+    if dataset.missing != "refuse":
+        raise ConfigError(
+            f'datasets.{name}.missing = "{dataset.missing}": one row would then change others, or their number',
+            hint="fill in missing values beforehand, by a rule that looks at no other row",
+        )

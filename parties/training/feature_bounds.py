@@ -1,0 +1,60 @@
+"""Bounds of features that are known without looking at the rows: what scales them where no row may move another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.scaling import Standardiser
+
+ALL_OTHERS = "*"
+Bounds = tuple[float, float]
+
+
+def read_bounds(texts: Sequence[str]) -> dict[str, Bounds]:
+    """By feature, `ALL_OTHERS` standing for those without bounds of their own.
+
+    Args:
+        texts: "age:0:110", "*:-1:1".
+
+    Raises:
+        ConfigError: a text is no such bounds, or a feature is named twice.
+    """
+    found = dict(map(_bounds, texts))
+    if len(found) < len(texts):
+        raise ConfigError("feature_bounds: a feature is named twice")
+    return found
+
+
+def in_order(found: Mapping[str, Bounds], names: Sequence[str], option: str) -> list[Bounds]:
+    """Of these features.
+
+    Raises:
+        ConfigError: there are none for one of them.
+    """
+    missing = [name for name in names if name not in found and ALL_OTHERS not in found]
+    if missing:
+        raise ConfigError(
+            f"{option}: {missing[0]} has none",
+            hint=f'"{missing[0]}:lowest:highest", or "*:lowest:highest" for all others',
+        )
+    return [found[name] if name in found else found[ALL_OTHERS] for name in names]
+
+
+def scale_of(names: tuple[str, ...], bounds: Sequence[Bounds]) -> Standardiser:
+    """Maps every feature's bounds to -1 and 1."""
+    middle, half = (tuple((high + sign * low) / 2 for low, high in bounds) for sign in (1, -1))
+    return Standardiser(names, tuple(range(len(names))), middle, half)
+
+
+def _bounds(text: str) -> tuple[str, Bounds]:
+    """Of name:lowest:highest; a name may hold colons itself."""
+    name, *numbers = text.rsplit(":", 2)
+    try:
+        low, high = map(float, numbers)
+    except ValueError:
+        raise ConfigError(f"feature_bounds: {text!r} is not of the form name:lowest:highest") from None
+    if not (name and -math.inf < low < high < math.inf):
+        raise ConfigError(f"feature_bounds: {text!r} must have finite bounds, the lowest below the highest")
+    return name, (low, high)

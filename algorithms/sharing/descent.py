@@ -175,14 +175,19 @@ class State:
     velocity: Share
 
 
-async def move(party: Party, step: Step, batch: MaskedMatrix, labels: Labels, state: State) -> tuple[State, Share]:
+async def move(
+    party: Party, step: Step, batch: MaskedMatrix, labels: Labels, state: State, noise: Share | None = None
+) -> tuple[State, Share]:
     """One step: the model after it, and the scores before it, in coarse units, whose range is still to be tested.
 
     Args:
         batch: X, (rows, columns), features at feature_bits.
+        noise: that the gradient gets before anything is made of it, (columns,).
     """
     items, w = Items.of(step, batch.dealer_mask), state.weights
     gradient, coarse = await _gradient(party, step, items, batch, labels, w)
+    if noise is not None:
+        gradient = gradient + noise
     decays = [(items.shrink, w, step.rate * step.l2 * step.penalised), (items.repeat, state.velocity, step.momentum)]
     divided = [(items.move, gradient, step.scales.shift)]
     for item, share, decay in decays:

@@ -40,18 +40,25 @@ class Scales:
         feature_bits: int = 16,
         weight_bits: int = 24,
         residual_bound: float = 1.0,
+        noise: float = 0.0,
     ) -> Scales:
         """The finest that fit.
 
         Args:
             residual_bound: of sigmoid(z) - y, or of a linear model's z - y.
+            noise: the largest in a batch's gradient, in units of a feature times a residual.
 
         Raises:
             RangeError: none does.
         """
-        room = MOST_BITS - feature_bits - math.ceil(math.log2(batch_rows * feature_bound * residual_bound)) - 1
+        largest = batch_rows * feature_bound * residual_bound + noise
+        room = MOST_BITS - feature_bits - math.ceil(math.log2(largest)) - 1
         wave = min(MOST_WAVE_BITS, (room - FACTOR_ABOVE_WAVE_BITS) // 2)
         if wave < LEAST_WAVE_BITS:
+            if noise > batch_rows * feature_bound:
+                raise RangeError(
+                    "so much noise does not fit into the field", hint="raise privacy.epsilon, or take fewer epochs"
+                )
             raise RangeError(
                 f"batches of {batch_rows} rows of features up to {feature_bound:g} do not fit into the field",
                 hint="take smaller batches, or fewer feature_bits",

@@ -11,6 +11,7 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
     1     key node   as the program asks, ahead of need: what the sums of the          Correction to the active party
                      expanded seeds still lack
     2     each P_j   E_j = X_j - U_j, the active party y - u: masks it alone knows     MaskedInput to every other
+          each P_j   under differential privacy, before each epoch: its noise          MaskedInput to every other
     3     each P_j   a step's four rounds (sharing/descent.py), and all else that is   OpenedShares to every other
                      opened: under masks of its own, but for step 5's bits
     4     each P_j   each epoch, and around what is revealed: compares what was        CheckCommitment, CheckSeed
@@ -19,6 +20,7 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
                      by the loss of the validation rows
     6     each P_j   its weights, rounded, from under a mask that it alone knows       --
     7     active     what the weights are worth on the test rows, likewise             --
+                     (neither step 5's bits nor step 7 under differential privacy)
 
     Every item that is dealt has the session's name and its number in its own: no mask is used twice (MATH 4.5).
 
@@ -42,6 +44,7 @@ from blindfit.algorithms.protocols.falcon.messages import (
     Residue,
     ResidueCommitment,
 )
+from blindfit.algorithms.protocols.falcon.noise import Noise
 from blindfit.algorithms.protocols.falcon.parameters import (
     WEIGHT_BOUND,
     FalconParameters,
@@ -58,6 +61,7 @@ __all__ = [
     "FalconParameters",
     "Held",
     "Model",
+    "Noise",
     "Progress",
     "TestErrors",
     "TestFigures",

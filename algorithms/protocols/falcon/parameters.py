@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.protocols.falcon.noise import LARGEST_RESIDUAL, Noise
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
-from blindfit.algorithms.sharing.descent_scales import Scales
+from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, Scales
 from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
@@ -30,6 +33,7 @@ LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
 _BATCHES = Seed(hashlib.sha256(b"blindfit batches v1").digest())
+SAFE_DEVIATIONS = 8  # of noise in a weight, which must stay below the largest
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class FalconParameters:
         weighted: whether rows have the weights of their classes, which the active party alone knows.
         waves_name: whose bound is that of scores, in a linear model too.
         weights_stay_shared: they are rounded as if they were to be opened, and are not.
+        noise: under differential privacy; then nothing is opened but the weights.
     """
 
     data_parties: tuple[str, ...]
@@ -69,6 +74,7 @@ class FalconParameters:
     weighted: bool = False
     sampling: Literal["epochs", "replacement"] = "epochs"
     weights_stay_shared: bool = False
+    noise: Noise | None = None
 
     @property
     def waves(self) -> Waves:
@@ -121,6 +127,7 @@ class FalconParameters:
             feature_bits=FEATURE_BITS,
             weight_bits=WEIGHT_BITS,
             residual_bound=self.residual_bound,
+            noise=self.noise.room(FEATURE_BITS) if self.noise else 0.0,
         )
 
     @property
@@ -193,6 +200,33 @@ class FalconParameters:
         largest = sum(self.columns) * FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
         if largest >= 2.0**59:
             raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")
+        if self.noise is not None:
+            self._check_noise(self.noise)
+
+    def _check_noise(self, noise: Noise) -> None:
+        """Raises RangeError: something else would be opened, or weights could be lost in noise.
+
+        How far noise carries a weight is known beforehand: nothing is opened that would tell.
+        """
+        if self.validation_rows or self.test_rows or self.kept_bits is not None:
+            raise RangeError("under differential privacy nothing is opened but weights, as they are")
+        step = self.step(0, 0)
+        largest = LARGEST_RESIDUAL * step.factor * 2.0**step.scales.residual_bits
+        if residual_bound(self.waves, self.scales.waves, step.factor) > largest:
+            raise RangeError("residuals are too coarse for noise", hint="take smaller batches")
+        if SAFE_DEVIATIONS * self.noise_in_weights(noise) > LARGEST_WEIGHT:
+            raise RangeError(
+                f"noise alone would move a weight by {self.noise_in_weights(noise):.2g} (standard deviation)",
+                hint="raise privacy.epsilon, or lower falcon.learning_rate or falcon.epochs",
+            )
+
+    def noise_in_weights(self, noise: Noise) -> float:
+        """The standard deviation, at most, of what noise adds to a weight in all steps together."""
+        squares = 0.0
+        for rows, batches in Counter(self.batch_rows).items():
+            steps = (self.step(epoch, self.batch_rows.index(rows)) for epoch in range(self.epochs))
+            squares += batches * sum((step.rate * noise.mean_gradient_std(step)) ** 2 for step in steps)
+        return math.sqrt(squares) / (1 - self.optimiser.momentum_of)
 
 
 def kept_bits_for(train_rows: int, model: str = "logistic") -> int:

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon import noise
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
+from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring, squares
 from blindfit.algorithms.sharing.comparison import not_negative
@@ -75,11 +77,13 @@ class Held:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
         labels: 0 and 1, or numbers at label_bits, (rows,); None at a passive party.
         row_weights: of classes, (rows,), where there are any; None at a passive party.
+        uniform: of its noise.
     """
 
     features: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64] | None = None
     row_weights: npt.NDArray[np.int64] | None = None
+    uniform: UniformInt = system_uniform
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +160,8 @@ async def run(
     if model.epochs < p.epochs and not is_done:
         progress.before_epochs(p.epochs - model.epochs)
     while model.epochs < p.epochs and not is_done:
-        is_done = not await _epoch(seat, p, matrix, labels, model, progress)
+        noises = await _noises(seat, p, held, model.epochs)
+        is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
     return await _opened(seat, p, matrix, labels.y, model, progress)
 
 
@@ -172,8 +177,24 @@ async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
 # --- training -------------------------------------------------------------------------------------------------------
 
 
+async def _noises(seat: Seat, p: FalconParameters, held: Held | None, epoch: int) -> list[Share | None]:
+    """Of each step of an epoch, put in at once: drawn for it now, and in no other run of it."""
+    if p.noise is None:
+        return [None] * len(p.batches)
+    steps = [p.step(epoch, batch) for batch in range(len(p.batches))]
+    mine = None if held is None else noise.drawn(p.noise, steps, held.uniform)
+    put_in = await noise.put_in(seat, p.noise, steps, mine)
+    return [put_in[number] for number in range(len(steps))]
+
+
 async def _epoch(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Labels, model: Model, progress: Progress
+    seat: Seat,
+    p: FalconParameters,
+    matrix: SecretMatrix,
+    labels: Labels,
+    model: Model,
+    progress: Progress,
+    noises: list[Share | None],
 ) -> bool:
     """One epoch, and whether another follows."""
     coarse = []
@@ -181,7 +202,7 @@ async def _epoch(
         rows = p.batch(model.epochs, number)
         progress.report(f"epoch {model.epochs + 1}", number, len(p.batch_rows))
         step = p.step(model.epochs, number)
-        model.state, scores = await seat.moved(step, matrix.rows(rows), labels[rows], model.state)
+        model.state, scores = await seat.moved(step, matrix.rows(rows), labels[rows], model.state, noises[number])
         coarse.append(scores)
     model.epochs += 1
     go_on = await _judge(seat, p, matrix, labels, model, coarse)
@@ -196,7 +217,13 @@ async def _judge(
 
     Raises:
         ScoresOutOfRange: a score, or a weight, of this epoch was not.
+
+    Under differential privacy neither bit is opened: no charge pays for it, and a score out of range has a wrong
+    probability, which is as bounded as a right one.
     """
+    if p.noise is not None:
+        await seat.checked()
+        return await seat.agreed(model.epochs < p.epochs)
     bits = p.scales.waves.score
     w = await seat.weights("range", model.state)
     large = await divide(seat, "weights in coarse units", w, WEIGHT_BITS + COARSE_WEIGHT_BITS)

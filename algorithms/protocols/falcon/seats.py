@@ -53,7 +53,9 @@ class Seat(Party, Protocol):
         """What one party alone knows."""
         ...
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Labels, state: State, /) -> tuple[State, Share]:
+    async def moved(
+        self, step: Step, batch: SecretMatrix, labels: Labels, state: State, noise: Share | None = None, /
+    ) -> tuple[State, Share]:
         """As `descent.move`."""
         ...
 
@@ -245,10 +247,12 @@ class DataSeat(_WeightsInShares):
             pieces.append(piece)
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint64)
 
-    async def moved(self, step: Step, batch: SecretMatrix, labels: Labels, state: State) -> tuple[State, Share]:
+    async def moved(
+        self, step: Step, batch: SecretMatrix, labels: Labels, state: State, noise: Share | None = None
+    ) -> tuple[State, Share]:
         if not isinstance(batch, MaskedMatrix):
             raise LocalProtocolError("a data party has its side of the matrix")
-        return await descent.move(self, step, batch, labels, state)
+        return await descent.move(self, step, batch, labels, state, noise)
 
     async def checked(self) -> None:
         if not self._macs:
@@ -365,7 +369,9 @@ class DealerSeat(BlindSeat):
         items = [products.mask_item("features", place, (rows, width)) for place, width in enumerate(widths)]
         return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
 
-    async def moved(self, step: Step, batch: SecretMatrix, _labels: Labels, state: State, /) -> tuple[State, Share]:
+    async def moved(
+        self, step: Step, batch: SecretMatrix, _labels: Labels, state: State, _noise: Share | None = None, /
+    ) -> tuple[State, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
             await self.deal(item)
         if step.l1:

@@ -86,7 +86,9 @@ class CountingSeat(BlindSeat):
         self.counted += Counted(put_in=math.prod(shape))
         return await super().put_in(name, owner, shape, mine)
 
-    async def moved(self, step: Step, _batch: SecretMatrix, labels: Labels, state: State, /) -> tuple[State, Share]:
+    async def moved(
+        self, step: Step, _batch: SecretMatrix, labels: Labels, state: State, _noise: Share | None = None, /
+    ) -> tuple[State, Share]:
         """Steps of equal sizes are gone through once."""
         alike = (step.rows, step.l2, step.l1, step.momentum)
         if alike in self._of_a_step:

@@ -1,0 +1,96 @@
+"""Differential privacy of a training in shares: noise that every data party puts into each step's gradient.
+
+A step's gradient is a sum over its rows of residual times row. A residual is bounded whatever the score is
+(sharing/residual_bound.py), and each party clips its part of a row, so that one row's part of the sum has at most the
+norm E R, with R^2 the sum of the parties' R_j^2; a replaced row changes the sum by 2 E R at most: all in integers, as
+they are in shares. A row is in one batch, the same in every epoch, so T epochs are T Gaussian releases about it.
+
+Every data party adds noise of the whole deviation: whoever knows the noise of all others, having put it in, or having
+left it out, still lacks that of one. The gradient is never opened; weights that are opened in the end are computed from
+the noisy gradients alone.
+
+Source: MATH 6, last paragraph; Abadi et al. 2016, without sampling, which public batches do not amplify.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.randomness import UniformInt
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.dealing import Shape
+from blindfit.algorithms.sharing.descent import Step
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.residual_bound import residual_bound
+from blindfit.algorithms.sharing.shares import Share
+
+REPLACED = 2  # a row goes, and another comes
+DEVIATIONS = 64  # of all parties' noise together, for which there is room in the field
+LARGEST_RESIDUAL = 1.125  # that room is made for, before it is known on which grid residuals lie
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is public of it.
+
+    Attributes:
+        multiplier: the deviation of each party's noise in a step, over what one replaced row changes in its gradient.
+        row_bounds: the largest norm of each party's part of a row, in steps of the features' grid.
+    """
+
+    multiplier: float
+    row_bounds: tuple[int, ...]
+
+    @property
+    def row_bound_squared(self) -> int:
+        return sum(bound * bound for bound in self.row_bounds)
+
+    def mechanism(self, step: Step) -> GaussianMechanism:
+        """Of one party and one step, at the gradient's grid.
+
+        Raises:
+            RangeError: the grid is too coarse for noise that nobody can tell from the continuous one.
+        """
+        largest = REPLACED * residual_bound(step.waves, step.scales.waves, step.factor)
+        return GaussianMechanism(self.multiplier, largest * largest * self.row_bound_squared)
+
+    def room(self, feature_bits: int) -> float:
+        """Of all parties' noise in a step's gradient, in units of a feature times a residual."""
+        row = math.sqrt(self.row_bound_squared) * 2.0**-feature_bits
+        deviation = self.multiplier * REPLACED * LARGEST_RESIDUAL * row
+        return DEVIATIONS * deviation * math.sqrt(len(self.row_bounds))
+
+    def mean_gradient_std(self, step: Step) -> float:
+        """Of all parties' noise on each coordinate of the mean gradient of a batch."""
+        grid = 2.0 ** -(step.scales.feature_bits + step.scales.residual_bits)
+        of_one = math.sqrt(self.mechanism(step).sigma_squared) * grid / step.rate
+        return of_one * math.sqrt(len(self.row_bounds))
+
+
+class PutsIn(Protocol):
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share: ...
+
+
+def drawn(noise: Noise, steps: list[Step], uniform: UniformInt) -> Elements:
+    """One party's, of these steps."""
+    numbers = [noise.mechanism(step).release([0] * step.columns, uniform) for step in steps]
+    return np.array([[number % f.P for number in row] for row in numbers], dtype=np.uint64)
+
+
+async def put_in(seat: PutsIn, noise: Noise, steps: list[Step], mine: Elements | None) -> Share:
+    """All parties' noise of an epoch's steps, (steps, columns): no party knows the sum, and none chose its own last.
+
+    Args:
+        mine: as `drawn`; None at the dealer.
+    """
+    shape = len(steps), steps[0].columns
+    parts = [await seat.put_in("noise", owner, shape, mine) for owner in range(len(noise.row_bounds))]
+    total, *rest = parts
+    for part in rest:
+        total = total + part
+    return total

@@ -186,7 +186,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Describe(self, request: Any, context: Any) -> control_pb2.PartyDescription:  # noqa: N802, ARG002
         settings = self._node.settings
-        keeps_a_ledger = settings.role == "active" and bool(settings.populations)
+        keeps_a_ledger = settings.role in ("active", "passive") and bool(settings.populations)
         return control_pb2.PartyDescription(
             name=settings.name,
             role=settings.role,

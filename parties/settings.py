@@ -262,6 +262,8 @@ class PartySettings(Settings):
                 in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
+            if self.role == "passive":  # trained on in shares, whole rows under differential privacy
+                in_vain -= {"population", "row_is"}
             if is_server and dataset.person is None:
                 in_vain |= dataset.model_fields_set & {"max_rows_per_person"}
             if dataset.person is not None:

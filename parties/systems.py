@@ -147,9 +147,9 @@ def falcon() -> System[FalconJob]:
         return Dealer(party)
 
     def tables() -> Sequence[Table]:
-        from blindfit.algorithms.protocols import align, draw, falcon, ready
+        from blindfit.algorithms.protocols import align, draw, falcon, ready, receipts
 
-        return tuple(p.TABLE for p in (falcon, draw, align, ready))
+        return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
     data_options = frozenset({"policy.unsafe", "policy.least_epochs"})
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there

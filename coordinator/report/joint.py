@@ -39,6 +39,7 @@ class RowFigures:
 @dataclass(frozen=True)
 class FitFigures:
     epochs: int
+    weight_noise_std: float | None = None  # in shares under differential privacy: at most, of a weight
 
 
 @dataclass(frozen=True)

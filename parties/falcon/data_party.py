@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
-from blindfit.algorithms.fixed_point import Fixed
+from blindfit.algorithms.fixed_point import Fixed, clip_integer_rows
 from blindfit.algorithms.messages import Channel, ParameterValue
 from blindfit.algorithms.protocols import falcon, ready
 from blindfit.algorithms.protocols.falcon import (
@@ -27,8 +27,10 @@ from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
+from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
@@ -40,6 +42,8 @@ from blindfit.parties.falcon.weight_bits import (
 )
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store import charging
+from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
@@ -71,6 +75,10 @@ class DataParty:
         if job.fewest_epochs < least:
             reason = f"training may end after {job.fewest_epochs}: fewer than its policy.least_epochs = {least}"
             raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
+        if job.privacy is not None:
+            dataset = self._party.settings.datasets[me.dataset]
+            check_dataset(job, source, dataset)
+            charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
@@ -103,17 +111,25 @@ class DataParty:
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         clock.lap("prepare_s")
         parameters = parameters_of(job, seats, told, prepared.plan)
+        draws = None
+        if job.privacy is not None:
+            draws = Draws(self._party, session, (named(randomness), *source.feature_names))
         if answer is not None and epochs_answered(told[name] for name in seats.chain):
             part = read_model(self._party, job, answer.session)
         else:
             resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
-            trained = await self._train(session, seats, prepared, parameters, seed, checkpoints, resumed, clock)
+            if draws is not None:
+                await draws.charge(seats)
+            trained = await self._train(session, seats, prepared, parameters, seed, checkpoints, resumed, clock, draws)
             part = self._part(session, seats, source.feature_names, prepared, parameters, trained)
             evaluation = evaluation_of(trained.tested, prepared, job.falcon.threshold)
             answer = Answer(session.id, trained.epochs, evaluation)
         clock.lap("evaluate_s")
-        report = report_of(session, source, prepared, answer.epochs, answer.evaluation, None) | {"timing": clock.laps}
-        report |= {"weights": weights_of(parameters), "answered_in": answer.session}
+        charged = None if draws is None else draws.described()
+        report = report_of(session, source, prepared, answer.epochs, answer.evaluation, charged)
+        if parameters.noise is not None:
+            report["fit"]["weight_noise_std"] = parameters.noise_in_weights(parameters.noise)
+        report |= {"timing": clock.laps, "weights": weights_of(parameters), "answered_in": answer.session}
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         if isinstance(part, SharedModelPart):
             write_shared(self._party, session.id, part, report)
@@ -168,13 +184,15 @@ class DataParty:
         checkpoints: Checkpoints,
         resumed: int,
         clock: Clock,
+        draws: Draws | None,
     ) -> Trained:
         """Raises:
         MacCheckFailed: and nothing of the training is kept, nor its part of the MAC key.
         PolicyRefused: its weights would tell too much, together with those that were opened before.
+        BudgetExhausted: likewise, under differential privacy.
         """
         checkpoints.drop_after(resumed)
-        counts = seats.me == seats.chain[0]
+        counts = seats.me == seats.chain[0] and draws is None
         if counts:
             check_bits(session, self._party.store, parameters, parameters.epochs - resumed)
         model: Model | None = None
@@ -188,6 +206,8 @@ class DataParty:
         def before_opening() -> None:
             if counts and not parameters.weights_stay_shared:
                 count_bits(session, self._party.store, "weights", weights_share(parameters))
+            if draws is not None:
+                draws.open()
 
         def report(step: str, done: int, total: int) -> None:
             session.report(step, done, total, "batches" if step.startswith("epoch") else "")
@@ -203,13 +223,14 @@ class DataParty:
             before_opening=before_opening,
             check_begun=checkpoints.check_begun,
         )
+        row_bound = row_bound_steps(session.job, prepared.columns.shape[1]) if session.job.privacy else None
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
 
         async def trained(channel: Channel) -> Trained:
             with dropped_when_somebody_deviates(checkpoints):
                 return await falcon.run_data_party(
                     seats.me,
-                    held_of(prepared, parameters),
+                    held_of(prepared, parameters, row_bound),
                     parameters,
                     seed,
                     session.id,
@@ -223,11 +244,17 @@ class DataParty:
             return await in_own_thread(session.channel, trained)
 
 
-def held_of(prepared: Prepared, parameters: FalconParameters) -> Held:
-    """What is put in, in the order of batches, validation and test."""
+def held_of(prepared: Prepared, parameters: FalconParameters, row_bound: int | None = None) -> Held:
+    """What is put in, in the order of batches, validation and test.
+
+    Args:
+        row_bound: of each row, in steps: rounding to the grid may have made it longer.
+    """
     plan = prepared.plan
     order = np.concatenate([*plan.batches, plan.validation, plan.test])
     features = Fixed.from_reals(prepared.columns[order], FEATURE_BITS).values
+    if row_bound is not None:
+        features = clip_integer_rows(features, row_bound)
     y = prepared.labels.y
     if y is None:
         return Held(features)
@@ -250,15 +277,18 @@ def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, tr
         intercept=float(weights[-1]) if has_intercept else None,
         label_mean=prepared.labels.mean,
         label_scale=prepared.labels.scale,
+        row_bound=row_bound_steps(session.job, len(weights)) if session.job.privacy else None,
     )
 
 
 def weights_of(parameters: FalconParameters) -> dict[str, Any]:
-    """What the report says of the opened weights; bits are None where they are not rounded."""
+    """What the report says of the opened weights; bits are None where they are not rounded, and those of labels where
+    differential privacy bounds what they tell.
+    """
     if parameters.weights_stay_shared:
         return {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return {"opened_bits": bits, "label_bits": weights_share(parameters)}
+    return {"opened_bits": bits, "label_bits": weights_share(parameters) if parameters.noise is None else None}
 
 
 def evaluation_of(

@@ -16,6 +16,7 @@ from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
@@ -44,6 +45,8 @@ class Dealer:
         )
         if epochs := epochs_answered(told[name] for name in seats.chain):
             return await self._stored(session, seats, checkpoints, epochs, rows)
+        if job.privacy is not None:
+            await keep_proof(self._party, session, seats.chain[0])
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         checkpoints.drop_after(resumed)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes

@@ -8,6 +8,7 @@ from blindfit.algorithms.errors import PolicyRefused, RangeError
 from blindfit.algorithms.protocols.falcon import FalconParameters, kept_bits_for
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.parties.falcon.privacy import noise_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.vertical.prepared import Preparation
 from blindfit.parties.vertical.seats import Seats
@@ -21,7 +22,11 @@ def preparation_of(job: FalconJob) -> Preparation:
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
         model=settings.model,
         intercept=settings.intercept,
-        match_rate=1.0,  # rows that stand out are shortened: a weight would tell their labels
+        # Rows that stand out are shortened: a weight would tell their labels. By what the others in their batch are, so
+        # not under differential privacy, which takes the rule's place.
+        match_rate=1.0 if job.privacy is None else None,
+        norm_bound=None if job.privacy is None else settings.norm_bound,
+        feature_bounds=None if job.privacy is None else settings.bounds(),
     )
 
 
@@ -34,11 +39,12 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
     Raises:
         PolicyRefused: numbers of these sizes do not fit, or would tell too much.
     """
-    settings = job.falcon
+    settings, columns = job.falcon, tuple(told[name].columns for name in seats.chain)
+    as_they_are = "weight-bits" in settings.unsafe or job.privacy is not None
     parameters = FalconParameters(
         data_parties=seats.chain,
         key_node=seats.key_node,
-        columns=tuple(told[name].columns for name in seats.chain),
+        columns=columns,
         batch_rows=tuple(map(len, plan.batches)),
         validation_rows=len(plan.validation),
         test_rows=len(plan.test),
@@ -48,13 +54,14 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         patience=settings.patience if settings.validation_fraction else 0,
         tolerance=settings.tolerance,
         macs=settings.macs,
-        kept_bits=None if "weight-bits" in settings.unsafe else kept_bits_for(len(plan.train), settings.model),
+        kept_bits=None if as_they_are else kept_bits_for(len(plan.train), settings.model),
         threshold=settings.threshold,
         waves_name=settings.waves,
         model=settings.model,
         sampling=settings.sampling,
         weighted=settings.class_weights == "balanced",
         weights_stay_shared=settings.stays_shared,
+        noise=None if job.privacy is None else noise_of(job, columns),
     )
     try:
         parameters.check()

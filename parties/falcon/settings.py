@@ -6,10 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
+from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
 # What it opens is in docs/falcon.md.
 UnsafeFlag = Literal["weight-bits"]
@@ -36,6 +38,8 @@ class FalconSettings(Settings):
     tolerance: float = Field(1e-4, ge=0, le=10)
     threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
     weights: Literal["open", "shared"] = "open"  # shared: they stay in shares, and so are predictions made
+    norm_bound: float = Field(1.0, ge=0.01, le=8)  # with privacy.epsilon, of a row: for each root of its columns
+    feature_bounds: tuple[str, ...] = ()  # with it: "age:0:110", "*:-1:1" for all others; known without the rows
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
@@ -43,6 +47,10 @@ class FalconSettings(Settings):
         return OptimiserSettings(
             self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2, self.l1
         )
+
+    def bounds(self) -> dict[str, Bounds]:
+        """By feature."""
+        return read_bounds(self.feature_bounds)
 
     @property
     def macs(self) -> bool:
@@ -57,6 +65,8 @@ class FalconSettings(Settings):
     def _shared_weights_are_not_opened(self) -> FalconSettings:
         if self.stays_shared and "weight-bits" in self.unsafe:
             raise ValueError('unsafe: weight-bits does nothing beside weights = "shared", remove it')
+        if self.stays_shared and self.model == "linear":
+            raise ValueError('weights: a linear model does not stay shared, take weights = "open"')
         return self
 
     @model_validator(mode="after")
@@ -101,11 +111,39 @@ class FalconJob(AlignedParameters, TrainingParameters):
 
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:
-        if self.privacy is not None:
-            raise ValueError(
-                "privacy: a falcon job has no differential privacy yet; what its weights tell is bounded by how they "
-                'are rounded. protocol = "taylor" trains under label DP'
-            )
         if self.align.method != "psi":
             raise ValueError('align.method: a falcon job aligns by ids ("psi"); protocol = "taylor" links records')
+        return self
+
+    @model_validator(mode="after")
+    def _goes_with_privacy(self) -> FalconJob:
+        """Nothing is opened but the weights, and no row moves another."""
+        falcon, privacy, defaults = self.falcon, self.privacy, FalconSettings()
+        if privacy is None:
+            for name in ("norm_bound", "feature_bounds"):
+                if getattr(falcon, name) != getattr(defaults, name):
+                    raise ValueError(f"falcon.{name} does nothing without privacy.epsilon, remove it")
+            return self
+        if privacy.max_rows_per_person is not None or privacy.mechanism != "analytic":
+            raise ValueError("of [privacy], a falcon job takes epsilon, delta and release alone")
+        if falcon.validation_fraction:
+            raise ValueError("falcon.validation_fraction: with privacy.epsilon no loss is opened, set it to 0")
+        if self.split.test_fraction:
+            raise ValueError("split.test_fraction: with privacy.epsilon no figure of test rows is opened, set it to 0")
+        for name in ("model", "l1", "class_weights", "sampling", "weights"):
+            if getattr(falcon, name) != getattr(defaults, name):
+                raise ValueError(f"falcon.{name} does not go with privacy.epsilon yet, remove it")
+        if falcon.threshold != defaults.threshold:
+            raise ValueError("falcon.threshold does nothing with privacy.epsilon, remove it")
+        if falcon.unsafe:
+            raise ValueError(f"falcon.unsafe: {falcon.unsafe[0]} does nothing with privacy.epsilon, remove it")
+        if not falcon.feature_bounds:
+            raise ValueError(
+                "falcon.feature_bounds is missing: with privacy.epsilon columns are scaled by public bounds, such as "
+                '"*:-3:3", and not by the rows'
+            )
+        try:
+            falcon.bounds()
+        except ConfigError as error:
+            raise ValueError(f"falcon.{error}") from None
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND, RowPlan
+from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
 log = structlog.get_logger(__name__)
@@ -62,7 +64,8 @@ class Preparation:
         batch_rows: None takes as many as suit the rows.
         match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
             they stay as they are.
-        norm_bound: under label DP no row is longer than this for each root of its columns; None without.
+        norm_bound: under differential privacy no row is longer than this for each root of its columns; None without.
+        feature_bounds: where whole rows have it, what scales columns in place of the training rows; by feature.
     """
 
     test_fraction: float
@@ -72,6 +75,7 @@ class Preparation:
     intercept: bool
     match_rate: float | None
     norm_bound: float | None = None
+    feature_bounds: Mapping[str, Bounds] | None = None
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.
@@ -96,15 +100,15 @@ def prepare(
     active: bool,
     label_range: tuple[float, float] | None = None,
 ) -> Prepared:
-    """Splits in the agreed order, scales on the training rows alone, appends the intercept at the active party.
+    """Splits in the agreed order, scales on the training rows alone or by public bounds, appends the intercept at the
+    active party.
 
     Every column keeps its place: one that is constant in training is zero, and so is its weight. To leave it out would
     tell the others of it. Rows are clipped to their norm before those that stand out are shortened, which makes them
     shorter still: shortening some rows makes others stand out.
     """
     plan = chosen.plan(order)
-    fitted_on = with_rows(rows, plan.train)
-    standardiser = Standardiser.fit([rows.features[fitted_on]], names)
+    standardiser = _scale(rows, names, chosen, plan)
     columns = np.zeros(rows.features.shape)
     columns[:, list(standardiser.kept)] = standardiser.transform(rows.features)
     if active and chosen.intercept:
@@ -126,6 +130,10 @@ def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
     """The operator alone: how many labels lie outside is a fact of the labels."""
     if prepared.labels.clipped:
         log.warning("labels far out are clipped", dataset=dataset, rows=prepared.labels.clipped)
+def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan) -> Standardiser:
+    if chosen.feature_bounds is not None:
+        return scale_of(names, in_order(chosen.feature_bounds, names, "feature_bounds"))
+    return Standardiser.fit([rows.features[with_rows(rows, plan.train)]], names)
 
 
 def clip_rows(columns: Floats, bound: float) -> Floats:

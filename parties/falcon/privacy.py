@@ -1,0 +1,58 @@
+"""What a falcon job promises under differential privacy, and the noise that it takes: from the job and what is public.
+
+Rows must not move each other: columns are scaled by public bounds, a missing value is refused and a row that stands out
+is not shortened by what the others are, but to a norm that the job says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
+from blindfit.algorithms.protocols.falcon import Noise
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.data.source import Source
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.training.budget import population_of
+from blindfit.parties.training.feature_bounds import in_order
+from blindfit.parties.training.unit import refuse_filled, refuse_persons
+
+UNIT = "each row, features of all parties and label"
+
+
+def run_privacy(job: FalconJob) -> RunPrivacy:
+    """A row is in one batch of each epoch, so each epoch is one release about it."""
+    return RunPrivacy(job.required_privacy.epsilon, job.required_privacy.delta, job.falcon.epochs)
+
+
+def event_of(job: FalconJob) -> ReleaseEvent:
+    """Of all epochs together."""
+    run = run_privacy(job)
+    multiplier = run.noise_multiplier() / math.sqrt(run.n_iterations)
+    return ReleaseEvent("gaussian", multiplier, WHOLE_ROWS[run.neighbours])
+
+
+def noise_of(job: FalconJob, columns: Sequence[int]) -> Noise:
+    """Args:
+    columns: of each data party, the intercept included.
+    """
+    bounds = tuple(row_bound_steps(job, own) for own in columns)
+    return Noise(run_privacy(job).noise_multiplier(), bounds)
+
+
+def row_bound_steps(job: FalconJob, columns: int) -> int:
+    """Of so many columns of a row, in steps of the features' grid, rounded down: a party bounds its own, and their
+    squares add up to that of all columns.
+    """
+    return int(job.falcon.norm_bound * math.sqrt(columns) * 2**FEATURE_BITS)
+
+
+def check_dataset(job: FalconJob, source: Source, dataset: PartyDatasetSettings) -> None:
+    """Raises ConfigError: no budget, persons, filled values, or a column without bounds."""
+    population_of(dataset, source.name)
+    refuse_persons(source.settings, source.name, "a falcon job with privacy.epsilon")
+    refuse_filled(source.settings, source.name)
+    in_order(job.falcon.bounds(), source.feature_names, "falcon.feature_bounds")

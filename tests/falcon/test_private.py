@@ -1,0 +1,279 @@
+"""Falcon jobs under differential privacy, between real nodes: what is charged, when, where, and how often."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    BudgetExhausted,
+    CannotTakePart,
+    ConfigError,
+    DataError,
+    LedgerBehind,
+)
+from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
+from blindfit.algorithms.protocols.falcon import program, seats
+from blindfit.coordinator.job import load_job
+from blindfit.parties.data.source import open_source
+from blindfit.parties.falcon import data_party
+from blindfit.parties.falcon.draws import Draws
+from blindfit.parties.falcon.privacy import check_dataset
+from blindfit.parties.systems import load_party
+from tests.falcon.private import PRIVATE, charged, charges, make, set_budget
+from tests.falcon.project import DATA_PARTIES, report, table, weights
+from tests.nodes import Nodes
+from tests.vertical.project import Project
+
+ONCE, TWICE = dict.fromkeys(DATA_PARTIES, 1), dict.fromkeys(DATA_PARTIES, 2)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make(tmp_path)
+
+
+def lost(*_: Any) -> None:
+    raise DataError("the disk is gone")
+
+
+def lose(project: Project, where: object, what: str, *overrides: str) -> str:
+    """A training that is lost there; its session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, what, lost)
+        with pytest.raises(BlindfitError):
+            Nodes(project.root).run(*PRIVATE, *overrides)
+    folders = sorted((project.root / "state/bank/checkpoints").iterdir(), key=lambda path: path.stat().st_mtime)
+    return folders[-1].name
+
+
+# --- what is charged ------------------------------------------------------------------------------------------------
+
+
+def test_every_data_party_is_charged_for_whole_rows_as_promised(project: Project) -> None:
+    session = Nodes(project.root).run(*PRIVATE)
+    for name, entries in charged(project.root).items():
+        (entry,) = entries
+        event = ReleaseEvent.from_canonical(entry.event)
+        assert event.neighbours == WHOLE_ROWS["replace-one"]
+        assert composed_epsilon([event], 1e-5) == pytest.approx(1.0, rel=1e-9)
+        told: Any = report(project.root, session.id, name)
+        assert (told["privacy"]["epsilon"], told["privacy"]["spent_epsilon"]) == (1.0, pytest.approx(1.0))
+        assert told["evaluation"] is None
+        assert told["weights"] == {"opened_bits": None, "label_bits": None}
+
+
+def test_nothing_is_put_in_before_this_partys_charge_is_on_the_disk(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell, seen = seats.DataSeat._tell, []
+
+    async def watched(self: Any, values: Any) -> None:
+        seen.append((self.me, charges(project.root)[self.me]))
+        await tell(self, values)
+
+    monkeypatch.setattr(seats.DataSeat, "_tell", watched)
+    Nodes(project.root).run(*PRIVATE)
+    assert {name for name, _ in seen} == set(DATA_PARTIES)
+    assert {count for _, count in seen} == {1}
+
+
+def test_the_same_question_has_the_same_answer_and_costs_nothing(project: Project) -> None:
+    nodes = Nodes(project.root)
+    first, again = nodes.run(*PRIVATE), nodes.run(*PRIVATE, 'name="another-name"')
+    assert charges(project.root) == ONCE
+    for name in DATA_PARTIES:
+        assert np.array_equal(weights(project.root, first.id)[name], weights(project.root, again.id)[name])
+
+
+@pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=4"])
+def test_another_question_is_charged(project: Project, another: str) -> None:
+    nodes = Nodes(project.root)
+    nodes.run(*PRIVATE)
+    nodes.run(*PRIVATE, another)
+    assert charges(project.root) == TWICE
+
+
+def test_another_snapshot_is_charged_at_all(project: Project) -> None:
+    """Of one party alone, and of rows that have not changed: nobody else can know."""
+    nodes = Nodes(project.root)
+    first = nodes.run(*PRIVATE)
+    project.publish("shop-a")
+    second = nodes.run(*PRIVATE)
+    assert charges(project.root) == TWICE
+    assert not np.array_equal(weights(project.root, first.id)["bank"], weights(project.root, second.id)["bank"])
+
+
+# --- lost trainings -------------------------------------------------------------------------------------------------
+
+
+def test_a_training_that_opened_nothing_has_paid_for_the_next_one(project: Project) -> None:
+    """Resumed or not, and by whatever name: nobody saw the noise that was drawn."""
+    session = lose(project, program, "_opened")
+    assert charges(project.root) == ONCE
+    Nodes(project.root).run(*PRIVATE, 'name="another-name"')
+    assert charges(project.root) == ONCE
+    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{session}"')  # what it opens is another draw
+    assert charges(project.root) == TWICE
+
+
+def test_a_resumed_training_has_paid_where_nothing_was_opened(project: Project) -> None:
+    session = lose(project, program, "_opened")
+    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{session}"')
+    assert charges(project.root) == ONCE
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_weights_that_were_opened_and_lost_are_charged_again(project: Project, resumes: bool) -> None:
+    session = lose(project, data_party, "write_part")
+    assert charges(project.root) == ONCE
+    Nodes(project.root).run(*PRIVATE, *([f'falcon.resume="{session}"'] if resumes else []))
+    assert charges(project.root) == TWICE
+
+
+def test_two_sessions_of_a_question_at_once_open_two_draws_for_two_charges(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Draws.open
+
+    def overtaken(self: Draws) -> None:
+        real(self)
+        real(self)
+
+    monkeypatch.setattr(Draws, "open", overtaken)
+    Nodes(project.root).run(*PRIVATE)
+    assert charges(project.root) == TWICE
+
+
+def test_who_cannot_pay_for_a_second_opening_opens_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_budget(project.root, "shop-b", 1.2)
+    lose(project, data_party, "write_part")
+    with pytest.raises(BudgetExhausted) as refused:
+        Nodes(project.root).run(*PRIVATE)
+    assert refused.value.population == "people"
+    assert charges(project.root) == ONCE
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(project: Project) -> None:
+    set_budget(project.root, "shop-b", 0.5)
+    with pytest.raises(BudgetExhausted, match="people") as refused:
+        Nodes(project.root).run(*PRIVATE)
+    assert "\n" not in str(refused.value)
+    assert charges(project.root) == dict.fromkeys(DATA_PARTIES, 0)
+
+
+def test_a_ledger_that_was_restored_refunds_nothing(project: Project) -> None:
+    nodes = Nodes(project.root)
+    nodes.run(*PRIVATE)
+    for path in (project.root / "state/bank").glob("party.sqlite*"):
+        path.unlink()
+    with pytest.raises(LedgerBehind):
+        nodes.run(*PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("split.test_fraction=0.2", "split.test_fraction: with privacy.epsilon no figure of test rows is opened"),
+        ("falcon.validation_fraction=0.1", "falcon.validation_fraction: with privacy.epsilon no loss is opened"),
+        ('falcon.unsafe=["weight-bits"]', "falcon.unsafe: weight-bits does nothing with privacy.epsilon"),
+        ("falcon.threshold=0.4", "falcon.threshold does nothing with privacy.epsilon"),
+        ("falcon.feature_bounds=[]", "falcon.feature_bounds is missing"),
+        ('falcon.feature_bounds=["age"]', "falcon.feature_bounds: 'age' is not of the form"),
+        ('privacy.mechanism="classic"\nprivacy.epsilon=0.5', "a falcon job takes epsilon, delta and release alone"),
+        ("privacy.max_rows_per_person=2", "a falcon job takes epsilon, delta and release alone"),
+    ],
+)
+def test_what_privacy_does_not_go_with(project: Project, override: str, said: str) -> None:
+    with pytest.raises(BlindfitError, match=said):
+        load_job(project.root / "job.toml", [*PRIVATE, *override.split("\n")])
+
+
+@pytest.mark.parametrize("option", ["falcon.norm_bound=0.5", 'falcon.feature_bounds=["*:-1:1"]'])
+def test_its_options_do_nothing_without_it(project: Project, option: str) -> None:
+    with pytest.raises(BlindfitError, match=r"does nothing without privacy\.epsilon"):
+        load_job(project.root / "job.toml", [option])
+
+
+def check_dataset_of(project: Project, name: str, *options: str) -> None:
+    settings, job = load_party(project.root / f"{name}.toml"), load_job(project.root / "job.toml", list(options))
+    source = open_source(settings.datasets["rows"], project.root, "rows")
+    check_dataset(job.parameters, source, settings.datasets["rows"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('population = "people"\n', "", "population is missing"),
+        ('id = "id"\n', 'id = "id"\nmissing = "mean"\n', 'missing = "mean": one row would then change others'),
+        ('id = "id"\n', 'id = "id"\nperson = "x0"\n', "a falcon job with privacy.epsilon protects rows"),
+    ],
+)
+def test_datasets_that_would_let_rows_move_each_other(project: Project, before: str, after: str, said: str) -> None:
+    check_dataset_of(project, "shop-a", *PRIVATE)
+    path = project.root / "shop-a.toml"
+    text = path.read_text().replace(before, after)
+    path.write_text(text if after else text.replace("[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n", ""))
+    with pytest.raises(ConfigError, match=said):
+        check_dataset_of(project, "shop-a", *PRIVATE)
+
+
+def test_a_column_without_bounds_is_refused(project: Project) -> None:
+    bounds = 'falcon.feature_bounds=["x0:-4:4", "x1:-4:4"]'
+    with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has none"):
+        check_dataset_of(project, "shop-a", *PRIVATE, bounds)
+    with pytest.raises(CannotTakePart):
+        Nodes(project.root).run(*PRIVATE, bounds)
+
+
+# --- the model ------------------------------------------------------------------------------------------------------
+
+
+def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: Project) -> None:
+    """Scaled by the bounds, not by the rows, and clipped with the intercept."""
+    given = [option for option in PRIVATE if "epsilon" not in option]
+    nodes = Nodes(project.root, ["policy.most_epsilon=50"])
+    for name in DATA_PARTIES:
+        set_budget(project.root, name, 60.0)
+    session = nodes.run(*given, "privacy.epsilon=50", "falcon.batch_rows=1000", "falcon.norm_bound=0.5")
+    found, expected = weights(project.root, session.id), plain_descent(project.root, epochs=3)
+    fit: Any = report(project.root, session.id)["fit"]
+    std = fit["weight_noise_std"]
+    assert 0.001 < std < 0.02
+    assert np.abs(np.concatenate([found[name] for name in DATA_PARTIES]) - expected).max() < 6 * std
+    part = json.loads((project.root / f"state/bank/models/{session.id}/model.json").read_text())
+    assert part["row_bound"] == 4096  # .5 times the root of three columns and the intercept, in steps of 2^-12
+    assert part["standardiser"]["mean"]["x0"] == 0.0
+    assert part["standardiser"]["std"]["x0"] == 4.0
+
+
+def plain_descent(root: Path, *, epochs: int) -> np.ndarray:
+    x, y = table(root)
+    blocks = np.split(x / 4, 3, axis=1)
+    blocks[0] = np.column_stack([blocks[0], np.ones(len(x))])
+    clipped = [
+        block * np.minimum(1, 0.5 * np.sqrt(block.shape[1]) / np.linalg.norm(block, axis=1))[:, None]
+        for block in blocks
+    ]
+    rows = np.hstack(clipped)
+    w = np.zeros(rows.shape[1])
+    for epoch in range(epochs):
+        w = w - 0.5 / (1 + 0.1 * epoch) * rows.T @ (1 / (1 + np.exp(-rows @ w)) - y) / len(y)
+    return w
+
+
+def test_new_rows_are_scored_with_it(project: Project) -> None:
+    nodes = Nodes(project.root)
+    session = nodes.run(*PRIVATE)
+    predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")
+    lines = (project.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
+    assert len(lines) == 301

@@ -26,7 +26,7 @@ def learnt(roles: Roles, job: FalconJob) -> Iterator[Learnt]:
 
 
 def opens_weights_unrounded(job: FalconJob) -> bool:
-    return "weight-bits" in job.falcon.unsafe
+    return "weight-bits" in job.falcon.unsafe or job.privacy is not None
 
 
 def judges(job: FalconJob) -> bool:
@@ -38,7 +38,7 @@ def _shared(job: FalconJob) -> tuple[str, ...]:
     """What any data party learns."""
     return (
         _own_weights(job),
-        _each_epoch(job),
+        *([_each_epoch(job)] if job.privacy is None else []),
         "Which of its own rows all data parties have, and so that they are among the others' rows; how many rows and "
         "columns each data party has.",
     )
@@ -48,6 +48,8 @@ def _own_weights(job: FalconJob) -> str:
     if job.falcon.stays_shared:
         return "No weight, not even of its own columns: it keeps its shares of all weights, uniform by themselves."
     how = "as they are" if opens_weights_unrounded(job) else f"rounded and clipped to [-{_BOUND}, {_BOUND})"
+    if job.privacy is not None:
+        how = "made with noise of every data party"
     return f"The weights of its own columns, {how}; nobody else's."
 
 
@@ -77,7 +79,9 @@ def _by_passive(roles: Roles, job: FalconJob) -> str:
     if job.falcon.stays_shared:
         return "No weight, no score, no residual, no gradient, no loss, and no figure of the test rows."
     tells = f"Its weights depend on {roles.active}'s labels and on the others' features"
-    if opens_weights_unrounded(job):
+    if job.privacy is not None:
+        tells = f"{tells}: what they tell of a row is bounded by {job.promise}"
+    elif opens_weights_unrounded(job):
         tells = f"{tells}: opened as they are they may give labels away"
     else:
         tells = f"{tells}: k weights of b bits tell at most k b bits of them"
@@ -134,8 +138,15 @@ def _data_parties(roles: Roles, job: FalconJob) -> str:
 def _together(roles: Roles, job: FalconJob) -> Iterator[str]:
     if job.falcon.stays_shared:
         yield (
-            f"{listed(roles.chain, 'and')} together have the model, once all of them pool their shares; short of one, "
+            f"{listed(roles.chain, \x27and\x27)} together have the model, once all of them pool their shares; short of one, "
             "nothing of it. Figures also tell something of the features of whoever stays out: no limit counts that. "
+            "The coordinator adds nothing but what it learnt itself."
+        )
+        return
+    if job.privacy is not None:
+        yield (
+            f"{listed(roles.chain, \x27and\x27)} may pool their weights and the noise that they put in: of all but one, what "
+            f"they learn of a row is bounded by {job.promise}, as the noise of that one is large enough by itself. "
             "The coordinator adds nothing but what it learnt itself."
         )
         return
@@ -161,6 +172,7 @@ def out_of_model(roles: Roles, job: FalconJob) -> tuple[str, ...]:
         f"A dealer that deals wrongly: {roles.key_node} alone can make the result wrong, {notices}. It sees no opened "
         "value, but whether training goes on, or ends in an error, may then depend on what it dealt.",
         "What a party puts in: features and labels are its own word, and nothing checks that they are right.",
+        *_rows_too_long(job),
         _party_that_stops(job),
         "A party that invents ids to ask who is in the others' data, and what the network's timing tells.",
     )
@@ -175,3 +187,11 @@ def _party_that_stops(job: FalconJob) -> str:
         "A party that stops: it can end the training whenever it likes, also when it can read its own weights and the "
         "others cannot yet read theirs."
     )
+
+
+def _rows_too_long(job: FalconJob) -> Iterator[str]:
+    if job.privacy is not None:
+        yield (
+            "A party that does not shorten its own rows to their bound, or gives labels other than 0 and 1: noise is "
+            "made for rows within it, nothing checks that they are, and epsilon then holds for nobody's rows."
+        )

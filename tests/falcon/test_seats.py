@@ -164,7 +164,6 @@ def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("privacy.epsilon=1", "a falcon job has no differential privacy yet"),
         ('align={method="linkage", fields=["name"]}', 'a falcon job aligns by ids ("psi")'),
         ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
         ("falcon.patience=0", "validation_fraction: with patience = 0"),

@@ -80,6 +80,14 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__security": ("malicious", "semi-honest"),
         "falcon__waves": ("medium", "wide"),
     },
+    "falcon-private": {
+        "seed": range(1, 1000),
+        "falcon__intercept": (True, False),
+        "falcon__norm_bound": (0.5, 1.0),
+        "falcon__optimiser": ("sgd", "momentum"),
+        "falcon__security": ("malicious", "semi-honest"),
+        **DP,
+    },
     "predict": {"align__least_common": (1, 10, 64)},
 }
 """By system, or by what its name begins with. Every choice goes with every other."""

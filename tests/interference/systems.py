@@ -205,6 +205,16 @@ def falcon() -> Case:
     return replace(case, system="falcon", data=data, job={**job, "falcon": trained}, policy=policy)
 
 
+def falcon_private() -> Case:
+    """Whole rows under differential privacy: every data party pays."""
+    case, trained = falcon(), {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0, "feature_bounds": ["*:-4:4"]}
+    for name in CHAIN:
+        case = case.with_dataset(name, population="people")
+    job = {**case.job, "privacy": {"epsilon": 1.0}, "split": {"test_fraction": 0.0}, "falcon": trained}
+    budgets = {name: {"populations": BUDGET} for name in CHAIN}
+    return replace(case, job=job, policy={}, more=budgets, covered=frozenset(CHAIN))
+
+
 TRAINED, SCORED_COLUMNS = "trained", 4
 
 
@@ -258,5 +268,6 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "taylor-label-dp": taylor_label_dp,
     "taylor-linkage": taylor_linkage,
     "falcon": falcon,
+    "falcon-private": falcon_private,
     "predict": predict,
 }

@@ -12,17 +12,20 @@ from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import joint
 from blindfit.coordinator.preflight.falcon import cost as falcon_cost
+from blindfit.coordinator.preflight.falcon import noise
 from blindfit.coordinator.preflight.falcon.trial import Trial, trial_of
-from blindfit.coordinator.preflight.findings import Finding, caught, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.joint import Rows
-from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import counted, duration, size
 from blindfit.coordinator.trust import Roles
+from blindfit.parties.falcon.privacy import check_dataset, event_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import check_weight_bits, end_share, weights_share
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
+AGAIN = "only a job that was answered before gets its model again"
 
 
 def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
@@ -54,8 +57,11 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
         yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
     if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
         raise ConfigError(
-            f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
+            f\x27datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"\x27
         )
+    if asked.privacy is not None:
+        check_dataset(asked, party.source(), party.dataset)
+        yield from check_budget(party, event_of(asked), AGAIN)
     yield from joint.read_own(party, rows, active=is_active)
 
 
@@ -70,7 +76,11 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)
-    yield from caught("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
+    if parameters.noise is None:
+        yield from caught("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
+    else:
+        yield from noise.findings(parameters, parameters.noise, trial.prepared)
+        yield from large_delta(job.parameters.delta, parameters.train_rows)
     yield from _numbers(parameters)
     yield from _cost(parameters)
 
@@ -85,11 +95,13 @@ def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
     factor = parameters.step(0, 0).factor
     off = waves.sigmoid_error + parameters.scales.waves.error(waves, factor * waves.sigmoid) / factor
     yield Finding("ok", "field", f"61 bits hold every number; probabilities are right up to {off:.1g}")
+    past = "after each epoch one bit is opened, and if a score was larger the training ends"
+    if parameters.noise is not None:
+        past = "a larger one has a wrong probability, which is as bounded as a right one, and nobody is told"
     yield Finding(
         "note",
         "range",
-        f"that holds for scores up to {waves.bound:g} (falcon.waves = {name}), which nothing proves beforehand: after "
-        "each epoch one bit is opened, and if a score was larger the training ends",
+        f"that holds for scores up to {waves.bound:g} (falcon.waves = {name}), which nothing proves beforehand: {past}",
     )
 
 

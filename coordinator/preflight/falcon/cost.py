@@ -21,6 +21,7 @@ from blindfit.parties.wire.channel import LocalNetwork
 BYTES_PER_ELEMENT = 8
 # In seconds of a core, between processes over TLS: from the processor time that 40 epochs of 38 rounds took more.
 MESSAGE_S = 0.0025
+NOISE_S = 44e-6  # of a core, to draw one number of noise exactly
 BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
 TRAINED_ROWS, TESTED_ROWS = (64, 2048), 128  # of the trials
 WITHOUT_END = 10_000
@@ -62,18 +63,28 @@ class Cost:
 
     def epoch_seconds(self, speed: Speed, cores: int) -> float:
         """All parties on this machine, and nothing else."""
-        return self._seconds(self.epoch if self.parameters.epochs > 1 else self.first, speed.element_s, cores)
+        counted = self.epoch if self.parameters.epochs > 1 else self.first
+        return self._seconds(counted, speed.element_s, cores) + self._noise_seconds(1, cores)
 
     def train_seconds(self, speed: Speed, cores: int) -> float:
         """The same, of a training that runs to its last epoch."""
-        return self._seconds(self.all - self.end, speed.element_s, cores) + self._seconds(
-            self.end, speed.compared_s, cores
-        )
+        trained_s = self._seconds(self.all - self.end, speed.element_s, cores)
+        opened_s = self._seconds(self.end, speed.compared_s, cores)
+        return trained_s + opened_s + self._noise_seconds(self.parameters.epochs, cores)
 
     def _seconds(self, counted: Counted, element_s: float, cores: int) -> float:
         parties = len(self.parameters.data_parties)
         messages = counted.rounds * parties * (parties - 1)
         return (counted.dealt * element_s + messages * MESSAGE_S) / (BUSY * min(cores, parties + 1))
+
+    def _noise_seconds(self, epochs: int, cores: int) -> float:
+        """Every data party draws its own, for each weight in each step."""
+        p = self.parameters
+        if p.noise is None:
+            return 0.0
+        numbers = epochs * len(p.batch_rows) * sum(p.columns)
+        parties = len(p.data_parties)
+        return numbers * NOISE_S * parties / (BUSY * min(cores, parties + 1))
 
     def dealt_bytes(self, counted: Counted) -> int:
         """From the key node to the active party."""
@@ -107,7 +118,7 @@ def cost_of(parameters: FalconParameters) -> Cost:
 
 def measure(parameters: FalconParameters) -> Speed:
     """By small trainings of this many parties and columns, on zeros, in one thread; a second or two."""
-    alone = replace(parameters, validation_rows=0, test_rows=0, epochs=1)
+    alone = replace(parameters, validation_rows=0, test_rows=0, epochs=1, noise=None)
     few, many = (replace(alone, batch_rows=(rows,)) for rows in TRAINED_ROWS)
     tested = replace(alone, batch_rows=TRAINED_ROWS[:1], test_rows=TESTED_ROWS)
     _seconds(few)  # what is made once is made

@@ -8,6 +8,7 @@ from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.defences import GIVEN_UP
 from blindfit.coordinator.report.falcon.figures import Figures
 from blindfit.coordinator.report.wording import counted, figure
@@ -20,6 +21,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _pooled(facts),
         _unfinished(facts),
         *_clipped(facts),
+        *privacy.cautions(facts),
         joint.few_test_rows(facts),
         *joint.shrunk(facts),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
 from blindfit.coordinator.report import defence, joint
 from blindfit.coordinator.report.defence import Defence
+from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.figures import Figures
 from blindfit.coordinator.trust import listed
 
@@ -25,6 +26,9 @@ def defences_of(facts: Figures) -> Iterator[Defence]:
         "knows: what the others see of them is uniform.",
     )
     yield _macs(facts)
+    if facts.job.privacy is not None:
+        yield from privacy.defences(facts)
+        return
     yield _rounding(facts)
     yield Defence(
         "Shortened rows",

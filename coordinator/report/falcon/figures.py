@@ -12,6 +12,9 @@ from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.evaluation import evaluation_of
 from blindfit.coordinator.report.joint import JointFigures
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.trust_in_shares import opens_weights_unrounded
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 
@@ -38,16 +41,26 @@ class OpenedWeights:
         return min(self.label_bits, self.all_bits / max(1, self.rows))
 
 
+@dataclass(frozen=True)
+class RowPrivacy(LabelPrivacy):
+    """Of one data party's ledger: what is promised is the same at all."""
+
+    noise_multiplier: float
+    spent_neighbours: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figures(JointFigures):
     """Everything that the report says of a training, and who it is about.
 
     Attributes:
         weights: of each party whose model is here, with the intercept.
+        privacy: of each data party that told; empty without differential privacy.
     """
 
     job: FalconJob
     weights: Mapping[str, tuple[float, ...]]
+    privacy: Mapping[str, RowPrivacy]
 
     @property
     def macs(self) -> str:
@@ -66,7 +79,7 @@ class Figures(JointFigures):
     @property
     def kept_bits(self) -> int | None:
         """Weights are opened in steps of 2^-kept_bits; None: as they are."""
-        if "weight-bits" in self.job.falcon.unsafe:
+        if opens_weights_unrounded(self.job):
             return None
         return kept_bits_for(max(1, self.shared_rows.trained), self.job.falcon.model)
 
@@ -118,14 +131,16 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     """
     roles = joint.roles_of(report)
     told = joint.told_by(report, roles)
+    job = validate(_parameters(report["job"]), FalconJob, source="the job of the report")
     return Figures(
         roles=roles,
-        job=validate(_parameters(report["job"]), FalconJob, source="the job of the report"),
+        job=job,
         rows=joint.rows_of(report, told),
         timing=joint.timing_of(told),
         fit=joint.fit_of(told, roles),
         evaluation=evaluation_of(report, roles.active),
         weights={name: _weights(model) for name, model in report["models"].items()},
+        privacy={} if job.privacy is None else {n: read(RowPrivacy, said, n, "privacy") for n, said in told.items()},
     )
 
 

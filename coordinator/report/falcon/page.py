@@ -8,6 +8,7 @@ from typing import Any
 
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.report import joint, page, quality
+from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.cautions import cautions_of
 from blindfit.coordinator.report.falcon.defences import defences_of
 from blindfit.coordinator.report.falcon.figures import Figures, figures_of
@@ -73,6 +74,9 @@ def _ended(facts: Figures) -> str:
 
 
 def _promise(facts: Figures) -> Iterator[Card]:
+    if facts.job.privacy is not None:
+        yield from privacy.cards(facts)
+        return
     yield Card("Epsilon", "none", "no differential privacy")
     if facts.stays_shared:
         yield Card("Bits of a label", "0", "in weights: nobody has one")
@@ -103,6 +107,8 @@ def _opened(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _why_no_evaluation(facts: Figures) -> str:
+    if facts.job.privacy is not None:
+        return "None: figures of test rows are no part of what epsilon pays for, and are not opened."
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
     if facts.job.falcon.model == "linear":

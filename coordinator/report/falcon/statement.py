@@ -9,6 +9,7 @@ from blindfit.algorithms.sharing.scoring import BINS
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.report import joint
+from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.defences import defences_of, switched_on
 from blindfit.coordinator.report.falcon.figures import Figures, OpenedWeights, figures_of
 from blindfit.coordinator.report.sections import Section
@@ -29,16 +30,18 @@ PREDICTIONS = (
 )
 
 
+
+
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     """Raises:
     DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
     return [
-        _promise(facts),
+        *([_promise(facts)] if facts.job.privacy is None else privacy.promised(facts)),
         Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
         Section("opened", "What was opened", tuple(_opened(facts))),
-        Section("weights", _about_weights(facts), tuple(_weights(facts))),
+        *([] if facts.job.privacy else [Section("weights", _about_weights(facts), tuple(_weights(facts)))]),
         *joint.learnt_sections(
             trust.learnt(facts.roles, facts.job),
             all_here=bool(report["parties_here"]),
@@ -52,6 +55,8 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
 
 def two_sentences(facts: Figures) -> str:
     key_node = facts.roles.key_node
+    if facts.job.privacy is not None:
+        return privacy.two_sentences(facts)
     return (
         f"No differential privacy: {switched_on(facts)} protect labels and features. {key_node} is trusted: if it "
         "colludes with a data party, all features, labels and scores are known to them."
@@ -90,7 +95,8 @@ def _opened(facts: Figures) -> Iterator[str]:
     about = "whether all scores and weights were in range" + (
         ", and whether training ended there, by the validation loss" if trust.judges(facts.job) else ""
     )
-    yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+    if facts.job.privacy is None:
+        yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
     if facts.stays_shared:
         yield "No weight, to nobody."

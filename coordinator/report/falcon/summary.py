@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.coordinator.report import joint, page, quality
+from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.defences import switched_on
 from blindfit.coordinator.report.falcon.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, duration, figure
@@ -17,6 +18,7 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from joint.row_lines(facts, "validation")
     yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {counted(facts.fit.epochs, 'epoch')}"
     yield "test", quality.in_short(facts.evaluation) or why_none(facts)
+    yield from privacy.lines(facts)
     yield "defences", switched_on(facts)
     if facts.most_told is not None:
         yield (

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.privacy.events import WHOLE_ROWS
+from blindfit.parties.falcon.privacy import UNIT
 from tests.report.vertical.conftest import EVALUATION, MadeUpTraining
 from tests.report.vertical.conftest import PARTY_REPORT as VERTICAL_REPORT
 
@@ -24,6 +26,18 @@ PARTY_REPORT: dict[str, Any] = {
     "evaluation": OPENED,
     "weights": {"opened_bits": 8, "label_bits": 8 / 840},
     "timing": {"read_s": 0.21, "align_s": 0.42, "prepare_s": 0.03, "train_s": 8.4},
+}
+PRIVACY: dict[str, Any] = {
+    "population": "customers",
+    "unit": UNIT,
+    "neighbours": WHOLE_ROWS["replace-one"],
+    "epsilon": 2.0,
+    "delta": 1e-5,
+    "noise_multiplier": 1.9938,
+    "spent_epsilon": 3.0,
+    "spent_neighbours": WHOLE_ROWS["replace-one"],
+    "budget_epsilon": 8.0,
+    "budget_delta": 1e-5,
 }
 # Multiples of 1/32, as 840 rows let them be.
 WEIGHTS = {
@@ -52,6 +66,20 @@ class MadeUpShares(MadeUpTraining):
     def with_two(self) -> MadeUpShares:
         self.with_roles(bank="active", shop="passive", notary="key_node")
         return self
+
+    def with_privacy(self, **changes: Any) -> MadeUpShares:
+        """Whole rows, at every data party."""
+        self.without_test()
+        self.settings["privacy"] = {"epsilon": 2.0}
+        self.settings["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-1:1"]}
+        self.report["privacy"] = {**PRIVACY, **changes}
+        self.report["rows"] |= {"validation": 0, "trained": 1200}
+        self.report["fit"]["weight_noise_std"] = 0.0625
+        return self
+
+    def report_of(self, party: str) -> dict[str, Any]:
+        """Each data party has a ledger of its own."""
+        return super().report_of(party) | {"privacy": copy.deepcopy(self.report["privacy"])}
 
     def without_test(self) -> MadeUpShares:
         self.settings["split"] = {"test_fraction": 0.0}

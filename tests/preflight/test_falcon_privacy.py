@@ -1,0 +1,74 @@
+"""`blindfit check` of a training in shares under differential privacy: budgets, noise, and what noise does to it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.preflight.conftest import N_ROWS, Project
+from tests.preflight.test_falcon import shares as shares
+from tests.preflight.test_vertical import levels, only, said
+
+
+@pytest.fixture
+def private(shares: Project) -> Project:
+    shares.job["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "l2": 0.0, "epochs": 4}
+    shares.job |= {"split": {"test_fraction": 0.0}, "privacy": {"epsilon": 1.0}}
+    for settings in shares.parties.values():
+        if "datasets" in settings:
+            settings["datasets"]["loans"]["population"] = "customers"
+            settings["populations"] = {"customers": {"epsilon": 2.0, "delta": 1e-5}}
+    return shares
+
+
+def test_noise_and_what_it_costs(private: Project) -> None:
+    bank = private.tables["bank"]
+    bank["paid"] = (bank["bank0"] > 0).astype(int)
+    findings = private.check("falcon.learning_rate=2")
+    assert not levels(findings, "refuses")
+    assert "on each coordinate of a batch's mean gradient, 3 parties' together" in said(findings, "noise")
+    losses = said(findings, "expected loss")
+    assert "of the training rows, in 3 trials with such noise" in losses
+    assert "by a constant alone" in losses
+    assert "as bounded as a right one, and nobody is told" in said(findings, "range")
+    assert "budget of customers: epsilon 0 of 2 is spent" in said(findings, "shop")
+    assert not said(findings, "weights")
+
+
+def test_more_noise_is_told(private: Project) -> None:
+    warned = "|".join(levels(private.check("privacy.epsilon=0.3"), "warning"))
+    assert "expect a weak model; take more rows or a larger epsilon" in warned
+    assert "expected loss" in warned
+
+
+def test_noise_that_does_not_fit(private: Project) -> None:
+    assert "noise" in only(private.check("privacy.epsilon=0.0001"), "refuses")
+
+
+def test_budgets_of_all_data_parties(private: Project) -> None:
+    private.parties["post"]["populations"]["customers"]["epsilon"] = 0.5
+    warned = "|".join(levels(private.check(), "warning"))
+    assert "post: " in warned
+    assert "only a job that was answered before gets its model again" in warned
+
+
+def test_datasets_are_checked_as_parties_would(private: Project) -> None:
+    private.parties["shop"]["datasets"]["loans"]["missing"] = "mean"
+    assert 'shop: datasets.loans.missing = "mean": one row would then change others' in only(private.check(), "refuses")
+
+
+def test_a_large_delta(private: Project) -> None:
+    for settings in private.parties.values():
+        settings["policy"]["most_delta"] = 0.1
+    assert "delta" in "|".join(levels(private.check(f"privacy.delta={2 / N_ROWS}"), "warning"))
+
+
+def test_the_forecast_is_of_the_same_descent(private: Project) -> None:
+    """At a large epsilon noise changes next to nothing."""
+    for settings in private.parties.values():
+        settings["policy"]["most_epsilon"] = 50.0
+    losses = said(private.check("privacy.epsilon=50"), "expected loss")
+    low, high, without, _ = map(float, re.findall(r"\d\.\d+", losses))
+    assert abs(low - without) < 0.01
+    assert abs(high - without) < 0.01

@@ -138,16 +138,16 @@ def _data_parties(roles: Roles, job: FalconJob) -> str:
 def _together(roles: Roles, job: FalconJob) -> Iterator[str]:
     if job.falcon.stays_shared:
         yield (
-            f"{listed(roles.chain, \x27and\x27)} together have the model, once all of them pool their shares; short of one, "
-            "nothing of it. Figures also tell something of the features of whoever stays out: no limit counts that. "
-            "The coordinator adds nothing but what it learnt itself."
+            f"{listed(roles.chain, 'and')} together have the model, once all of them pool their shares; short of "
+            "one, nothing of it. Figures also tell something of the features of whoever stays out: no limit "
+            "counts that. The coordinator adds nothing but what it learnt itself."
         )
         return
     if job.privacy is not None:
         yield (
-            f"{listed(roles.chain, \x27and\x27)} may pool their weights and the noise that they put in: of all but one, what "
-            f"they learn of a row is bounded by {job.promise}, as the noise of that one is large enough by itself. "
-            "The coordinator adds nothing but what it learnt itself."
+            f"{listed(roles.chain, 'and')} may pool their weights and the noise that they put in: of all but one, "
+            f"what they learn of a row is bounded by {job.promise}, as the noise of that one is large enough by "
+            "itself. The coordinator adds nothing but what it learnt itself."
         )
         return
     if len(roles.passives) > 1:

@@ -130,6 +130,8 @@ def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
     """The operator alone: how many labels lie outside is a fact of the labels."""
     if prepared.labels.clipped:
         log.warning("labels far out are clipped", dataset=dataset, rows=prepared.labels.clipped)
+
+
 def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan) -> Standardiser:
     if chosen.feature_bounds is not None:
         return scale_of(names, in_order(chosen.feature_bounds, names, "feature_bounds"))

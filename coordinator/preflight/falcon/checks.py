@@ -57,7 +57,7 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
         yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
     if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
         raise ConfigError(
-            f\x27datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"\x27
+            f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
         )
     if asked.privacy is not None:
         check_dataset(asked, party.source(), party.dataset)

@@ -33,7 +33,7 @@ def findings(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]
 
 
 def _losses(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]) -> Finding:
-    held = [held_of(prepared[name], bound) for name, bound in zip(p.data_parties, noise.row_bounds, strict=True)]
+    held = [held_of(prepared[name], p, bound) for name, bound in zip(p.data_parties, noise.row_bounds, strict=True)]
     x: Floats = np.hstack([own.features for own in held]).astype(np.float64) * 2.0**-FEATURE_BITS
     y: Floats = np.zeros(len(x)) if held[0].labels is None else held[0].labels.astype(np.float64)
     draw = np.random.default_rng(SEED)

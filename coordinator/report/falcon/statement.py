@@ -30,8 +30,6 @@ PREDICTIONS = (
 )
 
 
-
-
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     """Raises:
     DataError: a figure is missing, so nothing can be promised.

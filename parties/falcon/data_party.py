@@ -23,10 +23,10 @@ from blindfit.algorithms.protocols.falcon import (
     Trained,
 )
 from blindfit.algorithms.protocols.ready import Ready, Stored
-from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
+from blindfit.parties.falcon.dealt import Dealt
 from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
@@ -90,7 +90,7 @@ class DataParty:
         clock.lap("read_s")
         checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
         self._party.noted(checkpoints.directory, session.id)
-        seed, positions = await self._begin(session, seats, rows, checkpoints)
+        dealt, positions = await self._begin(session, seats, rows, checkpoints)
         clock.lap("align_s")
         common = rows.take(positions)
         order = order_of(common, Aligned(positions), randomness)
@@ -120,7 +120,7 @@ class DataParty:
             resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
             if draws is not None:
                 await draws.charge(seats)
-            trained = await self._train(session, seats, prepared, parameters, seed, checkpoints, resumed, clock, draws)
+            trained = await self._train(session, seats, prepared, parameters, dealt, checkpoints, resumed, clock, draws)
             part = self._part(session, seats, source.feature_names, prepared, parameters, trained)
             evaluation = evaluation_of(trained.tested, prepared, job.falcon.threshold)
             answer = Answer(session.id, trained.epochs, evaluation)
@@ -163,16 +163,16 @@ class DataParty:
 
     async def _begin(
         self, session: Session[FalconJob], seats: Seats, rows: PartyRows, checkpoints: Checkpoints
-    ) -> tuple[Seed, Positions]:
-        """The seed, and the order of the rows: of a new training, or of the one that is resumed."""
+    ) -> tuple[Dealt, Positions]:
+        """What is dealt once, and the order of the rows: of a new training, or of the one that is resumed."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
             base = checkpoints.base(session.job)
-            return Seed(bytes.fromhex(base["seed"])), np.array(base["positions"], dtype=np.int64)
-        seed = await falcon.receive_seed(seats.key_node, session.channel)
+            return Dealt.of_base(base), np.array(base["positions"], dtype=np.int64)
+        dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         positions = (await align_by_id(session, seats, rows)).positions
-        checkpoints.begin(session.job, {"seed": seed.octets.hex(), "positions": positions.tolist()})
-        return seed, positions
+        checkpoints.begin(session.job, dealt.to_base() | {"positions": positions.tolist()})
+        return dealt, positions
 
     async def _train(
         self,
@@ -180,7 +180,7 @@ class DataParty:
         seats: Seats,
         prepared: Prepared,
         parameters: FalconParameters,
-        seed: Seed,
+        dealt: Dealt,
         checkpoints: Checkpoints,
         resumed: int,
         clock: Clock,
@@ -197,7 +197,7 @@ class DataParty:
             check_bits(session, self._party.store, parameters, parameters.epochs - resumed)
         model: Model | None = None
         if resumed:
-            model = from_state(checkpoints.at(resumed), resumed, session.job.resume_option)
+            model = from_state(checkpoints.at(resumed), resumed, session.job.resume_option, dealt.public_key)
 
         def before_epochs(epochs: int) -> None:
             if counts:
@@ -232,12 +232,13 @@ class DataParty:
                     seats.me,
                     held_of(prepared, parameters, row_bound),
                     parameters,
-                    seed,
+                    dealt.seed,
                     session.id,
                     channel,
                     progress=progress,
                     model=model,
                     is_done=is_done,
+                    key_share=dealt.key_share,
                 )
 
         with self._running.alone(checkpoints.session):

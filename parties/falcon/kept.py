@@ -16,28 +16,42 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage, PeerAborted, UnexpectedStep
-from blindfit.algorithms.protocols.falcon import Model
+from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.protocols.falcon import EncryptedState, Model, ModelState
 from blindfit.algorithms.sharing.descent import State
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.parties.vertical.checkpoints import Checkpoints, damaged
 
 DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # as a peer says them
-PARTS = ("weights", "velocity", "best", "since")
 
 
 def to_state(model: Model) -> dict[str, Any]:
-    shares = {"weights": model.state.weights, "velocity": model.state.velocity, "best": model.best}
-    shares["since"] = model.since
+    shares = {"best": model.best, "since": model.since}
+    encrypted: dict[str, Any] = {}
+    if isinstance(model.state, State):
+        shares |= {"weights": model.state.weights, "velocity": model.state.velocity}
+    else:
+        encrypted = {"encrypted": model.state.to_json()}
     values = {name: share.value.tolist() for name, share in shares.items()}
     macs = {name: None if share.mac is None else share.mac.tolist() for name, share in shares.items()}
-    return {"values": values, "macs": macs}
+    return {"values": values, "macs": macs} | encrypted
 
 
-def from_state(state: Mapping[str, Any], epochs: int, resume_option: str) -> Model:
-    """Raises DataError: it is not what was kept."""
+def from_state(state: Mapping[str, Any], epochs: int, resume_option: str, public_key: PublicKey | None = None) -> Model:
+    """
+    Args:
+        public_key: of encrypted weights.
+
+    Raises:
+        DataError: it is not what was kept.
+    """
     try:
-        weights, velocity, best, since = (_share(state["values"][name], state["macs"][name]) for name in PARTS)
-        return Model(State(weights, velocity), best, since, epochs)
+        shares = {name: _share(values, state["macs"][name]) for name, values in state["values"].items()}
+        if public_key is None:
+            weights: ModelState = State(shares["weights"], shares["velocity"])
+        else:
+            weights = EncryptedState.from_json(state["encrypted"], public_key)
+        return Model(weights, shares["best"], shares["since"], epochs)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise damaged(resume_option) from None
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 
 from blindfit.algorithms.messages import Channel, ParameterValue
+from blindfit.algorithms.paillier.keys import generate_private_key
 from blindfit.algorithms.protocols import falcon, ready
 from blindfit.algorithms.protocols.falcon import Progress, Trained
 from blindfit.algorithms.protocols.ready import Ready, Stored
@@ -85,6 +88,10 @@ class Dealer:
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]
         await falcon.deal_seeds(seeds, seats.chain, session.channel)
+        if session.job.falcon.is_encrypted:
+            key = await asyncio.to_thread(generate_private_key, session.job.falcon.key_bits)
+            await falcon.deal_key(key, seats.chain, session.channel)
+            del key  # nothing of it is kept here
         rows = await match_ids(session, seats)
         checkpoints.begin(session.job, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
         return seeds, rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blindfit.algorithms.errors import PolicyRefused, RangeError
-from blindfit.algorithms.protocols.falcon import FalconParameters, kept_bits_for
+from blindfit.algorithms.protocols.falcon import FalconParameters, check_parameters, kept_bits_for
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.falcon.privacy import noise_of
@@ -61,10 +61,11 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         sampling=settings.sampling,
         weighted=settings.class_weights == "balanced",
         weights_stay_shared=settings.stays_shared,
+        key_bits=settings.key_bits if settings.is_encrypted else None,
         noise=None if job.privacy is None else noise_of(job, columns),
     )
     try:
-        parameters.check()
+        check_parameters(parameters)
     except RangeError as error:
         reason = f"{error}; {error.hint}" if error.hint else str(error)
         raise PolicyRefused(party=seats.me, field="falcon", reason=reason) from None

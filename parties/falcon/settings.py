@@ -18,6 +18,8 @@ UnsafeFlag = Literal["weight-bits"]
 
 
 class FalconSettings(Settings):
+    backend: Literal["shares", "threshold"] = "shares"  # threshold: rows stay, weights are encrypted, residuals shared
+    key_bits: Literal[2048, 3072] = 2048  # of the threshold key
     model: Literal["logistic", "linear"] = "logistic"
     security: Literal["malicious", "semi-honest"] = "malicious"  # malicious: MACs, checked before anything is revealed
     intercept: bool = True
@@ -54,7 +56,11 @@ class FalconSettings(Settings):
 
     @property
     def macs(self) -> bool:
-        return self.security == "malicious"
+        return self.security == "malicious" and not self.is_encrypted
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.backend == "threshold"
 
     @property
     def stays_shared(self) -> bool:
@@ -70,9 +76,30 @@ class FalconSettings(Settings):
         return self
 
     @model_validator(mode="after")
+    def _goes_with_encrypted_weights(self) -> FalconSettings:
+        if not self.is_encrypted:
+            return self
+        if self.security == "malicious" and "security" in self.model_fields_set:
+            raise ValueError(
+                'security: with backend = "threshold" nothing checks what parties do to ciphertexts, so that MACs on '
+                'shares would promise what they do not keep: set it to "semi-honest", or backend to "shares"'
+            )
+        lacks = {
+            "model": self.model == "linear",
+            "optimiser": self.optimiser == "momentum",
+            "l1": self.l1 > 0,
+            "class_weights": self.class_weights != "none",
+        }
+        for name, is_set in lacks.items():
+            if is_set:
+                raise ValueError(f'{name}: "{getattr(self, name)}" takes backend = "shares"')
+        return self
+
+    @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> FalconSettings:
         default = FalconSettings.model_fields
         vain = {
+            "key_bits": not self.is_encrypted,
             "decay": self.schedule == "constant",
             "momentum": self.optimiser != "momentum",
             "class_weights": self.model == "linear",
@@ -130,7 +157,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
             raise ValueError("falcon.validation_fraction: with privacy.epsilon no loss is opened, set it to 0")
         if self.split.test_fraction:
             raise ValueError("split.test_fraction: with privacy.epsilon no figure of test rows is opened, set it to 0")
-        for name in ("model", "l1", "class_weights", "sampling", "weights"):
+        for name in ("backend", "model", "l1", "class_weights", "sampling", "weights"):
             if getattr(falcon, name) != getattr(defaults, name):
                 raise ValueError(f"falcon.{name} does not go with privacy.epsilon yet, remove it")
         if falcon.threshold != defaults.threshold:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, Trained
 from blindfit.algorithms.sharing.prg import Seed
@@ -118,14 +119,17 @@ def train(
     run: str = "run-1",
     network: LocalNetwork | None = None,
     models: Mapping[str, Model] | None = None,
+    key: PrivateKey | None = None,
 ) -> dict[str, Trained]:
     """What each seat ends with, by name; raises the first error.
 
     Args:
         models: of a training that goes on.
+        key: that encrypted weights are under.
     """
     try:
-        return asyncio.run(train_together(case, network or network_of(case, wire), progress or {}, run, models or {}))
+        network = network or network_of(case, wire)
+        return asyncio.run(train_together(case, network, progress or {}, run, models or {}, key))
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
 
@@ -138,21 +142,31 @@ def network_of(case: Rows, wire: Wire | None = None) -> LocalNetwork:
 
 
 async def train_together(
-    case: Rows, network: LocalNetwork, progress: Mapping[str, Progress], run: str, models: Mapping[str, Model]
+    case: Rows,
+    network: LocalNetwork,
+    progress: Mapping[str, Progress],
+    run: str,
+    models: Mapping[str, Model],
+    key: PrivateKey | None = None,
 ) -> dict[str, Trained]:
     parties, seeds = case.parameters.data_parties, seeds_of(case)
 
     async def data_party(place: int, name: str) -> Trained:
         channel = network.channel(name)
         seed = await falcon.receive_seed(KEY_NODE, channel)
-        told, model = progress.get(name), models.get(name)
+        told, model, share = progress.get(name), models.get(name), None
+        if key is not None:
+            bits = key.public_key.bits
+            share = await falcon.receive_key_share(name, parties, KEY_NODE, bits, channel)
         return await falcon.run_data_party(
-            name, case.held(place), case.parameters, seed, run, channel, progress=told, model=model
+            name, case.held(place), case.parameters, seed, run, channel, progress=told, model=model, key_share=share
         )
 
     async def key_node() -> Trained:
         channel = network.channel(KEY_NODE)
         await falcon.deal_seeds(seeds, parties, channel)
+        if key is not None:
+            await falcon.deal_key(key, parties, channel)
         epochs = next((model.epochs for model in models.values()), 0)
         return await falcon.run_key_node(case.parameters, seeds, run, channel, epochs=epochs)
 

@@ -22,10 +22,20 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
     7     active     what the weights are worth on the test rows, likewise             --
                      (neither step 5's bits nor step 7 under differential privacy)
 
+    With encrypted weights ("threshold", semi-honest) rows stay where they are, and so do weights, encrypted under a key
+    of which each data party has a share:
+
+    step  who        does                                                              sends
+    0     key node   makes the key, deals its shares, and forgets both                 DealtKeyShare
+    3     each P_j   [[X_j w_j]] and masks, packed, to be added up and decrypted       MaskedSums, PartialDecryptions
+                     together to shares (conversion.py); residuals in shares           OpenedShares
+          each P_j   masks under which residuals become ciphertexts; moves its [[w_j]] EncryptedMasks
+
     Every item that is dealt has the session's name and its number in its own: no mask is used twice (MATH 4.5).
 
-Departures from the paper: no threshold Paillier; all is in shares, with preprocessing by a dealer; the sigmoid and the
-    log loss by one opening (MATH 4.7).
+Departures from the paper: preprocessing by a dealer; the sigmoid and the log loss by one opening (MATH 4.7). Of its
+    threshold Paillier: a party's scores and its masks are one ciphertext, packed, and all parties add them up, so that
+    no score is sent; residuals, not predictions, become ciphertexts; and weights are opened from shares, rounded.
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
     the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors; the key node, sizes and
     when training ends. What opened weights, and where training ends, tell of labels is counted (docs/falcon.md).
@@ -33,14 +43,19 @@ Learns: each party, its own rounded weights, and after each epoch whether to go 
 
 from __future__ import annotations
 
+from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales, EncryptedState
 from blindfit.algorithms.protocols.falcon.messages import (
     CheckCommitment,
     CheckSeed,
     Correction,
+    DealtKeyShare,
     DealtSeed,
+    EncryptedMasks,
     GoesOn,
     MaskedInput,
+    MaskedSums,
     OpenedShares,
+    PartialDecryptions,
     Residue,
     ResidueCommitment,
 )
@@ -52,33 +67,58 @@ from blindfit.algorithms.protocols.falcon.parameters import (
     opened_bits,
 )
 from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestErrors, TestFigures, Trained
-from blindfit.algorithms.protocols.falcon.roles import deal_seeds, receive_seed, run_data_party, run_key_node
+from blindfit.algorithms.protocols.falcon.roles import (
+    check_parameters,
+    deal_key,
+    deal_seeds,
+    receive_key_share,
+    receive_seed,
+    run_data_party,
+    run_key_node,
+)
+from blindfit.algorithms.protocols.falcon.seats import ModelState
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, ROUNDS, Arrow, Table
 
 __all__ = [
     "TABLE",
     "WEIGHT_BOUND",
+    "EncryptedScales",
+    "EncryptedState",
     "FalconParameters",
     "Held",
     "Model",
+    "ModelState",
     "Noise",
     "Progress",
     "TestErrors",
     "TestFigures",
     "Trained",
+    "check_parameters",
+    "deal_key",
     "deal_seeds",
     "kept_bits_for",
     "opened_bits",
+    "receive_key_share",
     "receive_seed",
     "run_data_party",
     "run_key_node",
 ]
 
+_ENCRYPTED = 'falcon.backend = "threshold"'
 _MACS = 'falcon.security = "malicious"'
 
 TABLE = Table(
     "falcon",
     Arrow("0", KEY, DATA, DealtSeed, ONCE, "nothing: random bits", "a new training"),
+    Arrow(
+        "0",
+        KEY,
+        DATA,
+        DealtKeyShare,
+        ONCE,
+        "the public key, and a share of the other: nothing, short of all shares",
+        f"a new training, {_ENCRYPTED}",
+    ),
     Arrow("1", KEY, ACTIVE, Correction, CHUNKS, "nothing: uniform elements"),
     Arrow("2", DATA, DATA, MaskedInput, CHUNKS, "nothing: uniform elements"),
     Arrow(
@@ -89,6 +129,9 @@ TABLE = Table(
         ROUNDS,
         "masked values, each epoch's two bits, own weights, the active party's figures",
     ),
+    Arrow("3", DATA, DATA, EncryptedMasks, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
+    Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
+    Arrow("3", DATA, DATA, PartialDecryptions, ROUNDS, "masked sums", _ENCRYPTED),
     Arrow("4", DATA, DATA, CheckCommitment, ROUNDS, "nothing: digests", _MACS),
     Arrow("4", DATA, DATA, CheckSeed, ROUNDS, "nothing: random bits", _MACS),
     Arrow("4", DATA, DATA, ResidueCommitment, ROUNDS, "nothing: a commitment", _MACS),

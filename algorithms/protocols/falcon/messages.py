@@ -1,10 +1,17 @@
-"""The messages of a Falcon training in shares: one class for each arrow."""
+"""The messages of a Falcon training: one class for each arrow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindfit.algorithms.messages import Integer, Octets, ShareVector
+from blindfit.algorithms.messages import (
+    CiphertextVector,
+    Integer,
+    Octets,
+    PartialDecryptionVector,
+    PublicKeyKind,
+    ShareVector,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,3 +59,27 @@ class Residue:
 @dataclass(frozen=True, slots=True)
 class GoesOn:
     go_on: Integer
+
+
+# --- with encrypted weights -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DealtKeyShare:
+    public_key: PublicKeyKind
+    share: Octets  # the receiver's part of the exponent that decrypts
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedSums:
+    sums: CiphertextVector  # packed, the sender's summands and masks
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartialDecryptions:
+    partials: PartialDecryptionVector  # of the sum of all parties' masked sums
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedMasks:
+    masks: CiphertextVector  # (rows,)

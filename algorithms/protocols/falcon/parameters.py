@@ -52,6 +52,7 @@ class FalconParameters:
         weighted: whether rows have the weights of their classes, which the active party alone knows.
         waves_name: whose bound is that of scores, in a linear model too.
         weights_stay_shared: they are rounded as if they were to be opened, and are not.
+        key_bits: of the threshold key that weights are encrypted under; None where all is in shares.
         noise: under differential privacy; then nothing is opened but the weights.
     """
 
@@ -75,6 +76,7 @@ class FalconParameters:
     sampling: Literal["epochs", "replacement"] = "epochs"
     weights_stay_shared: bool = False
     noise: Noise | None = None
+    key_bits: int | None = None
 
     @property
     def waves(self) -> Waves:

@@ -13,13 +13,13 @@ from blindfit.algorithms.errors import ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import noise
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
-from blindfit.algorithms.protocols.falcon.seats import Seat, zeros
+from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat, zeros
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring, squares
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import divide, multiply
-from blindfit.algorithms.sharing.descent import Labels, State
+from blindfit.algorithms.sharing.descent import Labels
 from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
@@ -44,7 +44,7 @@ class Model:
         since: epochs since it was found, (1,).
     """
 
-    state: State
+    state: ModelState
     best: Share
     since: Share
     epochs: int = 0
@@ -132,10 +132,8 @@ class Trained:
 
 
 def new_model(p: FalconParameters, seat: Seat) -> Model:
-    k = sum(p.columns)
-    nothing = seat.holder.public(np.zeros(k, dtype=np.uint64))
     none = seat.holder.public(np.zeros(1, dtype=np.uint64))
-    return Model(State(nothing, nothing), none, none)
+    return Model(seat.beginning(sum(p.columns)), none, none)
 
 
 async def run(
@@ -299,7 +297,7 @@ async def _opened(
     if p.kept_bits is not None:
         steps = p.kept_bits
         w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
-        opened = await seat.with_weights("weights", w.times_power_of_two(WEIGHT_BITS - steps))
+        opened = await seat.with_weights("weights", w, steps)
     kept = await keep(seat, w, macs=p.macs) if p.weights_stay_shared else None
     owned = [] if p.weights_stay_shared else [(place, w[p.owned(place)]) for place in range(len(p.columns))]
     opens = len(owned)
@@ -319,7 +317,7 @@ async def _opened(
 
 
 async def _figures(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, state: State, progress: Progress
+    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, state: ModelState, progress: Progress
 ) -> Share:
     """Of the test rows, in pieces."""
     scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)

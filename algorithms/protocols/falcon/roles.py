@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage
 from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.threshold import KeyShare, deal
 from blindfit.algorithms.protocols.falcon import program
-from blindfit.algorithms.protocols.falcon.messages import DealtSeed
+from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales
+from blindfit.algorithms.protocols.falcon.messages import DealtKeyShare, DealtSeed
 from blindfit.algorithms.protocols.falcon.parameters import FalconParameters
 from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, Trained
 from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
+from blindfit.algorithms.protocols.falcon.threshold_seats import ThresholdDataSeat, ThresholdDealerSeat
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing.prg import SEED_BYTES, Seed
 
@@ -29,6 +34,36 @@ async def receive_seed(key_node: str, channel: Channel) -> Seed:
     return Seed(octets)
 
 
+async def deal_key(key: PrivateKey, data_parties: Sequence[str], channel: Channel) -> None:
+    """Step 0, for encrypted weights: deals shares of a key that was made for this, and is then to be forgotten."""
+    for party, share in zip(data_parties, deal(key, len(data_parties)), strict=True):
+        await channel.send(party, DealtKeyShare(share.public_key, share.to_bytes()))
+
+
+async def receive_key_share(
+    me: str, data_parties: Sequence[str], key_node: str, key_bits: int, channel: Channel
+) -> KeyShare:
+    """Raises:
+    MalformedMessage: it is no share of such a key, or another party's.
+    """
+    told = await channel.receive(key_node, DealtKeyShare)
+    check_public_key(told.public_key, least_bits=key_bits, maker_trusted=True, culprit=key_node)
+    try:
+        share = KeyShare.from_bytes(told.share, told.public_key)
+    except DataError as wrong:
+        raise MalformedMessage(culprit=key_node, field="share", reason=str(wrong), step="DealtKeyShare") from None
+    if (share.index, share.parties) != (list(data_parties).index(me), len(data_parties)):
+        raise MalformedMessage(culprit=key_node, field="share", reason="is another party's", step="DealtKeyShare")
+    return share
+
+
+def check_parameters(parameters: FalconParameters) -> None:
+    """Raises RangeError: numbers of these sizes do not fit."""
+    parameters.check()
+    if parameters.key_bits is not None:
+        EncryptedScales(parameters).check(parameters.key_bits)
+
+
 async def run_data_party(
     me: str,
     held: Held,
@@ -41,19 +76,28 @@ async def run_data_party(
     model: Model | None = None,
     is_done: bool = False,
     uniform: UniformInt = system_uniform,
+    key_share: KeyShare | None = None,
 ) -> Trained:
     """Steps 2 to 7.
 
     Args:
         seed: this party's, of the whole training.
+        key_share: likewise, where weights are encrypted.
         run: a name that no session had before under these seeds.
         model, is_done: of a training that goes on.
 
     Raises:
         MacCheckFailed, ScoresOutOfRange: and nothing was revealed.
     """
-    parameters.check()
+    check_parameters(parameters)
     told = progress or Progress()
+    if parameters.key_bits is not None:
+        if key_share is None:
+            raise LocalProtocolError("encrypted weights take a share of their key")
+        encrypted = ThresholdDataSeat(me, parameters, key_share, seed, run, channel, uniform)
+        trained = await program.run(encrypted, parameters, held, told, model, is_done=is_done)
+        encrypted.require_all_used()
+        return replace(trained, rounds=encrypted.all_rounds)
     seat = DataSeat(
         me,
         parameters.data_parties,
@@ -85,8 +129,11 @@ async def run_key_node(
     Args:
         epochs: that a training which goes on has behind it.
     """
-    parameters.check()
-    seat = DealerSeat(seeds, parameters.data_parties[0], run, channel, macs=parameters.macs)
+    check_parameters(parameters)
+    if parameters.key_bits is None:
+        seat = DealerSeat(seeds, parameters.data_parties[0], run, channel, macs=parameters.macs)
+    else:
+        seat = ThresholdDealerSeat(parameters, seeds, run, channel)
     model = program.new_model(parameters, seat)
     model.epochs = epochs
     trained = await program.run(seat, parameters, None, progress or Progress(), model, is_done=is_done)

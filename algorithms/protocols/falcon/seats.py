@@ -17,7 +17,9 @@ import numpy as np
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
+from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedState
 from blindfit.algorithms.protocols.falcon.messages import Correction, GoesOn, MaskedInput, OpenedShares
+from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import descent, products, scoring
 from blindfit.algorithms.sharing import field as f
@@ -54,20 +56,28 @@ class Seat(Party, Protocol):
         ...
 
     async def moved(
-        self, step: Step, batch: SecretMatrix, labels: Labels, state: State, noise: Share | None = None, /
-    ) -> tuple[State, Share]:
+        self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, noise: Share | None = None, /
+    ) -> tuple[ModelState, Share]:
         """As `descent.move`."""
         ...
 
-    async def weights(self, name: str, state: State, /) -> Share:
+    async def weights(self, name: str, state: ModelState, /) -> Share:
         """Of all columns, at WEIGHT_BITS."""
         ...
 
-    async def with_weights(self, name: str, weights: Share, /) -> State:
-        """A model of these, at WEIGHT_BITS, whose scores are asked for."""
+    def beginning(self, columns: int, /) -> ModelState:
+        """Weights of zero."""
         ...
 
-    async def scores(self, name: str, rows: SecretMatrix, state: State, /) -> Share:
+    async def with_weights(self, name: str, weights: Share, bits: int, /) -> ModelState:
+        """A model of these, whose scores are asked for.
+
+        Args:
+            bits: after their point.
+        """
+        ...
+
+    async def scores(self, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
         """X w."""
         ...
 
@@ -97,6 +107,15 @@ def coefficients_of(run: str) -> Seed:
     return Seed(hashlib.sha256(b"blindfit coefficients v1/" + run.encode()).digest())
 
 
+ModelState = State | EncryptedState
+
+
+def in_shares(state: ModelState) -> State:
+    if not isinstance(state, State):
+        raise LocalProtocolError("this model is encrypted")
+    return state
+
+
 def zeros(shape: Shape) -> Share:
     return Share(np.zeros(shape, dtype=np.uint64), None)
 
@@ -104,14 +123,20 @@ def zeros(shape: Shape) -> Share:
 class _WeightsInShares:
     """What a model is where all of it is in shares."""
 
-    async def weights(self, _name: str, state: State, /) -> Share:
-        return state.weights
+    holder: Holder
 
-    async def with_weights(self, _name: str, weights: Share, /) -> State:
-        return State(weights, zeros(weights.shape))
+    def beginning(self, columns: int, /) -> ModelState:
+        nothing = self.holder.public(np.zeros(columns, dtype=np.uint64))
+        return State(nothing, nothing)
 
-    async def scores(self: Party, name: str, rows: SecretMatrix, state: State, /) -> Share:
-        return await scoring.scores(self, name, rows, state.weights)
+    async def weights(self, _name: str, state: ModelState, /) -> Share:
+        return in_shares(state).weights
+
+    async def with_weights(self, _name: str, weights: Share, bits: int, /) -> ModelState:
+        return State(weights.times_power_of_two(WEIGHT_BITS - bits), zeros(weights.shape))
+
+    async def scores(self: Party, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
+        return await scoring.scores(self, name, rows, in_shares(state).weights)
 
 
 class _Names:
@@ -248,11 +273,11 @@ class DataSeat(_WeightsInShares):
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint64)
 
     async def moved(
-        self, step: Step, batch: SecretMatrix, labels: Labels, state: State, noise: Share | None = None
-    ) -> tuple[State, Share]:
+        self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, noise: Share | None = None
+    ) -> tuple[ModelState, Share]:
         if not isinstance(batch, MaskedMatrix):
             raise LocalProtocolError("a data party has its side of the matrix")
-        return await descent.move(self, step, batch, labels, state, noise)
+        return await descent.move(self, step, batch, labels, in_shares(state), noise)
 
     async def checked(self) -> None:
         if not self._macs:
@@ -370,12 +395,12 @@ class DealerSeat(BlindSeat):
         return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
 
     async def moved(
-        self, step: Step, batch: SecretMatrix, _labels: Labels, state: State, _noise: Share | None = None, /
-    ) -> tuple[State, Share]:
+        self, step: Step, batch: SecretMatrix, _labels: Labels, state: ModelState, _noise: Share | None = None, /
+    ) -> tuple[ModelState, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
             await self.deal(item)
         if step.l1:
-            await descent.drawn_to_zero(self, step, state.weights)
+            await descent.drawn_to_zero(self, step, in_shares(state).weights)
         await self.flush()
         return state, zeros((step.rows,))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, FalconParameters, opened_bits
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, FalconParameters, check_parameters, opened_bits
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.job import Job
@@ -87,7 +87,7 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
 
 def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
     """Raises RangeError: they do not fit."""
-    parameters.check()
+    check_parameters(parameters)
     waves, name = parameters.waves, parameters.waves_name
     if parameters.is_linear:
         yield from _linear_numbers(parameters)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
+from blindfit.algorithms.paillier.threshold import deal
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Progress, program
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.coordinator.preflight.falcon.counted import Counted, CountingSeat
+from blindfit.coordinator.preflight.falcon.counted import Counted, counting_seat
 from blindfit.parties.wire.channel import LocalNetwork
 
 BYTES_PER_ELEMENT = 8
@@ -24,6 +27,7 @@ MESSAGE_S = 0.0025
 NOISE_S = 44e-6  # of a core, to draw one number of noise exactly
 BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
 TRAINED_ROWS, TESTED_ROWS = (64, 2048), 128  # of the trials
+ENCRYPTED_ROWS = (16, 128)  # likewise, where weights are encrypted
 WITHOUT_END = 10_000
 
 
@@ -93,12 +97,13 @@ class Cost:
     def exchanged_bytes(self, counted: Counted) -> int:
         """Between all data parties together."""
         others = len(self.parameters.data_parties) - 1
-        return BYTES_PER_ELEMENT * others * (counted.put_in + counted.opened * len(self.parameters.data_parties))
+        opened = BYTES_PER_ELEMENT * counted.opened + 2 * (self.parameters.key_bits or 0) // 8 * counted.ciphertexts
+        return others * (BYTES_PER_ELEMENT * counted.put_in + opened * len(self.parameters.data_parties))
 
 
 def cost_of(parameters: FalconParameters) -> Cost:
     """Goes through two epochs and the end of the training, without a number of anybody's."""
-    seat, marks = CountingSeat(macs=parameters.macs), []
+    seat, marks = counting_seat(parameters), []
 
     def mark(*_: object) -> None:
         marks.append(seat.counted)
@@ -119,8 +124,9 @@ def cost_of(parameters: FalconParameters) -> Cost:
 def measure(parameters: FalconParameters) -> Speed:
     """By small trainings of this many parties and columns, on zeros, in one thread; a second or two."""
     alone = replace(parameters, validation_rows=0, test_rows=0, epochs=1, noise=None)
-    few, many = (replace(alone, batch_rows=(rows,)) for rows in TRAINED_ROWS)
-    tested = replace(alone, batch_rows=TRAINED_ROWS[:1], test_rows=TESTED_ROWS)
+    trained_rows = TRAINED_ROWS if parameters.key_bits is None else ENCRYPTED_ROWS
+    few, many = (replace(alone, batch_rows=(rows,)) for rows in trained_rows)
+    tested = replace(alone, batch_rows=trained_rows[:1], test_rows=TESTED_ROWS)
     _seconds(few)  # what is made once is made
     more = cost_of(many).all.dealt - cost_of(few).all.dealt
     trained_s = max(0.0, _seconds(many) - _seconds(few))
@@ -129,18 +135,28 @@ def measure(parameters: FalconParameters) -> Speed:
 
 def _seconds(parameters: FalconParameters) -> float:
     """Of this thread's own time, so that what else runs here does not count."""
+    key = None if parameters.key_bits is None else _key(parameters.key_bits)
     started = time.thread_time()
-    asyncio.run(_train_on_zeros(parameters))
+    asyncio.run(_train_on_zeros(parameters, key))
     return time.thread_time() - started
 
 
-async def _train_on_zeros(p: FalconParameters) -> None:
+@cache
+def _key(bits: int) -> PrivateKey:
+    """For trials on zeros, and nothing else."""
+    return generate_private_key(bits)
+
+
+async def _train_on_zeros(p: FalconParameters, key: PrivateKey | None) -> None:
     active, *passives = p.data_parties
     roles = {p.key_node: "key-node", active: "active", **dict.fromkeys(passives, "passive")}
     network, seeds = LocalNetwork(roles, falcon.TABLE), [Seed.random() for _ in p.data_parties]
+    shares = None if key is None else deal(key, len(p.data_parties))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(falcon.run_key_node(p, seeds, "trial", network.channel(p.key_node)))
         for place, (name, seed) in enumerate(zip(p.data_parties, seeds, strict=True)):
             labels = np.zeros(p.rows, dtype=np.int64) if name == active else None
             held = Held(np.zeros((p.rows, p.columns[place]), dtype=np.int64), labels)
-            tasks.create_task(falcon.run_data_party(name, held, p, seed, "trial", network.channel(name)))
+            share = None if shares is None else shares[place]
+            channel = network.channel(name)
+            tasks.create_task(falcon.run_data_party(name, held, p, seed, "trial", channel, key_share=share))

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from blindfit.algorithms.protocols.falcon.seats import MOST_UNCHECKED, ROUNDS_OF_A_CHECK, BlindSeat, zeros
+from blindfit.algorithms.protocols.falcon import EncryptedScales, FalconParameters
+from blindfit.algorithms.protocols.falcon.seats import (
+    MOST_UNCHECKED,
+    ROUNDS_OF_A_CHECK,
+    BlindSeat,
+    ModelState,
+    in_shares,
+    zeros,
+)
+from blindfit.algorithms.protocols.falcon.threshold_seats import BlindWeights, residuals
 from blindfit.algorithms.sharing import descent, products
 from blindfit.algorithms.sharing.dealing import Item, Shape
-from blindfit.algorithms.sharing.descent import Labels, State, Step
+from blindfit.algorithms.sharing.descent import Labels, Step
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, SecretMatrix
 from blindfit.algorithms.sharing.shares import Share
@@ -25,12 +34,14 @@ class Counted:
         dealt: elements that the dealer sends to the first data party.
         opened: elements of which each data party sends its share to every other.
         put_in: elements that their owner sends to every other data party.
+        ciphertexts: that each data party sends to every other.
     """
 
     rounds: int = 0
     dealt: int = 0
     opened: int = 0
     put_in: int = 0
+    ciphertexts: int = 0
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -38,13 +49,14 @@ class Counted:
             self.dealt + other.dealt,
             self.opened + other.opened,
             self.put_in + other.put_in,
+            self.ciphertexts + other.ciphertexts,
         )
 
     def __sub__(self, other: Counted) -> Counted:
         return self + other.times(-1)
 
     def times(self, number: int) -> Counted:
-        return Counted(number * self.rounds, number * self.dealt, number * self.opened, number * self.put_in)
+        return Counted(*(number * counted for counted in astuple(self)))
 
 
 class CountingSeat(BlindSeat):
@@ -87,8 +99,8 @@ class CountingSeat(BlindSeat):
         return await super().put_in(name, owner, shape, mine)
 
     async def moved(
-        self, step: Step, _batch: SecretMatrix, labels: Labels, state: State, _noise: Share | None = None, /
-    ) -> tuple[State, Share]:
+        self, step: Step, _batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
+    ) -> tuple[ModelState, Share]:
         """Steps of equal sizes are gone through once."""
         alike = (step.rows, step.l2, step.l1, step.momentum)
         if alike in self._of_a_step:
@@ -99,7 +111,7 @@ class CountingSeat(BlindSeat):
             return state, zeros((step.rows,))
         before, self._openings = self.counted.dealt, []
         nothing = np.zeros((step.rows, step.columns), dtype=np.uint64)
-        await descent.move(self, step, MaskedMatrix(nothing, Share(nothing, None)), labels, state)
+        await descent.move(self, step, MaskedMatrix(nothing, Share(nothing, None)), labels, in_shares(state))
         self._of_a_step[alike] = self.counted.dealt - before, list(self._openings)
         return state, zeros((step.rows,))
 
@@ -110,3 +122,44 @@ class CountingSeat(BlindSeat):
 
     async def agreed(self, go_on: bool, /) -> bool:
         return go_on
+
+
+class CountingThresholdSeat(BlindWeights, CountingSeat):
+    """The same where weights are encrypted."""
+
+    def __init__(self, p: FalconParameters, key_bits: int) -> None:
+        super().__init__(macs=False)
+        self._scales, self._key_bits = EncryptedScales(p), key_bits
+
+    async def moved(
+        self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
+    ) -> tuple[ModelState, Share]:
+        await self.scores(step.name, batch, state)
+        self.counted += Counted(ciphertexts=step.rows)  # of masks, beside the masked scores
+        _, coarse = await residuals(self, self._scales, step, zeros((step.rows,)), labels)
+        await self._open(step.rows)
+        return state, coarse
+
+    async def scores(self, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
+        self._converted(len(rows), self._scales.largest_score)
+        return await super().scores(name, rows, state)
+
+    async def weights(self, name: str, state: ModelState, /) -> Share:
+        found = await super().weights(name, state)
+        self._converted(len(found), self._scales.largest_weight)
+        return found
+
+    async def with_weights(self, name: str, weights: Share, bits: int, /) -> ModelState:
+        self.counted += Counted(rounds=1, ciphertexts=len(weights))
+        await self._open(len(weights))
+        return await super().with_weights(name, weights, bits)
+
+    def _converted(self, numbers: int, largest: float) -> None:
+        """Packed and masked, and as many partial decryptions."""
+        slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.most_feature_bits).slot_bits
+        slots = (self._key_bits - 2) // slot_bits
+        self.counted += Counted(rounds=2, ciphertexts=2 * -(-numbers // slots))
+
+
+def counting_seat(p: FalconParameters) -> CountingSeat:
+    return CountingSeat(macs=p.macs) if p.key_bits is None else CountingThresholdSeat(p, p.key_bits)

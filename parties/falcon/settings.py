@@ -21,7 +21,7 @@ class FalconSettings(Settings):
     backend: Literal["shares", "threshold"] = "shares"  # threshold: rows stay, weights are encrypted, residuals shared
     key_bits: Literal[2048, 3072] = 2048  # of the threshold key
     model: Literal["logistic", "linear"] = "logistic"
-    security: Literal["malicious", "semi-honest"] = "malicious"  # malicious: MACs, checked before anything is revealed
+    security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
     intercept: bool = True
     epochs: int = Field(20, ge=1, le=10_000)
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
@@ -56,7 +56,7 @@ class FalconSettings(Settings):
 
     @property
     def macs(self) -> bool:
-        return self.security == "malicious" and not self.is_encrypted
+        return self.security != "semi-honest" and not self.is_encrypted
 
     @property
     def is_encrypted(self) -> bool:
@@ -79,7 +79,7 @@ class FalconSettings(Settings):
     def _goes_with_encrypted_weights(self) -> FalconSettings:
         if not self.is_encrypted:
             return self
-        if self.security == "malicious" and "security" in self.model_fields_set:
+        if self.security == "malicious":
             raise ValueError(
                 'security: with backend = "threshold" nothing checks what parties do to ciphertexts, so that MACs on '
                 'shares would promise what they do not keep: set it to "semi-honest", or backend to "shares"'

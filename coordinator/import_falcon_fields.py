@@ -196,8 +196,8 @@ def left_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotC
 def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
     config, training, distributed = asked.config, asked.training, asked.distributed_task
     budget = {"differential_privacy_budget": config.differential_privacy_budget}
-    why = "a falcon job has no differential privacy, and the Falcon code reads this and never uses it"
-    yield NotCarried(budget, f'{why}; protocol = "taylor" trains under label DP')
+    why = "the Falcon code reads this and never uses it"
+    yield NotCarried(budget, f"{why}; here [privacy] has an epsilon and a delta, and asks for falcon.feature_bounds")
     if not config.with_regularization:
         why = "without with_regularization it does nothing"
         yield NotCarried({"penalty": config.penalty, "alpha": config.alpha}, why)

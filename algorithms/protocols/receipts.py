@@ -25,7 +25,7 @@ from blindfit.algorithms.messages import Channel, Octets, Text
 from blindfit.algorithms.protocols.table import ACTIVE, KEY, ONCE, PASSIVE, Arrow, Table
 
 MOST_NAME = 256  # characters
-LABEL_DP = "label DP"
+PAID = "differential privacy"
 Signed = tuple[bytes, bytes]  # statement, signature
 
 
@@ -53,9 +53,9 @@ class ReceiptGiven:
 OTHERS = PASSIVE + KEY
 TABLE = Table(
     "receipts",
-    Arrow("1", ACTIVE, OTHERS, ReceiptAsked, ONCE, "the name of the population that pays", LABEL_DP),
-    Arrow("2", OTHERS, ACTIVE, ReceiptHeld, ONCE, "its own receipt of an earlier charge", LABEL_DP),
-    Arrow("3", ACTIVE, OTHERS, ReceiptGiven, ONCE, "which releases the population was charged", LABEL_DP),
+    Arrow("1", ACTIVE, OTHERS, ReceiptAsked, ONCE, "the name of the population that pays", PAID),
+    Arrow("2", OTHERS, ACTIVE, ReceiptHeld, ONCE, "its own receipt of an earlier charge", PAID),
+    Arrow("3", ACTIVE, OTHERS, ReceiptGiven, ONCE, "which releases the population was charged", PAID),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from blindfit.algorithms.protocols.falcon import kept_bits_for
 from tests.attacks.opened_weights import candidates
 from tests.falcon.project import REPEATABLE, make, table, weights
 from tests.nodes import Nodes
-from tests.vertical.project import ROLES, Project
+from tests.vertical.project import POPULATION, ROLES, Project
 
 ROWS, RATE = 14, 0.5
 SMALL = (
@@ -65,6 +66,22 @@ def test_rounded_weights_leave_many_label_vectors(project: Project) -> None:
     left = candidates(columns, opened, RATE, step)
     assert any(np.array_equal(one, y) for one in left)
     assert len(left) > 2**ROWS / 2 ** (3 * 3)
+
+
+def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(project: Project) -> None:
+    """By chance they are, once in 2^14 or so: noise of a hundred times what a label does to a weight."""
+    for name in ("bank", "shop-a", "shop-b"):
+        path = project.root / f"{name}.toml"
+        text = path.read_text()
+        if name != "bank":
+            text = text.replace('id = "id"\n', 'id = "id"\npopulation = "people"\n') + POPULATION
+        path.write_text(text)
+    session = Nodes(project.root).run(*SMALL, "privacy.epsilon=1", 'falcon.feature_bounds=["*:-4:4"]')
+    x, y = table(project.root)
+    every = np.array(list(itertools.product((0, 1), repeat=ROWS)))
+    expected = RATE / ROWS * (every - 0.5) @ x[:, 6:] / 4
+    found = weights(project.root, session.id)["shop-b"]
+    assert not np.array_equal(every[np.linalg.norm(expected - found, axis=1).argmin()], y)
 
 
 def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:

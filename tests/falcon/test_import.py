@@ -166,7 +166,7 @@ def test_every_field_is_carried_or_said_not_to_be(there):
     ):
         assert line in carried
     for line in (
-        "differential_privacy_budget = 0.3: a falcon job has no differential privacy",
+        "differential_privacy_budget = 0.3: the Falcon code reads this and never uses it; here [privacy] has",
         'metric = "acc": the active party\'s report',
         "existing_key = 1",
         'distributed_task = {"enable": 1, "worker_number": 4, "average": 1}: each party',

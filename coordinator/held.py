@@ -21,7 +21,8 @@ from rich.table import Table
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.coordinator.systems import view
-from blindfit.parties.sessions.proposal import Proposed, read_proposal
+from blindfit.coordinator.trust import listed
+from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import SessionRow, Store
 from blindfit.parties.systems import read_proposed
@@ -77,14 +78,23 @@ class HeldJob:
             table.add_row(member.name + here, member.role, escape(written(member.dataset)) if member.dataset else "-")
         return table
 
+    def _payers(self) -> list[Member]:
+        """A release is charged where the labels are, at a measurement server, or else at the active party; or at all
+        whose rows it is made of.
+        """
+        members = list(self.asked.members.values())
+        if self.asked.job.charges_all_data_parties:
+            return [member for member in members if member.dataset]
+        roles = {member.role: member for member in members}
+        return [roles.get("measurement") or roles["active"]]
+
     def _charged(self, store: Store) -> str:
-        """A release is charged where the labels are: at a measurement server, or else at the active party."""
-        roles = {member.role: member for member in self.asked.members.values()}
-        payer = roles.get("measurement") or roles["active"]
         if not self.asked.job.epsilon:
             return "no budget is charged"
-        if payer.name != self.settings.name:
-            return f"charged to a budget of {payer.name}; nothing is charged here"
+        payers = {member.name: member for member in self._payers()}
+        payer = payers.get(self.settings.name)
+        if payer is None:
+            return f"charged to a budget of {listed(tuple(payers), 'and')}; nothing is charged here"
         dataset = self.settings.datasets.get(payer.dataset)
         if dataset is None:
             return f"there is no dataset named {payer.dataset} any more: the job will fail"

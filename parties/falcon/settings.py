@@ -121,6 +121,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
     falcon: FalconSettings = FalconSettings()
 
     resume_option: ClassVar[str] = "falcon.resume"
+    charges_all_data_parties: ClassVar[bool] = True
 
     @property
     def unsafe(self) -> tuple[str, ...]:

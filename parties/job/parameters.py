@@ -27,12 +27,14 @@ class JobParameters(Settings):
 
     Attributes:
         resume_option: where a job names the session of the training that it goes on from; empty where it cannot.
+        charges_all_data_parties: what it releases is of the rows of all; else it is charged where the labels are.
     """
 
     protocol: str
     timeouts: TimeoutSettings = TimeoutSettings()
 
     resume_option: ClassVar[str] = ""
+    charges_all_data_parties: ClassVar[bool] = False
 
     @property
     def epsilon(self) -> float:

@@ -16,6 +16,7 @@ from blindfit.coordinator import operator
 from blindfit.coordinator.held import not_default, written
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.dp_lr.settings import DPLRJob
+from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.sessions.proposal import read_proposal
@@ -36,6 +37,11 @@ DATASETS = {
 }
 VERTICAL = {"bank": ("active", "loans"), "post": ("passive", "letters"), "notary": ("key-node", "")}
 TWO = {"bank": ("active", "people"), "meter": ("measurement", "loans")}
+PRIVATE_SHARES = FalconJob(
+    privacy={"epsilon": 0.5},
+    split={"test_fraction": 0.0},
+    falcon={"validation_fraction": 0.0, "feature_bounds": ("*:-1:1",)},
+)
 Parties = dict[str, tuple[str, str]]
 
 
@@ -130,6 +136,7 @@ def test_who_takes_part_with_what(tmp_path: Path) -> None:
         ("meter", TWO, LabelDPJob(privacy={"epsilon": 0.5}), "epsilon 0.5, delta 0"),
         ("bank", VERTICAL, TaylorJob(privacy={"epsilon": 0.5, "delta": 1e-6}), "epsilon 0.5, delta 1e-06"),
         ("bank", {"bank": ("active", "loans")}, DPLRJob(privacy={"epsilon": 0.5}), "epsilon 0.5, delta 1e-05"),
+        ("bank", VERTICAL, PRIVATE_SHARES, "epsilon 0.5, delta 1e-05"),
     ],
 )
 def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties, job: JobParameters, said: str) -> None:
@@ -145,6 +152,8 @@ def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties,
         ("post", VERTICAL, TaylorJob(privacy={"epsilon": 0.5}), "charged to a budget of bank; nothing is charged here"),
         ("bank", TWO, WalrJob(privacy={"epsilon": 0.5}), "charged to a budget of meter; nothing is charged here"),
         ("bank", VERTICAL, TaylorJob(), "no budget is charged"),
+        ("post", VERTICAL, PRIVATE_SHARES, "there is no dataset named letters any more: the job will fail"),
+        ("notary", VERTICAL, PRIVATE_SHARES, "charged to a budget of bank and post; nothing is charged here"),
     ],
 )
 def test_a_party_that_pays_nothing(tmp_path: Path, name: str, parties: Parties, job: JobParameters, said: str) -> None:

@@ -135,7 +135,8 @@ def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
 def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan) -> Standardiser:
     if chosen.feature_bounds is not None:
         return scale_of(names, in_order(chosen.feature_bounds, names, "feature_bounds"))
-    return Standardiser.fit([rows.features[with_rows(rows, plan.train)]], names)
+    fitted_on = with_rows(rows, plan.train)
+    return Standardiser.fit([rows.features[fitted_on]], names)
 
 
 def clip_rows(columns: Floats, bound: float) -> Floats:

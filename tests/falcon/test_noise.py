@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import dp_accounting
@@ -20,6 +21,7 @@ from blindfit.algorithms.protocols.falcon import Held, Noise, noise
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.falcon.data_party import held_of
 from tests.falcon.local import KEY_NODE, Case, Floats, train
 from tests.privacy.noise_checks import faults_of_normal
 
@@ -77,6 +79,15 @@ def test_rows_of_several_parties_are_bounded_together() -> None:
     noises = case.parameters.noise
     assert noises is not None
     assert (rows.astype(object) ** 2).sum(axis=1).max() <= noises.row_bound_squared == 2 * ROW_BOUND**2
+
+
+def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
+    """.1 is 409.6 steps, and so rounds up."""
+    plan = SimpleNamespace(batches=[np.array([0])], validation=np.zeros(0, int), test=np.zeros(0, int))
+    prepared: Any = SimpleNamespace(plan=plan, columns=np.full((1, 3), 0.1), labels=SimpleNamespace(y=None))
+    bound = int(0.1 * math.sqrt(3) * 2**FEATURE_BITS)
+    assert np.linalg.norm(held_of(prepared).features) > bound
+    assert np.linalg.norm(held_of(prepared, bound).features) <= bound
 
 
 # --- that it is there, of its law ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tests.mutants import (
     privacy,
     repeats,
     sharing,
+    sharing_privacy,
     snapshots,
     vertical,
     wire,
@@ -28,6 +29,7 @@ MUTANTS = (
     *snapshots.MUTANTS,
     *repeats.MUTANTS,
     *sharing.MUTANTS,
+    *sharing_privacy.MUTANTS,
 )
 
 WITHOUT_A_MUTANT: dict[int, str] = {}

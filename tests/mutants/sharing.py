@@ -78,7 +78,7 @@ MUTANTS = (
         "weights-opened-as-they-are",
         (12, 28),
         "parties/falcon/parameters.py",
-        'kept_bits=None if "weight-bits" in settings.unsafe else kept_bits_for(len(plan.train), settings.model)',
+        "kept_bits=None if as_they_are else kept_bits_for(len(plan.train), settings.model)",
         "kept_bits=None",
         (f"{SEATS}::test_what_a_job_leaves_behind",),
     ),

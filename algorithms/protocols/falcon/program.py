@@ -213,11 +213,11 @@ async def _judge(
 ) -> bool:
     """Steps 4 and 5: one bit says whether all was in range, another whether training ends here.
 
-    Raises:
-        ScoresOutOfRange: a score, or a weight, of this epoch was not.
-
     Under differential privacy neither bit is opened: no charge pays for it, and a score out of range has a wrong
     probability, which is as bounded as a right one.
+
+    Raises:
+        ScoresOutOfRange: a score, or a weight, of this epoch was not.
     """
     if p.noise is not None:
         await seat.checked()

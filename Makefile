@@ -32,7 +32,7 @@ demo: $(VENV)/.demo  ## WALR between two processes on real data (two minutes at 
 demo-taylor: $(VENV)/.demo  ## vertical regression between four processes, under encryption (three minutes at most)
 	@$(BIN)/python -m examples.taylor.demo
 
-demo-falcon: $(VENV)/.demo  ## vertical regression between four processes, in secret shares (two minutes at most)
+demo-falcon: $(VENV)/.demo  ## vertical regression between four processes, in secret shares and with encrypted weights (two minutes at most)
 	@$(BIN)/python -m examples.falcon.demo
 
 demo-label-dp: $(VENV)/.demo  ## regression on labels released row by row, every mechanism (two minutes at most)

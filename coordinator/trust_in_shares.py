@@ -111,14 +111,21 @@ def _by_coordinator(job: FalconJob) -> tuple[str, ...]:
 
 def colluding(roles: Roles, job: FalconJob) -> tuple[str, ...]:
     """What several learn who put together what they have."""
-    return (*_with_key_node(roles), _data_parties(roles, job), *_together(roles, job))
+    return (*_with_key_node(roles, job), _data_parties(roles, job), *_together(roles, job))
 
 
-def _with_key_node(roles: Roles) -> Iterator[str]:
+def _with_key_node(roles: Roles, job: FalconJob) -> Iterator[str]:
+    key_node, any_of = roles.key_node, f"With any one of {listed(roles.chain, 'and')} it reads"
+    if job.falcon.is_encrypted:
+        yield (
+            f"{key_node} made the key that weights are encrypted under, dealt its shares, and kept nothing of it; and "
+            "it deals what computing in shares needs. It is trusted to deal rightly, to forget both, and to collude "
+            f"with nobody. {any_of} every residual, and so the labels, and with them all weights and scores."
+        )
+        return
     yield (
-        f"{roles.key_node} deals what computing in shares needs: it is trusted to deal rightly, to forget what it "
-        f"dealt, and to collude with nobody. With any one of {listed(roles.chain, 'and')} it reads everything that is "
-        "opened: all features, labels and scores of all parties."
+        f"{key_node} deals what computing in shares needs: it is trusted to deal rightly, to forget what it dealt, and "
+        f"to collude with nobody. {any_of} everything that is opened: all features, labels and scores of all parties."
     )
 
 
@@ -131,8 +138,12 @@ def _data_parties(roles: Roles, job: FalconJob) -> str:
         )
     return (
         f"{listed(roles.chain, 'and')} are believed to follow the protocol (semi-honest), and {most} may then collude: "
-        "nothing notices a party that sends other shares, and so changes the result or what is opened."
+        f"nothing notices a party that sends other {_sent(job)}, and so changes the result or what is opened."
     )
+
+
+def _sent(job: FalconJob) -> str:
+    return "shares or ciphertexts" if job.falcon.is_encrypted else "shares"
 
 
 def _together(roles: Roles, job: FalconJob) -> Iterator[str]:

@@ -30,8 +30,13 @@ def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | No
     options = parser.parse_args()
     if not (data_of / "data" / a_file_of_its_data).exists():
         subprocess.run([sys.executable, data_of / "prepare.py"], check=True)
-    shutil.rmtree(here / "state", ignore_errors=True)
+    forget(here)
     return options
+
+
+def forget(here: Path) -> None:
+    """Its parties' state."""
+    shutil.rmtree(here / "state", ignore_errors=True)
 
 
 def run_job(here: Path, out: Path, overrides: list[str], *, quietly: bool = False) -> None:

@@ -5,6 +5,7 @@ python -m examples.falcon.demo [--out DIR] [--set KEY=VALUE ...]
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +18,26 @@ from sklearn.preprocessing import StandardScaler
 
 from blindfit import load_model
 from blindfit.algorithms.statistics import metrics
-from examples.demo import begin, console, run_job
+from examples.demo import begin, console, forget, run_job
 from examples.taylor.joined import joined
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    about = "Vertical logistic regression between four processes, in secret shares."
+    about = "Vertical logistic regression between four processes, with encrypted weights, then in secret shares."
     options = begin(HERE, about, "archive_new.csv", data_of=HERE.parent / "taylor")
-    run_job(HERE, options.out, options.set)
+    outs = {"in shares": options.out, "encrypted": options.out / "threshold"}
+    run_job(HERE, outs["encrypted"], [*options.set, "falcon.backend=threshold"])
+    console.print(
+        "\n[dim]The same in secret shares. For the demo the hospital forgets what its labels have told so far: it would"
+        " refuse a second training on so few rows.[/]"
+    )
+    forget(HERE)
+    run_job(HERE, outs["in shares"], options.set)
     console.print(
         Panel(
-            comparison(options.out),
+            comparison(outs),
             title="known only because this is a demo",
             subtitle="all three files, and all three parts of the model, here",
             expand=False,
@@ -37,25 +45,29 @@ def main() -> None:
     )
 
 
-def comparison(out: Path) -> Table:
-    """Log loss and AUC on the run's own test rows, of models that were fitted to all the other common rows."""
+def comparison(outs: Mapping[str, Path]) -> Table:
+    """Log loss and AUC on the runs' own test rows, the same in each, of models of all the other common rows."""
     ids, rows, labels = joined()
-    tested = set(pyarrow.csv.read_csv(out / "hospital" / "test_rows.csv", convert_options=AS_TEXT)["id"].to_pylist())
+    tested = set(
+        pyarrow.csv.read_csv(outs["in shares"] / "hospital" / "test_rows.csv", convert_options=AS_TEXT)[
+            "id"
+        ].to_pylist()
+    )
     test = np.isin(ids, list(tested))
-    parts = {name: load_model(out / name / "model.json") for name in rows}
-    scores = sum(part.score_parts(rows[name][test]) for name, part in parts.items())
+    found = {"constant (base rate)": np.full(test.sum(), labels[~test].mean())}
+    for how, out in outs.items():
+        parts = {name: load_model(out / name / "model.json") for name in rows}
+        scores = sum(part.score_parts(rows[name][test]) for name, part in parts.items())
+        found[f"Blindfit, {how}, opened weights"] = parts["hospital"].predictions(scores)
     x = np.hstack(list(rows.values()))
     x = StandardScaler().fit(x[~test]).transform(x)
-    found = {
-        "constant (base rate)": np.full(test.sum(), labels[~test].mean()),
-        "Blindfit, this run's opened weights": parts["hospital"].predictions(scores),
-        "scikit-learn, in one place": LogisticRegression().fit(x[~test], labels[~test]).predict_proba(x[test])[:, 1],
-    }
+    plain = LogisticRegression().fit(x[~test], labels[~test])
+    found["scikit-learn, in one place"] = plain.predict_proba(x[test])[:, 1]
     table = Table("model", "log loss", "AUC", box=None)
     for name, probabilities in found.items():
         loss, auc = metrics.log_loss(labels[test], probabilities), metrics.auc(labels[test], probabilities)
         table.add_row(name, f"{loss:.4f}", f"{auc:.4f}")
-    table.caption = f"{test.sum():,} test rows, whose scores nobody had in the run itself"
+    table.caption = f"{test.sum():,} test rows, whose scores nobody had in the runs themselves"
     return table
 
 

@@ -46,8 +46,8 @@ class Attack:
         self.place, self.labels = 0, np.zeros(0)
         held_of, keep = data_party.held_of, Checkpoints.keep
 
-        def chosen(prepared: Any, parameters: Any) -> Held:
-            held = held_of(prepared, parameters)
+        def chosen(prepared: Any, *public: Any) -> Held:
+            held = held_of(prepared, *public)
             if held.labels is not None:
                 self.labels = held.labels  # for the test alone, which looks whether the shop was right
                 return held

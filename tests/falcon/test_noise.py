@@ -85,9 +85,10 @@ def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
     """.1 is 409.6 steps, and so rounds up."""
     plan = SimpleNamespace(batches=[np.array([0])], validation=np.zeros(0, int), test=np.zeros(0, int))
     prepared: Any = SimpleNamespace(plan=plan, columns=np.full((1, 3), 0.1), labels=SimpleNamespace(y=None))
+    parameters = Private(1.0).parameters
     bound = int(0.1 * math.sqrt(3) * 2**FEATURE_BITS)
-    assert np.linalg.norm(held_of(prepared).features) > bound
-    assert np.linalg.norm(held_of(prepared, bound).features) <= bound
+    assert np.linalg.norm(held_of(prepared, parameters).features) > bound
+    assert np.linalg.norm(held_of(prepared, parameters, bound).features) <= bound
 
 
 # --- that it is there, of its law ------------------------------------------------------------------------------------
@@ -178,12 +179,12 @@ def test_neighbours_are_told_apart_by_no_more_than_epsilon() -> None:
     """In the direction in which they differ; and by more where the noise is too small by far."""
     honest = RunPrivacy(EPSILON, DELTA, 1).noise_multiplier()
 
-    def bound(multiplier: float) -> float:
-        one, other = ({"moved": releases(case, 100)} for case in neighbours(multiplier))
-        return bound_epsilon(one, other, delta=DELTA, false_alarm=1e-4).epsilon
+    def bound(multiplier: float, count: int) -> float:
+        one, other = ({"moved": releases(case, count)} for case in neighbours(multiplier))
+        return bound_epsilon(one, other, delta=DELTA, false_alarm=1e-7).epsilon
 
-    assert bound(honest) <= EPSILON
-    assert bound(honest / 100) > EPSILON
+    assert bound(honest, 100) <= EPSILON
+    assert bound(honest / 10_000, 200) > EPSILON
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------

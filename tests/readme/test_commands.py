@@ -265,6 +265,11 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("opened weights", "scikit-learn"),
             writes=("runs/falcon/report.html",),
         ),
+        "blindfit run examples/falcon/job.toml --set falcon.backend=threshold --out runs/encrypted": Typed(
+            add="--set falcon.epochs=2",
+            why="two do all that twenty do",
+            writes=("runs/encrypted/report.html",),
+        ),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
         "blindfit import-falcon job.json --out imported": Typed(

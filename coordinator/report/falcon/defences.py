@@ -18,13 +18,16 @@ GIVEN_UP = {
 }
 
 
+SHARES = Defence(
+    "Secret shares",
+    True,
+    "Features, labels, scores, residuals and gradients leave a party as shares alone, or less a mask that it alone "
+    "knows: what the others see of them is uniform.",
+)
+
+
 def defences_of(facts: Figures) -> Iterator[Defence]:
-    yield Defence(
-        "Secret shares",
-        True,
-        "Features, labels, scores, residuals and gradients leave a party as shares alone, or less a mask that it alone "
-        "knows: what the others see of them is uniform.",
-    )
+    yield _encryption(facts) if facts.job.falcon.is_encrypted else SHARES
     yield _macs(facts)
     if facts.job.privacy is not None:
         yield from privacy.defences(facts)
@@ -35,6 +38,16 @@ def defences_of(facts: Figures) -> Iterator[Defence]:
         True,
         "Each party shortens those of its rows that stand out in their batch, as a weight would tell their labels. "
         f"{joint.shortened(facts)}",
+    )
+
+
+def _encryption(facts: Figures) -> Defence:
+    return Defence(
+        "Encrypted weights and secret shares",
+        True,
+        f"Each party's weights are encrypted under a {facts.job.falcon.key_bits}-bit key of which every data party has "
+        "a share, and all shares are needed: what they decrypt has a mask of each of them, 40 bits longer than the "
+        "numbers of the whole job. Labels and residuals are in shares.",
     )
 
 

@@ -64,6 +64,8 @@ class Figures(JointFigures):
 
     @property
     def macs(self) -> str:
+        if self.job.falcon.is_encrypted:
+            return f"and under a threshold key of {self.job.falcon.key_bits} bits"
         return "with MACs" if self.job.falcon.macs else "without MACs"
 
     @property

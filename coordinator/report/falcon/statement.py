@@ -55,9 +55,10 @@ def two_sentences(facts: Figures) -> str:
     key_node = facts.roles.key_node
     if facts.job.privacy is not None:
         return privacy.two_sentences(facts)
+    known = "labels, weights" if facts.job.falcon.is_encrypted else "features, labels"
     return (
         f"No differential privacy: {switched_on(facts)} protect labels and features. {key_node} is trusted: if it "
-        "colludes with a data party, all features, labels and scores are known to them."
+        f"colludes with a data party, all {known} and scores are known to them."
     )
 
 
@@ -72,11 +73,20 @@ def _promise(facts: Figures) -> Section:
         "What is promised",
         (
             f"No differential privacy: no epsilon bounds what {_what_is_opened(facts)} tell of a row.",
-            "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked.",
+            _how_it_left(facts),
             against,
             f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals rightly, forgets, "
             "and colludes with nobody.",
         ),
+    )
+
+
+def _how_it_left(facts: Figures) -> str:
+    if not facts.job.falcon.is_encrypted:
+        return "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked."
+    return (
+        "Features and gradients left no party in any form; weights and scores but encrypted, under a key that all data "
+        "parties hold together, or masked; labels and residuals but as secret shares, or masked."
     )
 
 

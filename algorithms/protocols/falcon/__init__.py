@@ -43,6 +43,7 @@ Learns: each party, its own rounded weights, and after each epoch whether to go 
 
 from __future__ import annotations
 
+from blindfit.algorithms.protocols.falcon.conversion import HIDING_BITS
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales, EncryptedState
 from blindfit.algorithms.protocols.falcon.messages import (
     CheckCommitment,
@@ -80,6 +81,7 @@ from blindfit.algorithms.protocols.falcon.seats import ModelState
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, ROUNDS, Arrow, Table
 
 __all__ = [
+    "HIDING_BITS",
     "TABLE",
     "WEIGHT_BOUND",
     "EncryptedScales",

@@ -30,7 +30,7 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
 from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate
-from blindfit.algorithms.protocols.falcon.conversion import VALUE_BITS, Masking
+from blindfit.algorithms.protocols.falcon.conversion import VALUE_BITS, Masking, field_mask_bits
 from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.field import Elements
@@ -97,6 +97,12 @@ class EncryptedScales:
         """Numbers that go from shares to ciphertexts."""
         return self.p.epochs * self.p.train_rows + sum(self.p.columns)
 
+    @property
+    def hidden_bits(self) -> float:
+        """That masks still hide of all of these together."""
+        each = field_mask_bits(len(self.p.columns)) - VALUE_BITS - 1
+        return each - math.log2(max(self.encrypted_values, 1))
+
     def masking(self, largest: float, bits: int) -> Masking:
         """Of numbers up to `largest`, at so many bits after the point."""
         return Masking(bits + math.ceil(math.log2(largest)) + 1, self.opened, len(self.p.columns))
@@ -134,9 +140,13 @@ class EncryptedScales:
                 f"{self.encrypted_values:,} residuals become ciphertexts, under masks that hide {MOST_VALUES:,} well",
                 hint='take fewer epochs or rows, or falcon.backend = "shares"',
             )
-        slot_bits = self.masking(self.largest_score, self.weight_bits + self.most_feature_bits).slot_bits
-        if slot_bits > key_bits - 2:
-            raise RangeError(f"a score needs {slot_bits} bits under a {key_bits}-bit key", hint="take a larger key")
+        if not self.slots(key_bits):
+            raise RangeError(f"a score does not fit under a {key_bits}-bit key", hint="take a larger key")
+
+    def slots(self, key_bits: int) -> int:
+        """Scores in one ciphertext, at least."""
+        masking = self.masking(self.largest_score, self.weight_bits + self.most_feature_bits)
+        return (key_bits - 2) // masking.slot_bits
 
     @property
     def most_feature_bits(self) -> int:

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, FalconParameters, check_parameters, opened_bits
+from blindfit.algorithms.protocols.falcon import (
+    HIDING_BITS,
+    WEIGHT_BOUND,
+    EncryptedScales,
+    FalconParameters,
+    check_parameters,
+    opened_bits,
+)
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.job import Job
@@ -82,6 +89,8 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
         yield from noise.findings(parameters, parameters.noise, trial.prepared)
         yield from large_delta(job.parameters.delta, parameters.train_rows)
     yield from _numbers(parameters)
+    if parameters.key_bits is not None:
+        yield from _ciphertexts(parameters, parameters.key_bits)
     yield from _cost(parameters)
 
 
@@ -102,6 +111,17 @@ def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
         "note",
         "range",
         f"that holds for scores up to {waves.bound:g} (falcon.waves = {name}), which nothing proves beforehand: {past}",
+    )
+
+
+def _ciphertexts(parameters: FalconParameters, key_bits: int) -> Iterator[Finding]:
+    scales = EncryptedScales(parameters)
+    yield Finding("ok", "key", f"{key_bits} bits hold every masked score, {scales.slots(key_bits)} to a ciphertext")
+    yield Finding(
+        "ok",
+        "masks",
+        f"those of scores hide {HIDING_BITS} bits of the whole job's; {scales.encrypted_values:,} residuals become "
+        f"ciphertexts at most, and their masks hide {scales.hidden_bits:.0f} bits of all of them together",
     )
 
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import train
@@ -34,9 +35,9 @@ def bank(seed: int, **options: object) -> RealCase:
     return RealCase([first[:, :-1], *others], first[:, -1].astype(np.int64), job(**options), seed)
 
 
-def aucs(case: RealCase) -> tuple[float, float]:
-    """In shares, and of scikit-learn on all rows but the test rows."""
-    tested = train(case)["hospital"].tested
+def aucs(case: RealCase, key: PrivateKey | None = None) -> tuple[float, float]:
+    """Of the training, and of scikit-learn on all rows but the test rows."""
+    tested = train(case, key=key)["hospital"].tested
     assert tested is not None
     x, y, rest, test = case.table
     pairs = int(y[test].sum()) * int((1 - y[test]).sum())
@@ -58,3 +59,20 @@ def test_bank_marketing_is_told_as_well_as_by_scikit_learn(seed: int) -> None:
     shared, joined = aucs(bank(seed, security="semi-honest"))
     assert abs(shared - joined) < CLOSE
     assert joined > 0.8
+
+
+# --- with encrypted weights -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 5))])
+def test_breast_cancer_with_encrypted_weights(seed: int, real_key: PrivateKey) -> None:
+    encrypted, joined = aucs(breast(seed, backend="threshold"), real_key)
+    assert abs(encrypted - joined) < CLOSE
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not BANK.exists(), reason="the bank marketing data are not here")
+@pytest.mark.parametrize("seed", range(5))
+def test_bank_marketing_with_encrypted_weights(seed: int, real_key: PrivateKey) -> None:
+    encrypted, joined = aucs(bank(seed, backend="threshold"), real_key)
+    assert abs(encrypted - joined) < CLOSE

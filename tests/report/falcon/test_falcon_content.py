@@ -33,7 +33,7 @@ def cautions(shares: MadeUpShares, *, here: bool = False) -> str:
 def test_a_run_here_holds_everything(shares: MadeUpShares) -> None:
     content = json.loads(shares.written().json_path.read_text())
     assert (content["session"], content["protocol"], content["state"]) == (SESSION, "falcon", "DONE")
-    assert content["job"]["falcon"]["security"] == "malicious"  # a default
+    assert content["job"]["falcon"]["security"] == "auto"  # a default
     assert {"taylor", "paillier", "coordinator"}.isdisjoint(content["job"])
     assert content["models"] == {name: shares.model_of(name) for name in shares.chain}
     assert content["party_reports"]["bank"]["weights"] == {"opened_bits": 8, "label_bits": 8 / 840}

@@ -174,7 +174,7 @@ def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
         ("falcon.model=linear\nfalcon.class_weights=balanced", "class_weights does nothing beside the other options"),
         ("falcon.sampling=random", "sampling"),
         ("falcon.batch_rows=1", "batch_rows"),
-        ('falcon.backend="threshold"', "backend"),
+        ("falcon.backend=shared", "backend"),
         ("taylor.epochs=3", r"\[taylor\] does nothing in a falcon job"),
     ],
 )

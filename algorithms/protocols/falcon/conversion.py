@@ -10,7 +10,8 @@
 A sum that a party helps to decrypt is one to which it has added its own mask: it adds up itself what it received.
 
 Source: MATH 4.4, 4.8; Wu, Cai, Xiao, Chen, Ooi 2020, algorithm 1, whose masks are not packed.
-Model: semi-honest, unlike what happens in shares.
+Model: semi-honest, unlike what happens in shares: who waits for the others' sums can send what takes their masks away,
+    and have ciphertexts of its choice decrypted.
 """
 
 from __future__ import annotations

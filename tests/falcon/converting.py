@@ -47,7 +47,8 @@ def converters(
     """
     names = PARTIES[:parties]
     roles = {name: "passive" if place else "active" for place, name in enumerate(names)}
-    network = LocalNetwork(roles, falcon.TABLE, **({} if wire is None else {"wire": wire}))
+    options: dict[str, Any] = {} if wire is None else {"wire": wire}
+    network = LocalNetwork(roles, falcon.TABLE, **options)
     made = []
     for place, (name, share) in enumerate(zip(names, deal(key, parties), strict=True)):
         others = [other for other in names if other != name]

@@ -42,6 +42,7 @@ from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 UPDATE_BITS = 16  # of rate / rows times a feature, beside those of rate / rows itself
 FACTOR_BITS = 20  # of s, where weights go to shares
 MOST_SHRINKING = 2.0**-20  # of s: beyond, u would need too many bits
+ROUNDED_UNITS = 4  # that rounding adds to |v|, and more
 MOST_VALUES = 2**22  # that become ciphertexts: their masks then still hide 17 bits and more all together
 RESIDUAL_WAVES = WaveScales(FEATURE_BITS + WEIGHT_BITS, 17, 20)
 
@@ -62,7 +63,7 @@ class EncryptedScales:
     def residual_bits(self) -> int:
         """The finest at which any |v|, of a score out of range too, stays below 2^VALUE_BITS."""
         largest = residual_bound(self.p.waves, RESIDUAL_WAVES, 1.0) * 2.0**-RESIDUAL_WAVES.result
-        return VALUE_BITS - 1 - math.ceil(math.log2(largest))
+        return math.floor(math.log2(((1 << VALUE_BITS) - ROUNDED_UNITS) / largest))
 
     @cached_property
     def update_bits(self) -> int:

@@ -55,6 +55,7 @@ BY_NAME = {
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
     # falcon
     "DealtSeed.seed": RANDOM,
+    "DealtKeyShare.share": RANDOM,
     "CheckCommitment.opened": DERIVED,
     "CheckCommitment.commitment": DERIVED,
     "CheckSeed.drawn": RANDOM,

@@ -456,6 +456,8 @@ PAIRS = (
     Pair("falcon", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
     Pair("falcon", "missing-value", "shop-a", a_missing_value("shop-a")),
     Pair("falcon", "active-feature", "bank", a_feature("bank")),
+    Pair("falcon-threshold", "a-label", "bank", a_label("bank")),
+    Pair("falcon-threshold", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "a-label", "bank", a_label("bank")),
     Pair("falcon-private", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "between-jobs", "bank", between_jobs(a_label("bank"))),

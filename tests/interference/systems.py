@@ -205,6 +205,13 @@ def falcon() -> Case:
     return replace(case, system="falcon", data=data, job={**job, "falcon": trained}, policy=policy)
 
 
+def falcon_threshold() -> Case:
+    """On encrypted weights."""
+    case = falcon()
+    trained = {**case.job["falcon"], "backend": "threshold"}
+    return replace(case, job={**case.job, "falcon": trained})
+
+
 def falcon_private() -> Case:
     """Whole rows under differential privacy: every data party pays."""
     case, trained = falcon(), {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0, "feature_bounds": ["*:-4:4"]}
@@ -268,6 +275,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "taylor-label-dp": taylor_label_dp,
     "taylor-linkage": taylor_linkage,
     "falcon": falcon,
+    "falcon-threshold": falcon_threshold,
     "falcon-private": falcon_private,
     "predict": predict,
 }

@@ -25,10 +25,12 @@ from rich.console import Console
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.protocols.falcon import roles as falcon_roles
 from blindfit.algorithms.protocols.taylor import roles
 from blindfit.coordinator import operator
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.falcon import key_node as falcon_key_node
 from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
@@ -317,7 +319,9 @@ def quick_keys() -> Iterator[None]:
     """One small key for all runs: how well ciphertexts hide has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlindfitEngine, "generate_private_key", lambda _self, _bits: _key())
-        patch.setattr(roles, "check_public_key", lambda *_, **__: None)
+        patch.setattr(falcon_key_node, "generate_private_key", lambda _bits: _key())
+        for checking in (roles, falcon_roles):
+            patch.setattr(checking, "check_public_key", lambda *_, **__: None)
         yield
 
 

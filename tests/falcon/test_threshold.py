@@ -16,6 +16,7 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError, ScoresOutOfRange
+from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.packing import PackedVector, decrypt_packed
 from blindfit.algorithms.paillier.threshold import PartialDecryption, deal, partial_decrypt
@@ -46,6 +47,7 @@ from blindfit.algorithms.sharing.waves import CHOICES
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 from blindfit.parties.falcon.kept import from_state, to_state
+from blindfit.parties.vertical.prepared import FEATURE_BOUND as CLIPPED_TO
 from blindfit.parties.wire import codec
 from tests.falcon.converting import integers_of
 from tests.falcon.local import KEY_NODE, Case, network_of, train
@@ -496,6 +498,12 @@ def test_no_residual_is_too_large_to_become_a_ciphertext(insecure_test_key: Priv
 def test_no_opened_weight_is_too_large_to_become_a_ciphertext() -> None:
     """As with_weights makes of those in steps of their rounding, up to WEIGHT_BOUND."""
     assert falcon.WEIGHT_BOUND * 2.0 ** kept_bits_for(MOST_ROWS) < 2**VALUE_BITS
+
+
+def test_features_are_clipped_to_what_masks_are_for() -> None:
+    """On the grid as well; and the intercept's ones are smaller."""
+    assert 1.0 <= CLIPPED_TO <= FEATURE_BOUND
+    assert Fixed.from_reals(np.array([CLIPPED_TO, -CLIPPED_TO]), FEATURE_BITS).bound <= FEATURE_BOUND * 2**FEATURE_BITS
 
 
 def worst(case: Case, key: PrivateKey, signs: list[int]) -> tuple[float, float, int]:

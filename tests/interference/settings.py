@@ -80,6 +80,17 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__security": ("malicious", "semi-honest"),
         "falcon__waves": ("medium", "wide"),
     },
+    "falcon-untested": {
+        **SPLIT,
+        "falcon__intercept": (True, False),
+        "falcon__schedule": ("inverse", "exponential"),
+        "falcon__learning_rate": (0.02, 0.3),
+        "falcon__optimiser": ("sgd", "momentum"),
+        "falcon__l2": (0.0, 0.01, 1.0),
+        "falcon__epochs": (2, 3),
+        "falcon__security": ("malicious", "semi-honest"),
+        "falcon__waves": ("medium", "wide"),
+    },
     "falcon-threshold": {
         **SPLIT,
         "falcon__intercept": (True, False),

@@ -10,7 +10,8 @@
    seats in one process; `expanding_us_per_row` that too, `dealing_us_per_row` the key node's. `online_over_bound`: the
    online time over that of the products of the field in it, each by the same kernel on arrays of the same sizes, in
    turn with it. `rounds_per_step` is counted.
-3. `growth`: one thing varied at a time: rows, features, data parties.
+3. `threshold_ms_per_row_step`, `threshold_over_bound`: of encrypted weights (falcon_threshold.py).
+4. `growth`: one thing varied at a time: rows, features, data parties.
 
 The data are made up: values do not matter to what shares cost.
 """
@@ -38,6 +39,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import growth_plot, machine
+from benchmarks.falcon_threshold import AIMS_MS, threshold
 from benchmarks.in_turn import in_turn, median_ratio
 from benchmarks.taylor import Party, made_up
 from blindfit.algorithms.protocols import falcon
@@ -77,12 +79,25 @@ def main() -> None:
     with console.status("jobs between processes"):
         result |= between_processes(base, repetitions)
     console.print(_headline(result, base))
+    result |= threshold(repetitions)
+    console.print(_threshold_table(result["threshold"]))
     result["growth"] = growth(shapes, QUICK_BASE if options.quick else GROWTH_BASE, console)
     console.print(_growth_table(result["growth"]))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
     if options.plot:
         draw(result["growth"], options.plot)
+
+
+def _threshold_table(found: dict[str, dict[str, float]]) -> Table:
+    table = Table(
+        "encrypted weights, by", "ms a row, step and party", "aim", "products", "over bound (aim 1.5)", box=None
+    )
+    for unit, figures in found.items():
+        ms, aim = f"{figures['ms_per_row_step']:.2f}", f"{AIMS_MS[unit]:g}"
+        products, over = f"{figures['products_per_row_step']:.0f}", f"{figures['over_bound']:.2f}"
+        table.add_row(unit.replace("_", " "), ms, aim, products, over)
+    return table
 
 
 # --- jobs between processes -----------------------------------------------------------------------------------------

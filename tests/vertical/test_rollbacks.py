@@ -274,7 +274,7 @@ def forget_but(project: Project, holders: list[str]) -> None:
 
 def test_everybody_gets_one_receipt_once_it_is_charged(house: House) -> None:
     house.train(0.1)
-    assert_as_often(receipts.TABLE, ROLES, house.sent, having=[receipts.LABEL_DP])
+    assert_as_often(receipts.TABLE, ROLES, house.sent, having=[receipts.PAID])
     held = {house.stores[name].reader().receipt_held("bank", "people") for name in OTHERS}
     assert held == set(house.coordinator.of("bank", house.bank.receipts.public_key))
     ((statement, _),) = held

@@ -5,8 +5,8 @@ trainings of two lengths, whose difference is steps alone, the dealer's part too
 party's time is all that it computes in a step: its scores under encryption, packing and masks and their encryption,
 partial decryption, residuals in shares, and the move of its weights.
 
-`threshold_over_bound` is that time over the products mod n^2 that the parties' kernels counted, times the time of one by
-the same unit, just before and after. GMP may be below 1: it multiplies halves without a reduction.
+`threshold_over_bound` is that time over the products mod n^2 that the parties' kernels counted, times the time of one
+by the same unit, just before and after. GMP may be below 1: it multiplies halves without a reduction.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def threshold(repetitions: int) -> dict[str, Any]:
 
 
 def _by_gmp(key: PrivateKey, repetitions: int) -> dict[str, float]:
-    with mock.patch.object(kernel, "vector_unit", lambda _n: None):
+    with mock.patch.object(kernel, "vector_unit", return_value=None):
         return _measured(key, repetitions, GMP)
 
 

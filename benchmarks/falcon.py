@@ -39,7 +39,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import growth_plot, machine
-from benchmarks.falcon_threshold import AIMS_MS, threshold
+from benchmarks.falcon_threshold import AIMS_MS, FULL, QUICK, threshold
 from benchmarks.in_turn import in_turn, median_ratio
 from benchmarks.taylor import Party, made_up
 from blindfit.algorithms.protocols import falcon
@@ -79,7 +79,7 @@ def main() -> None:
     with console.status("jobs between processes"):
         result |= between_processes(base, repetitions)
     console.print(_headline(result, base))
-    result |= threshold(repetitions)
+    result |= threshold(repetitions, *(QUICK if options.quick else FULL))
     console.print(_threshold_table(result["threshold"]))
     result["growth"] = growth(shapes, QUICK_BASE if options.quick else GROWTH_BASE, console)
     console.print(_growth_table(result["growth"]))

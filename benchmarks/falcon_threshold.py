@@ -33,17 +33,17 @@ from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 from blindfit.parties.wire.channel import LocalNetwork
 
 PARTIES, KEY_NODE = ("first", "second", "third"), "notary"
-KEY_BITS, ROWS = 2048, 128
-STEPS = (1, 5)  # of the two trainings
+KEY_BITS = 2048
+FULL, QUICK = (128, 5), (16, 2)  # rows of a batch, and steps of the longer training; the shorter has one
 AIMS_MS = {"gmp": 5.0, "vector_unit": 1.5}
 
 
-def threshold(repetitions: int) -> dict[str, Any]:
+def threshold(repetitions: int, rows: int, steps: int) -> dict[str, Any]:
     """By GMP, and by the vector unit where this machine has one; the second gives the headline figures."""
     key = generate_private_key(KEY_BITS)
-    found = {"gmp": _by_gmp(key, repetitions)}
+    found = {"gmp": _by_gmp(key, repetitions, rows, steps)}
     if ifma.vector_unit(int(key.public_key.n)) is not None:
-        found["vector_unit"] = _measured(key, repetitions, VECTOR_UNIT)
+        found["vector_unit"] = _measured(key, repetitions, VECTOR_UNIT, rows, steps)
     best = found.get("vector_unit", found["gmp"])
     return {
         "threshold_ms_per_row_step": best["ms_per_row_step"],
@@ -52,19 +52,19 @@ def threshold(repetitions: int) -> dict[str, Any]:
     }
 
 
-def _by_gmp(key: PrivateKey, repetitions: int) -> dict[str, float]:
+def _by_gmp(key: PrivateKey, repetitions: int, rows: int, steps: int) -> dict[str, float]:
     with mock.patch.object(kernel, "vector_unit", return_value=None):
-        return _measured(key, repetitions, GMP)
+        return _measured(key, repetitions, GMP, rows, steps)
 
 
-def _measured(key: PrivateKey, repetitions: int, unit: str) -> dict[str, float]:
-    _seconds(key, 1)  # what is made once is made
+def _measured(key: PrivateKey, repetitions: int, unit: str, rows: int, steps: int) -> dict[str, float]:
+    _seconds(key, rows, 1)  # what is made once is made
     times, bounds, counted = [], [], 0.0
     for _ in range(repetitions):
         before = _product_us(key, unit)
-        (short, few), (long, many) = (_seconds(key, steps) for steps in STEPS)
+        (short, few), (long, many) = (_seconds(key, rows, number) for number in (1, steps))
         after = _product_us(key, unit)
-        of_rows = (STEPS[1] - STEPS[0]) * ROWS * len(PARTIES)
+        of_rows = (steps - 1) * rows * len(PARTIES)
         times.append((long - short) / of_rows * 1e3)
         counted = (many - few) / of_rows
         bounds.append(times[-1] * 1e3 / (counted * statistics.mean([before, after])))
@@ -80,21 +80,21 @@ def _product_us(key: PrivateKey, unit: str) -> float:
     return statistics.median(bare.seconds(in_turn(bare.runs, 3))[unit]) * 1e6
 
 
-def _seconds(key: PrivateKey, steps: int) -> tuple[float, int]:
+def _seconds(key: PrivateKey, rows: int, steps: int) -> tuple[float, int]:
     """Of this thread, all data parties; and the products that they counted."""
     shares = deal(key, len(PARTIES))
     own = [KeyShare(replace(share.public_key), share.index, share.parties, share.exponent) for share in shares]
     started = time.thread_time()
-    asyncio.run(_train(own, _parameters(steps)))
+    asyncio.run(_train(own, _parameters(rows, steps)))
     return time.thread_time() - started, sum(share.public_key.kernel.counts.products for share in own)
 
 
-def _parameters(steps: int) -> FalconParameters:
+def _parameters(rows: int, steps: int) -> FalconParameters:
     return FalconParameters(
         data_parties=PARTIES,
         key_node=KEY_NODE,
         columns=(10, 10, 10),
-        batch_rows=(ROWS,) * steps,
+        batch_rows=(rows,) * steps,
         validation_rows=0,
         test_rows=0,
         epochs=1,

@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from tests.vertical.cluster import DATA_PARTIES, ROLES, TIMEOUTS, Cluster, Lost,
 from tests.vertical.victim import Order
 
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
-KILLS, AT_A_TIME = 200, 20  # of all parties together
-CLOSE = 5e-4  # of shares' rounding: tests/falcon/test_protocol.py has the bound
+KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
+SHARES, ENCRYPTED = 'falcon.backend="shares"', 'falcon.backend="threshold"'
+# Of shares' rounding (tests/falcon/test_protocol.py has the bound), and twice that of encrypted weights (test_threshold.py).
+CLOSE = {SHARES: 5e-4, ENCRYPTED: 1e-3}
 SOME = {
     "bank": Order("send OpenedShares", 20),
     "shop-a": Order("write epoch-3.json"),
@@ -33,8 +36,15 @@ class Begun:
     """Parties that are up, and a training that was cut off after an epoch; what it ends in undisturbed."""
 
     cluster: Cluster
+    backend: str
     resume: str
     weights: dict[str, np.ndarray]
+
+    def loses(self, victim: str, order: Order) -> None:
+        self.cluster.restore_checkpoints()
+        lost = self.cluster.lose(victim, order, self.resume)
+        check(lost)
+        self.goes_on_after(lost)
 
     def goes_on_after(self, lost: Lost) -> None:
         """To the same weights; or every party had stored them before the victim was lost; or that was in the midst of a
@@ -47,7 +57,13 @@ class Begun:
             assert self.in_a_check()
             self.forget_answers()
             ended = self.cluster.run()
-        same(self.cluster.weights(ended), self.weights)
+        self.same(ended)
+
+    def same(self, session: str) -> None:
+        weights = self.cluster.weights(session)
+        assert set(weights) == set(self.weights)
+        furthest = max(np.abs(weights[name] - self.weights[name]).max() for name in self.weights)
+        assert furthest <= CLOSE[self.backend]
 
     def in_a_check(self) -> bool:
         return any(self.cluster.path("state").glob(f"*/checkpoints/*/{CHECK_BEGUN}"))
@@ -59,21 +75,27 @@ class Begun:
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
-    root = tmp_path_factory.mktemp("kills")
-    with running(root, make(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE)) as cluster:
+def in_shares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    with begun(tmp_path_factory.mktemp("kills"), SHARES) as training:
+        yield training
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    with begun(tmp_path_factory.mktemp("kills"), ENCRYPTED) as training:
+        yield training
+
+
+@contextlib.contextmanager
+def begun(root: Path, backend: str) -> Iterator[Begun]:
+    with running(root, make(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE, backend)) as cluster:
         lost = cluster.lose("shop-b", Order("wrote epoch-1.json"))
         check(lost)
         cluster.save_checkpoints()
         resume = f"falcon.resume={lost.session.id}"
         weights = cluster.weights(cluster.run(resume))
         assert set(weights) == set(DATA_PARTIES)
-        yield Begun(cluster, resume, weights)
-
-
-def same(weights: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    assert set(weights) == set(expected)
-    assert max(np.abs(weights[name] - expected[name]).max() for name in expected) <= CLOSE
+        yield Begun(cluster, backend, resume, weights)
 
 
 def check(lost: Lost) -> None:
@@ -87,19 +109,31 @@ def check(lost: Lost) -> None:
 
 
 @pytest.mark.parametrize("victim", SOME)
-def test_lost_in_training(begun: Begun, victim: str) -> None:
-    begun.cluster.restore_checkpoints()
-    lost = begun.cluster.lose(victim, SOME[victim], begun.resume)
-    check(lost)
-    begun.goes_on_after(lost)
+def test_lost_in_training(in_shares: Begun, victim: str) -> None:
+    in_shares.loses(victim, SOME[victim])
+
+
+def test_lost_with_encrypted_weights(encrypted: Begun) -> None:
+    encrypted.loses("shop-a", Order("send MaskedSums", 2))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(36000)
 @pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
-def test_kills_at_random(begun: Begun, first: int) -> None:
+def test_kills_at_random(in_shares: Begun, first: int) -> None:
+    kills_at_random(in_shares, first)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36000)
+@pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
+def test_kills_at_random_with_encrypted_weights(encrypted: Begun, first: int) -> None:
+    kills_at_random(encrypted, first)
+
+
+def kills_at_random(begun: Begun, first: int) -> None:
     """A quarter in a training that begins, the rest in one that is resumed; half of them up to 50 ms after a point."""
-    cluster, draw = begun.cluster, random.Random(f"falcon {first}")
+    cluster, draw = begun.cluster, random.Random(f"{begun.backend} {first}")
     begun.forget_answers()
     fresh_points = cluster.points()
     cluster.restore_checkpoints()
@@ -114,6 +148,6 @@ def test_kills_at_random(begun: Begun, first: int) -> None:
         if lost.error is not None:  # else the signal came when the job was done
             check(lost)
         if fresh:
-            same(cluster.weights(cluster.run()), begun.weights)
+            begun.same(cluster.run())
         else:
             begun.goes_on_after(lost)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, MacCheckFailed, MalformedMessage
 from blindfit.algorithms.protocols import falcon
+from blindfit.algorithms.protocols.falcon import Trained
 from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, train
@@ -68,11 +71,30 @@ def messages_of_a_run(n_parties: int) -> list[str]:
 
 def one_run(n_parties: int, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
     """The first error, and what was changed; fails where the training went on to its end."""
-    tamper = Tamper(number, place)
-    with pytest.raises((MacCheckFailed, MalformedMessage)) as ended:
-        train(case(n_parties), wire=tamper.wire)
+    error, what = outcome(n_parties, number, place)
+    assert error is not None, f"{what}: not noticed"
+    return error, what
+
+
+def outcome(n_parties: int, number: int, place: int) -> tuple[BlindfitError | None, tuple[str, str, str]]:
+    """As `one_run`; no error where nobody noticed, and the models are those of an undisturbed run."""
+    tamper, error = Tamper(number, place), None
+    try:
+        same(train(case(n_parties), wire=tamper.wire), undisturbed(n_parties))
+    except (MacCheckFailed, MalformedMessage) as noticed:
+        error = noticed
     assert tamper.what is not None
-    return ended.value, tamper.what
+    return error, tamper.what
+
+
+@cache
+def undisturbed(n_parties: int) -> dict[str, Trained]:
+    return train(case(n_parties))
+
+
+def same(models: dict[str, Trained], expected: dict[str, Trained]) -> None:
+    for name, model in models.items():
+        np.testing.assert_equal(asdict(model), asdict(expected[name]))
 
 
 def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int) -> None:
@@ -84,6 +106,14 @@ def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int
         assert isinstance(error, MacCheckFailed)
     if step in ("MaskedInput", "CheckSeed", "Residue", "ResidueCommitment"):
         assert isinstance(error, MalformedMessage)  # by digests and commitments, before any MAC is looked at
+
+
+def check_noticed_or_unused(error: BlindfitError | None, what: tuple[str, str, str], n_parties: int) -> None:
+    """Of a comparison's two sets of dealt bits one is thrown away, by an opened number that is uniform."""
+    if error is None:
+        assert what[2] == "Correction"
+    else:
+        check_named(error, what, n_parties)
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
@@ -105,14 +135,24 @@ def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
 
 
 @pytest.mark.soak
-def test_ten_thousand_single_changes_all_end_the_training() -> None:
+@pytest.mark.timeout(36_000)
+@pytest.mark.parametrize("_of_ten_thousand", range(0, 10_000, 500))
+def test_ten_thousand_single_changes_all_end_the_training(_of_ten_thousand: int) -> None:
     """Each run ends where its change is noticed, so half of a run on average."""
     counts = {n: len(messages_of_a_run(n)) for n in (2, 3)}
-    for turn in range(10_000):
+    for turn in range(500):
         n_parties = 2 + turn % 2
         number = 1 + secrets.randbelow(counts[n_parties])
-        error, what = one_run(n_parties, number, secrets.randbelow(2**20))
-        check_named(error, what, n_parties)
+        check_noticed_or_unused(*outcome(n_parties, number, secrets.randbelow(2**20)), n_parties)
+
+
+def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() -> None:
+    """Places after one another in what is dealt for a comparison: of some the one set is taken, of some the other."""
+    number = next(n for n, name in enumerate(messages_of_a_run(2), 1) if name == "Correction" and n > 160)
+    ends = [outcome(2, number + 2, place) for place in range(3878, 3886)]
+    for error, what in ends:
+        check_noticed_or_unused(error, what, 2)
+    assert {error is None for error, _ in ends} == {True, False}
 
 
 def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:

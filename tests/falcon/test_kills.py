@@ -22,7 +22,7 @@ from tests.vertical.victim import Order
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
 SHARES, ENCRYPTED = 'falcon.backend="shares"', 'falcon.backend="threshold"'
-# Of shares' rounding (tests/falcon/test_protocol.py has the bound), and twice that of encrypted weights (test_threshold.py).
+# Of shares' rounding (test_protocol.py has the bound), and twice that of encrypted weights (test_threshold.py).
 CLOSE = {SHARES: 5e-4, ENCRYPTED: 1e-3}
 SOME = {
     "bank": Order("send OpenedShares", 20),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from blindfit.coordinator.session import JobSession
 from tests.falcon.project import make
 from tests.nodes import Nodes
 
-LONG = ("falcon.epochs=30", "falcon.validation_fraction=0")
+OPTIONS = ("falcon.epochs=3", "falcon.validation_fraction=0")
 
 
 class Begun:
-    """Trainings under way, by session: at most one of a training, or the MAC key is in two."""
+    """Trainings under way, by session: at most one of a training, or the MAC key is in two. None ends before `go_on`
+    is set, however quick the machine is.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.go_on = threading.Event()  # each trains in its own thread
         self.now: set[tuple[str, str]] = set()
         self.sessions: set[str] = set()
         run = falcon.run_data_party
@@ -31,7 +35,10 @@ class Begun:
             self.sessions.add(session)
             self.now.add((me, session))
             try:
-                return await run(me, held, parameters, seed, session, channel, **more)
+                trained = await run(me, held, parameters, seed, session, channel, **more)
+                while not self.go_on.is_set():
+                    await asyncio.sleep(0.05)
+                return trained
             finally:
                 self.now.discard((me, session))
 
@@ -40,7 +47,7 @@ class Begun:
 
 async def both(nodes: Nodes, root: Path, begun: Begun) -> list[Any]:
     """What a training and one that resumes it end with."""
-    job = load_job(root / "job.toml", list(LONG))
+    job = load_job(root / "job.toml", list(OPTIONS))
     async with nodes._up(job) as up:
         addresses = {name: f"127.0.0.1:{node.port}" for name, node in up.items()}
         identity = identity_of(nodes.certificates, nodes._issued("coordinator"))
@@ -48,9 +55,11 @@ async def both(nodes: Nodes, root: Path, begun: Begun) -> list[Any]:
         running = asyncio.create_task(first.run())
         while len(begun.now) < 3 and not running.done():
             await asyncio.sleep(0.05)
-        resumes = load_job(root / "job.toml", [*LONG, f'falcon.resume="{first.id}"'])
+        resumes = load_job(root / "job.toml", [*OPTIONS, f'falcon.resume="{first.id}"'])
         second = JobSession(resumes, addresses, identity)
-        return await asyncio.gather(running, second.run(), return_exceptions=True)
+        (refusal,) = await asyncio.gather(second.run(), return_exceptions=True)
+        begun.go_on.set()
+        return [*await asyncio.gather(running, return_exceptions=True), refusal]
 
 
 def test_a_training_is_in_one_session_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

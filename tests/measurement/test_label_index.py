@@ -285,12 +285,12 @@ def peak_kib(directory: Path, n_rows: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path):
-    """400,000 more rows are 13 MB more on disk and 27 MB of ids as Python holds them; the larger index reaches the
-    8 MiB that may be mapped at a time, the smaller does not."""
+    """800,000 more rows are 26 MB more on disk and 54 MB of ids as Python holds them; the larger index reaches the
+    8 MiB that may be mapped at a time, the smaller does not, and what readers hold moves by a few MiB."""
     for name in ("small", "large"):
         (tmp_path / name).mkdir()
-    small, large = peak_kib(tmp_path / "small", 100_000), peak_kib(tmp_path / "large", 500_000)
-    assert large - small < 6 * 1024
+    small, large = peak_kib(tmp_path / "small", 100_000), peak_kib(tmp_path / "large", 900_000)
+    assert large - small < 18 * 1024
 
 
 def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):

@@ -105,10 +105,11 @@ def main() -> None:
 
 
 def rand_data() -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Features, labels 0 and 1, and which rows are held out."""
     from statsmodels.datasets import randhie
 
     data = randhie.load_pandas().data
-    y = (data["mdvis"] > 0).to_numpy()
+    y = (data["mdvis"] > 0).to_numpy(np.float64)
     x = data.drop(columns="mdvis").to_numpy(np.float64)
     return x, y, np.random.default_rng(7).random(len(y)) < 0.3
 

@@ -111,6 +111,34 @@ def check(job: JobFile, overrides: SetOption = None) -> None:
 
 
 @app.command()
+def plan(
+    job: JobFile,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="To plan for, beside the job's own; may be given again.")
+    ] = None,
+    base_rate: Annotated[float | None, typer.Option(help="Share of positive labels to assume.")] = None,
+    strength: Annotated[
+        float | None, typer.Option(help="Standard deviation of the true scores to assume; 1 is a fair model.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Weights to assume: the last model.json, or public ones.")
+    ] = None,
+    wanted: Annotated[
+        float | None, typer.Option(help="A loss (1: a constant's); says which epsilon is expected to reach it.")
+    ] = None,
+    draws: Annotated[int | None, typer.Option(help="Of labels and noise; default: 20.")] = None,
+    out: OutOption = Path("runs/plan"),
+    overrides: SetOption = None,
+) -> None:
+    """Say what each epsilon would buy, before any is spent. Reads features, never labels."""
+    from blindfit.coordinator.plan import command
+    from blindfit.coordinator.plan.asked import Asked
+
+    asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws)
+    command.plan(_job(job, overrides), job.parent, asked, out, _console())
+
+
+@app.command()
 def show(job: JobFile, overrides: SetOption = None) -> None:
     """Print the whole job with every default."""
     from blindfit.coordinator.job import shown

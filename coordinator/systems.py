@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from blindfit.algorithms.privacy.ledger import LedgerEntry
     from blindfit.coordinator.job import Job
+    from blindfit.coordinator.plan.asked import Asked, Plan
     from blindfit.coordinator.preflight.findings import Finding
     from blindfit.coordinator.preflight.parties import PartyHere
     from blindfit.coordinator.report.kind import Kind, Written
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from blindfit.parties.store.store import StoredLabels
 
 J = TypeVar("J", bound=JobParameters)
+
+
+Planner = Callable[["Job[J]", "Path", "PartyHere", "Asked", Callable[[int, int], None]], "Plan"]
 
 
 def _not_its_own(_entry: LedgerEntry, _labels: StoredLabels | None) -> str:
@@ -40,6 +44,7 @@ class View(Generic[J]):
         report: what a report of it adds to all others, where parties have pages of their own.
         released: what an entry of a ledger paid for, in words; empty where another system wrote it.
         given_up: by flag of a job that does without a defence, what that gives up.
+        plan: what an epsilon would buy, where that can be told before it is spent.
     """
 
     leaks: Callable[[Job[J]], Iterable[Finding]]
@@ -48,24 +53,27 @@ class View(Generic[J]):
     report: Kind[Any] | None = None
     released: Callable[[LedgerEntry, StoredLabels | None], str] = _not_its_own
     given_up: Mapping[str, str] = field(default_factory=dict)
+    plan: Planner[J] | None = None
 
 
 def _walr() -> View[Any]:
     from blindfit.coordinator import report
+    from blindfit.coordinator.plan.walr import plan
     from blindfit.coordinator.preflight import walr as preflight
     from blindfit.coordinator.report.walr import KIND
     from blindfit.coordinator.report.walr.statement import released
 
-    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, plan=plan)
 
 
 def _label_dp() -> View[Any]:
     from blindfit.coordinator import report
+    from blindfit.coordinator.plan.label_dp import plan
     from blindfit.coordinator.preflight import label_dp as preflight
     from blindfit.coordinator.report.label_regression import KIND
     from blindfit.coordinator.report.label_regression.statement import released
 
-    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released)
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, plan=plan)
 
 
 def _dp_lr() -> View[Any]:

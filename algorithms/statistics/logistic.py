@@ -91,6 +91,10 @@ class QuantisedRows:
     def take(self, which: slice | NDArray[np.intp]) -> Floats:
         return np.multiply(self._values[which], self._unit, dtype=np.float64)
 
+    def subset(self, which: NDArray[np.intp]) -> QuantisedRows:
+        """Some of the rows, copied."""
+        return QuantisedRows(self._values[which], self.frac_bits)
+
 
 class RealRows:
     """Rows of numbers already in memory; float64 is read in place, anything else is converted block by block."""

@@ -50,11 +50,17 @@ def fit_released(
     """
     exact = rows.n_rows * rows.n_features <= EXACT_FEASIBILITY_CELLS
     feasibility = walr_defaults.feasibility(rows, mu, max_iterations=100 if exact else 0)
-    if treatment == "project":
-        mu = walr_defaults.project_mu(rows, mu)
-    if treatment != "as-released":  # a projection ends at the boundary, where an unpenalised intercept is infinite
-        mu = walr_defaults.clip_mu(rows, mu)
+    mu = treated(rows, mu, treatment)
     if l2 == "auto":
         l2 = walr_defaults.default_l2(noise_std, norm_bound, rows.n_features, epsilon)
     result = solvers.fit(rows, mu, replace(settings, l2=l2), anchor=init, generator=generator, on_progress=on_progress)
     return WalrFit(result, l2, feasibility)
+
+
+def treated(rows: QuantisedRows, mu: Floats, treatment: MuTreatment) -> Floats:
+    """A mu that noise may have carried out of the feasible set, brought back as `walr_defaults` says."""
+    if treatment == "project":
+        mu = walr_defaults.project_mu(rows, mu)
+    if treatment != "as-released":  # a projection ends at the boundary, where an unpenalised intercept is infinite
+        mu = walr_defaults.clip_mu(rows, mu)
+    return mu

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.kinds import kind_of
+from blindfit.coordinator.report.summary import summary_table
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_file, write_json
 
@@ -29,7 +29,7 @@ class Written:
     def show(self, console: Console) -> None:
         """The report in short."""
         kind = kind_of(self.content["protocol"])
-        console.print(_table(kind.summary(self.content)))
+        console.print(summary_table(kind.summary(self.content)))
         for caution in kind.cautions(self.content):
             console.print(Text.assemble(("! ", "bold yellow"), caution))
         console.print(Text(kind.in_short(self.content), style="dim"))
@@ -64,12 +64,3 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     write_json(written.json_path, content)
     write_file(written.html_path, page.encode())
     return written
-
-
-def _table(lines: Iterable[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column()
-    for label, value in lines:
-        table.add_row(label, Text(value))
-    return table

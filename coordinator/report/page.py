@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from blindfit import __version__
 from blindfit.coordinator.report.reading import process_of
 from blindfit.coordinator.report.wording import count, duration, size
+
+if TYPE_CHECKING:
+    from blindfit.coordinator.plan.asked import Plan
 
 UNKNOWN = "\N{EN DASH}"
 STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}
@@ -53,18 +57,23 @@ def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
     template: one that extends base.html.j2, in this package.
     parts: what the template and its base need.
     """
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            title=report["name"],
-            report=report,
-            state=STATES.get(report["state"], report["state"].lower()),
-            style=Markup(_resource("style.css")),  # noqa: S704 - our own file
-            job=sorted(flat("", report["job"])),
-            **parts,
-        )
+    return _rendered(
+        template,
+        title=report["name"],
+        report=report,
+        state=STATES.get(report["state"], report["state"].lower()),
+        job=sorted(flat("", report["job"])),
+        **parts,
     )
+
+
+def render_plan(name: str, protocol: str, plan: Plan) -> str:
+    return _rendered("plan.html.j2", title=name, protocol=protocol, version=__version__, plan=plan)
+
+
+def _rendered(template: str, **parts: Any) -> str:
+    style = Markup(_resource("style.css"))  # noqa: S704 - our own file
+    return _environment().get_template(template).render(style=style, **parts)
 
 
 def _environment() -> Environment:

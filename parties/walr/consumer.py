@@ -55,6 +55,10 @@ class PreparedRows:
     test_ids: Any  # pyarrow StringArray
     test_features: Floats
 
+    def columns_with_weights(self, *, intercept: bool) -> list[int]:
+        """Their places among those that are sent."""
+        return _Columns(self.standardiser, intercept).trained_on
+
 
 @dataclass(frozen=True, repr=False)
 class FittedModel:
@@ -248,7 +252,7 @@ def fit_walr(
     settings = job.walr
     values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
     mu, noise_std = walr.step_6_mean(aggregate.answer, request)
-    trained_on = _Columns(prepared.standardiser, settings.intercept).trained_on
+    trained_on = prepared.columns_with_weights(intercept=settings.intercept)
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
         values, mu = values[:, trained_on], mu[trained_on]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits

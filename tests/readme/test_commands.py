@@ -170,6 +170,7 @@ GIVEN: dict[str, Given] = {
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
     "docs/taylor.md": data_of_taylor,
+    "docs/walr.md": walr_has_run,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo": "README.md",
@@ -194,6 +195,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit show examples/walr/job.toml": Typed(says=("epsilon = 1.0", "walr.rate is not set")),
         "blindfit check examples/walr/job.toml": Typed(says=("row norms", r"about .* MB to send")),
+        "blindfit plan examples/walr/job.toml": Typed(
+            add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
+        ),
         "blindfit publish examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +2 +1\.\d+ +3 ", "insurer")),
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 2 entries is whole",)),
@@ -305,6 +309,15 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
             status=2,
             says=("waits",),  # the line before has said yes to the job
+        ),
+    },
+    "docs/walr.md": {
+        "blindfit plan examples/walr/job.toml": Typed(add="--draws 3", why="twenty draws take longer"),
+        "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6 --wanted 0.96 --out runs/plan": Typed(
+            add="--draws 3",
+            why="twenty draws take longer",
+            says=("0.7 of the labels positive", "expected from epsilon"),
+            writes=("runs/plan/plan.html", "runs/plan/plan.json"),
         ),
     },
     "docs/prediction.md": {

@@ -1,0 +1,83 @@
+"""What a planner is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.report.plots import Plot
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+DRAWS = 20
+MOST_EPSILONS, MOST_DRAWS = 40, 10_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """
+    Attributes:
+        epsilons: beside the job's own; none: EPSILONS.
+        base_rate, strength, model: what is assumed of labels; None where it is not said.
+        wanted: the loss whose price is asked.
+    """
+
+    epsilons: tuple[float, ...] = ()
+    base_rate: float | None = None
+    strength: float | None = None
+    model: Path | None = None
+    wanted: float | None = None
+    draws: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.epsilons) > MOST_EPSILONS:
+            raise ConfigError(f"--epsilon: {len(self.epsilons)} times, at most {MOST_EPSILONS} are planned at once")
+        for epsilon in self.epsilons:
+            if not 0 < epsilon < float("inf"):
+                raise ConfigError(f"--epsilon must be above 0, not {epsilon:g}")
+        if not 2 <= self.n_draws <= MOST_DRAWS:
+            raise ConfigError(f"--draws must be 2 to {MOST_DRAWS:,}, not {self.n_draws}")
+        if self.wanted is not None and not 0 < self.wanted < float("inf"):
+            raise ConfigError(f"--wanted must be above 0, not {self.wanted:g}")
+
+    @property
+    def n_draws(self) -> int:
+        return DRAWS if self.draws is None else self.draws
+
+    def refuse_of_walr(self, protocol: str) -> None:
+        """Raises ConfigError: what only the simulation of a WALR release takes."""
+        for option in ("base_rate", "strength", "model", "wanted", "draws"):
+            if getattr(self, option) is not None:
+                raise ConfigError(
+                    f"--{option.replace('_', '-')} does nothing in the plan of a {protocol} job, remove it"
+                )
+
+    def all_epsilons(self, own: float) -> list[float]:
+        """Ascending, that of the job among them."""
+        return sorted({*(self.epsilons or EPSILONS), own})
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    note: str
+    columns: tuple[str, ...]  # the first holds names, the others numbers
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """
+    Attributes:
+        facts: label and text, what was read and assumed; then what follows.
+        advice: sentences.
+        content: all of it, as numbers.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    tables: tuple[Table, ...]
+    advice: tuple[str, ...]
+    plots: tuple[Plot, ...] = field(repr=False)
+    content: Mapping[str, Any] = field(repr=False)

@@ -1,0 +1,75 @@
+"""The active party's rows, as a WALR job would send them and fit them, and what each epsilon adds to their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr_plan import Case, Fitting
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.report.wording import count
+from blindfit.parties.data.source import Source
+from blindfit.parties.walr.consumer import PreparedRows, prepare_rows, read_pretrained
+from blindfit.parties.walr.settings import WalrJob
+
+
+@dataclass(frozen=True, repr=False)
+class Read:
+    job: WalrJob
+    party: str
+    prepared: PreparedRows
+    rows: QuantisedRows  # columns that have weights
+    init: Pretrained | None
+
+    @classmethod
+    def of(cls, job: Job[WalrJob], active: PartyHere, source: Source) -> Read:
+        parameters = job.parameters
+        init = read_pretrained(parameters, active.base_dir, source)
+        prepared = prepare_rows(source, parameters, parameters.trial_randomness, lambda *_: None)
+        columns = prepared.columns_with_weights(intercept=parameters.walr.intercept)
+        rows = QuantisedRows(prepared.train.weights[:, columns], parameters.walr.frac_bits)
+        return cls(parameters, active.name, prepared, rows, init)
+
+    @property
+    def epsilon(self) -> float:
+        return self.job.required_privacy.epsilon
+
+    @property
+    def norm_bound(self) -> float:
+        return float(self.prepared.norm_bound * 2.0**-self.job.walr.frac_bits)
+
+    @property
+    def rows_of_unit(self) -> int:
+        return self.job.required_privacy.max_rows_per_person or 1
+
+    def case(self, epsilon: float) -> Case:
+        privacy, walr = self.job.required_privacy, self.job.walr
+        multiplier = gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
+        noise_std = multiplier * self.norm_bound * self.rows_of_unit / self.rows.n_rows
+        init = None if self.init is None else self.weights_of(self.init)
+        fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, walr.mu, init)
+        return Case(epsilon, noise_std, fitting)
+
+    def weights_of(self, model: Pretrained) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return model.weights_for(self.prepared.standardiser, intercept=self.job.walr.intercept)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        n, k = self.rows.n_rows, self.rows.n_features
+        clipped = self.prepared.rows_clipped / n
+        yield (
+            "rows",
+            f"{count(n)} of {self.party} to train on, {k} columns, norms clipped at {self.norm_bound:.3g} "
+            f"({clipped:.1%} of the rows)",
+        )
+        privacy = self.job.required_privacy
+        unit = (
+            "a label" if privacy.max_rows_per_person is None else f"the labels of a person's {self.rows_of_unit} rows"
+        )
+        yield "unit", f"{unit}, delta {privacy.delta:g}, {privacy.mechanism} Gaussian"

@@ -100,6 +100,24 @@ def predict(
 
 
 @app.command()
+def evaluate(
+    context: typer.Context,
+    job: JobFile,
+    out: OutOption = Path("runs/evaluate"),
+    session: Annotated[str | None, typer.Option(help="The training whose model is evaluated.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    overrides: SetOption = None,
+) -> None:
+    """Say how good a model is, from one noisy sum over labels, every party on this machine."""
+    from blindfit.coordinator import evaluate as evaluation
+    from blindfit.coordinator import jobs
+
+    console = _console()
+    asked = evaluation.load(job, overrides or [], session, model)
+    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
+
+
+@app.command()
 def check(job: JobFile, overrides: SetOption = None) -> None:
     """Say what would leak, fail or take long, before any byte leaves."""
     from blindfit.coordinator import preflight

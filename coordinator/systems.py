@@ -111,6 +111,13 @@ def _predict() -> View[Any]:
     return View(preflight.leaks, preflight.check_rows, predict.write)
 
 
+def _evaluate() -> View[Any]:
+    from blindfit.coordinator import evaluate
+    from blindfit.coordinator.preflight import evaluate as preflight
+
+    return View(preflight.leaks, preflight.check_rows, evaluate.write)
+
+
 VIEWS: dict[str, Callable[[], View[Any]]] = {
     "walr": _walr,
     "label-dp": _label_dp,
@@ -118,6 +125,7 @@ VIEWS: dict[str, Callable[[], View[Any]]] = {
     "taylor": _taylor,
     "falcon": _falcon,
     "predict": _predict,
+    "evaluate": _evaluate,
 }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.dp_lr.settings import DPLRJob
+    from blindfit.parties.evaluate.settings import EvaluateJob
     from blindfit.parties.falcon.settings import FalconJob
     from blindfit.parties.files.vault import Vault
     from blindfit.parties.label_dp.settings import LabelDPJob
@@ -187,6 +188,17 @@ def predict() -> System[PredictJob]:
     )
 
 
+def evaluate() -> System[EvaluateJob]:
+    from blindfit.parties.evaluate.settings import EvaluateJob
+
+    def consumer(party: Party) -> Seat[EvaluateJob]:
+        from blindfit.parties.evaluate.consumer import Evaluation
+
+        return Evaluation(party)
+
+    return System(EvaluateJob, {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)})
+
+
 SYSTEMS: dict[str, Callable[[], System[Any]]] = {
     "walr": walr,
     "label-dp": label_dp,
@@ -194,6 +206,7 @@ SYSTEMS: dict[str, Callable[[], System[Any]]] = {
     "taylor": taylor,
     "falcon": falcon,
     "predict": predict,
+    "evaluate": evaluate,
 }
 
 

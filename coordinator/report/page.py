@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,16 @@ def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
 
 def render_plan(name: str, protocol: str, plan: Plan) -> str:
     return _rendered("plan.html.j2", title=name, protocol=protocol, version=__version__, plan=plan)
+
+
+def render_evaluation(
+    report: Mapping[str, Any], facts: Sequence[tuple[str, str]], figures: Sequence[tuple[str, str]]
+) -> str:
+    """Args:
+    facts, figures: names and values.
+    """
+    parts = {"report": report, "facts": facts, "figures": figures}
+    return _rendered("released.html.j2", title=report["name"], version=__version__, **parts)
 
 
 def _rendered(template: str, **parts: Any) -> str:

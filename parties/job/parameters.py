@@ -80,17 +80,16 @@ class JobParameters(Settings):
 
     def to_tables(self, **how: Any) -> dict[str, Any]:
         """As in a job file, with every default. `how`: as pydantic's `model_dump` takes it."""
-        tables = self.model_dump(exclude_none=True, **how)
-        timeouts = tables.pop("timeouts")  # last, as in every job file
-        return {**tables, "timeouts": timeouts}
+        given = self.model_dump(exclude_none=True, **how)
+        timeouts = given.pop("timeouts")  # last, as in every job file
+        values = {name: value for name, value in given.items() if not isinstance(value, dict)}
+        return {**values, **given, "timeouts": timeouts}
 
 
-class TrainingParameters(JobParameters):
-    """Of a job that fits a model."""
+class PrivateParameters(JobParameters):
+    """Of a job that may be a release under differential privacy."""
 
-    seed: int | None = Field(None, ge=0, lt=2**63)  # of the split and the batches, on one machine; None: drawn once
     privacy: PrivacySettings | None = None
-    split: SplitSettings = SplitSettings()
 
     @property
     def epsilon(self) -> float:
@@ -109,6 +108,13 @@ class TrainingParameters(JobParameters):
         if self.privacy is None:
             return super().promise
         return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+
+
+class TrainingParameters(PrivateParameters):
+    """Of a job that fits a model."""
+
+    seed: int | None = Field(None, ge=0, lt=2**63)  # of the split and the batches, on one machine; None: drawn once
+    split: SplitSettings = SplitSettings()
 
     @property
     def trial_randomness(self) -> PublicRandomness:

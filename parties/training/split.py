@@ -15,6 +15,8 @@ from blindfit.parties.data.source import RowBatch, Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 
+HELD_OUT_SCORES = "held_out_scores.csv"  # id and probability of each held-out row, beside a model
+
 
 @dataclass(frozen=True, repr=False)
 class RowPart:

@@ -468,4 +468,10 @@ PAIRS = (
     Pair("predict", "active-feature", "bank", a_feature("bank")),
     Pair("predict", "missing-value", "shop-a", a_missing_value("shop-a")),
     Pair("predict", "unknown-id", "shop-a", an_unknown_id("shop-a")),
+    # evaluate
+    Pair("evaluate", "a-label", "meter", a_label("meter")),
+    Pair("evaluate", "rare-class", "meter", rare_class("meter")),
+    Pair("evaluate", "between-jobs", "meter", between_jobs(a_label("meter"))),
+    Pair("evaluate", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
+    Pair("evaluate", "a-feature", "shop", a_feature("shop")),
 )

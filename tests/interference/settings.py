@@ -109,6 +109,15 @@ CHOICES: Mapping[str, Choices] = {
         **DP,
     },
     "predict": {"align__least_common": (1, 10, 64)},
+    "evaluate": {
+        "evaluate__figures": (
+            ["log_loss"],
+            ["accuracy", "calibration"],
+            ["log_loss", "accuracy", "calibration", "auc"],
+        ),
+        "evaluate__score_bound": ("auto", 1.0),
+        **DP,
+    },
 }
 """By system, or by what its name begins with. Every choice goes with every other."""
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.files.written import write_json
 from blindfit.parties.store.store import SnapshotRow, Store
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
@@ -268,6 +270,28 @@ def _keep_models(root: Path) -> None:
         store.close()
 
 
+def evaluate() -> Case:
+    """On all rows, which the active party's own model scores."""
+    case = walr()
+    job = {
+        "privacy": {"epsilon": 1.0},
+        "evaluate": {"session": TRAINED, "rows": "all"},
+        "timeouts": TIMEOUTS,
+    }
+    return replace(case, system="evaluate", job=job, prepare=_keep_walr_model)
+
+
+def _keep_walr_model(root: Path) -> None:
+    standardiser = Standardiser(("x0", "x1"), (0, 1), (0.0, 0.1), (1.0, 0.9))
+    model = WALRModel(standardiser, np.array([0.5, -0.25, 0.1]), True, 3.0)
+    path = root / "state" / "shop" / "models" / TRAINED / "model.json"
+    write_json(path, model.to_dict())
+    store = Store(root / "state" / "shop" / "party.sqlite")
+    with store.transaction() as transaction:
+        transaction.note_file(f"models/{TRAINED}/model.json", TRAINED)
+    store.close()
+
+
 SYSTEMS: dict[str, Callable[[], Case]] = {
     "walr": walr,
     "walr-persons": walr_persons,
@@ -287,4 +311,5 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "falcon-threshold": falcon_threshold,
     "falcon-private": falcon_private,
     "predict": predict,
+    "evaluate": evaluate,
 }

@@ -198,9 +198,12 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit plan examples/walr/job.toml": Typed(
             add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
         ),
+        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
+            says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
+        ),
         "blindfit publish examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
-        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +2 +1\.\d+ +3 ", "insurer")),
-        "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 2 entries is whole",)),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +3 +1\.\d+ +3 ", "insurer")),
+        "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
         ),
@@ -319,6 +322,10 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("0.7 of the labels positive", "expected from epsilon"),
             writes=("runs/plan/plan.html", "runs/plan/plan.json"),
         ),
+        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
+            says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
+        ),
+        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(says=("a rate of n rows",)),
     },
     "docs/prediction.md": {
         "make demo-taylor": Typed(

@@ -1,0 +1,155 @@
+"""An evaluation as the coordinator sees it: of which training, at what cost; figures if the active party ran here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from blindfit import __version__
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job import Job, load_job
+from blindfit.coordinator.predict import training_session
+from blindfit.coordinator.report.label_privacy import LabelPrivacy, budget_summary
+from blindfit.coordinator.report.label_privacy import summary as privacy_summary
+from blindfit.coordinator.report.page import render_evaluation
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.summary import summary_table
+from blindfit.coordinator.report.wording import count, counted, duration
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.files.written import read_json, write_file, write_json
+
+NAMES = {
+    "log_loss": "log loss",
+    "normalised_entropy": "log loss / that of a constant",
+    "accuracy": "accuracy",
+    "positive_rate": "positive labels",
+    "mean_prediction": "mean prediction",
+    "auc": "AUC of score bins",
+    "ks": "KS of score bins",
+}
+
+
+def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
+    """An evaluation with the training whose model it takes: by its session, by its report, or as the file says.
+
+    Raises:
+        ConfigError: it is another kind of job, or two trainings are named.
+    """
+    if session is not None and model is not None:
+        raise ConfigError("--session and --model both name a training: give one of them")
+    if model is not None:
+        session = training_session(model)
+    chosen = [] if session is None else [f"evaluate.session={json.dumps(session)}"]
+    job = load_job(path, [*overrides, *chosen])
+    if job.protocol != "evaluate":
+        raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit evaluate` takes an evaluate job")
+    return job
+
+
+@dataclass(frozen=True)
+class Written:
+    """report.json and report.html on the disk."""
+
+    json_path: Path
+    html_path: Path
+    content: Mapping[str, Any] = field(repr=False)
+
+    def show(self, console: Console) -> None:
+        console.print(summary_table(facts_of(self.content)))
+        console.print(summary_table(figure_lines(self.content)))
+        for sentence in self.content["statement"]:
+            console.print(Text(sentence, style="dim"))
+        console.print(summary_table([("report", str(self.html_path)), ("", str(self.json_path))]), soft_wrap=True)
+
+
+def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
+    """Writes `out/report.json` and `out/report.html`.
+
+    Args:
+        parties_here: parties whose own directories are `out/<name>/`; of the others only their summary is known.
+
+    Raises:
+        DataError: a party's summary or file is not what a report can be made of; nothing is written.
+    """
+    job, active = session.job, session.job.with_role("active")[0]
+    own = _own_word(out / active, session.id) if active in parties_here else {}
+    summary = session.summaries[active]
+    told = {name.removeprefix("privacy."): value for name, value in summary.items() if name.startswith("privacy.")}
+    content = {
+        "blindfit": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "session": session.id,
+        "name": job.name,
+        "protocol": job.protocol,
+        "state": session.state,
+        "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
+        "active": active,
+        "server": job.with_role("measurement")[0],
+        "rows": {name: summary.get(f"rows.{name}") for name in ("sent", "counted")},
+        "privacy": told,
+        "figures": own.get("figures"),
+        "seconds": dict(session.seconds),
+    }
+    content["statement"] = list(statement(content))
+    written = Written(out / "report.json", out / "report.html", content)
+    page = render_evaluation(content, facts_of(content), figure_lines(content))
+    write_json(written.json_path, content)
+    write_file(written.html_path, page.encode())
+    return written
+
+
+def _own_word(directory: Path, session: str) -> dict[str, Any]:
+    """What the active party's own report says; the directory may hold an earlier run's."""
+    report = read_json(directory / "report.json")
+    return report if isinstance(report, dict) and report.get("session") == session else {}
+
+
+def _privacy(content: Mapping[str, Any]) -> LabelPrivacy:
+    return read(LabelPrivacy, {"privacy": content["privacy"]}, content["active"], "privacy")
+
+
+def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows, privacy = content["rows"], _privacy(content)
+    of = content["job"]["evaluate"]["session"]
+    not_counted = rows["sent"] - rows["counted"]
+    left_out = f", {count(not_counted)} more of persons with too many" if not_counted else ""
+    return [
+        ("job", f"{content['name']} ({content['session']})"),
+        ("model", f"of the training {of}"),
+        ("rows", f"{count(rows['counted'])} of {content['active']}{left_out}"),
+        privacy_summary(privacy),
+        budget_summary(privacy),
+        ("time", duration(content["seconds"]["job"])),
+    ]
+
+
+def figure_lines(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if content["figures"] is None:
+        return [("figures", f"kept by {content['active']}, with its own report")]
+    return [(name, _told(content["figures"][key])) for key, name in NAMES.items() if key in content["figures"]]
+
+
+def _told(figure: Mapping[str, float]) -> str:
+    value, low, high = (figure[name] for name in ("value", "low", "high"))
+    return f"{value:.4f}" if low == high else f"{value:.4f}  ({low:.4f} to {high:.4f})"
+
+
+def statement(content: Mapping[str, Any]) -> Iterator[str]:
+    active, server, privacy = content["active"], content["server"], _privacy(content)
+    yield (
+        f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
+        f"{privacy.delta:g} protects {privacy.unit}."
+    )
+    yield (
+        "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
+        "figure is not in it."
+    )
+    yield f"{server} learnt the ids of {counted(content['rows']['sent'], 'row')}, and their scores, rounded."
+    yield "The coordinator was told no figure, unless the active party ran on its machine."

@@ -1,0 +1,57 @@
+"""The pre-flight of an evaluation: what it costs and tells, and how wide its intervals will be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.statistics.released_evaluation import Z_95
+from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE
+from blindfit.parties.evaluate.settings import EvaluateJob
+
+
+def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
+    privacy = job.parameters.required_privacy
+    active, server = (job.with_role(role)[0] for role in ("active", "measurement"))
+    about = "who learns what"
+    yield Finding("note", about, f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on")
+    yield Finding(
+        "note", about, f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP"
+    )
+
+
+def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    for party in here:
+        check = _check_labels if party.settings.role == "measurement" else _opens
+        yield from caught(party.name, partial(check, job, party))
+    yield _width(job)
+
+
+def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    party.source()
+    event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
+    yield from check_budget(party, event, ANSWERED_BEFORE)
+
+
+def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.source().feature_names)} features")
+
+
+def _multiplier(job: Job[EvaluateJob]) -> float:
+    privacy = job.parameters.required_privacy
+    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+
+
+def _width(job: Job[EvaluateJob]) -> Finding:
+    """Of a rate; how many rows there will be the training alone knows."""
+    parts = len(job.parameters.evaluate.figures)
+    rows = job.parameters.required_privacy.max_rows_per_person or 1
+    reach = Z_95 * _multiplier(job) * rows * parts**0.5
+    return Finding(
+        "ok", "noise", f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures)"
+    )

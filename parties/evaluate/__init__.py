@@ -1,0 +1,1 @@
+"""Evaluation of a model on rows whose labels a measurement server holds."""

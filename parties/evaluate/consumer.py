@@ -1,0 +1,159 @@
+"""The active party of an evaluation: scores its rows, asks for one noisy sum, and makes figures of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import DataError, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, Interval, ScoredRows
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.evaluate.settings import EvaluateJob
+from blindfit.parties.files import written
+from blindfit.parties.measurement import asking
+from blindfit.parties.measurement.asking import Released
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.training.rows import check_features
+from blindfit.parties.training.split import HELD_OUT_SCORES
+from blindfit.parties.training.summary import told
+from blindfit.parties.work.clock import Clock
+
+NORM_BOUND = 1.0  # of what is sent of a row
+SCORE_QUANTILE = 0.99  # of the sizes of scores, what "auto" clips to
+LARGEST_LOG_ODDS = 700.0  # of a probability of 0 or 1
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Scored:
+    ids: tuple[str, ...]
+    scores: Floats  # log-odds
+
+
+class Evaluation:
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def check(self, job: EvaluateJob, me: Member) -> None:
+        """What can be refused before a session starts: the model is here, and the rows that it is to be tried on."""
+        self._file(job, "model.json")
+        if job.evaluate.rows == "held-out":
+            self._file(job, HELD_OUT_SCORES)
+        else:
+            check_features(self._party.snapshots.source(me.dataset), "an active party")
+
+    def _file(self, job: EvaluateJob, name: str) -> Path:
+        """What the training left, wherever its operator has it put."""
+        data_dir, session = self._party.data_dir, job.evaluate.session
+        for path in self._party.store.reader().files_of(session):
+            if Path(path).name == name and (data_dir / path).exists():
+                return data_dir / path
+        reason = f"it has no {name} of that session; a later job may have written over it"
+        raise PolicyRefused(party=self._party.settings.name, field="evaluate.session", reason=reason)
+
+    async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
+        job, clock = session.job, Clock()
+        session.report("score rows", unit="rows")
+        scored = await asyncio.to_thread(self._scored, session)
+        rows = scored_rows(scored, job)
+        steps = fixed_point.norm_bound_steps(NORM_BOUND, job.evaluate.frac_bits)
+        integers = fixed_point.quantise_rows(rows.columns(), steps, job.evaluate.frac_bits)
+        clock.lap("score_s")
+        asked = ConsumerRows(scored.ids, integers)
+        released = await asking.release_sum(self._party, session, asked, steps, job.evaluate.frac_bits)
+        clock.lap("aggregate_s")
+        figures = evaluated(rows, released)
+        report = _report(session, rows, released, figures, clock.laps)
+        written.write_json(self._party.file(session.id, "report.json", "evaluations"), report)
+        return told(report, ("rows", "privacy", "timing"), ("receipt",))
+
+    def _scored(self, session: Session[EvaluateJob]) -> Scored:
+        if session.job.evaluate.rows == "held-out":
+            return read_scores(self._file(session.job, HELD_OUT_SCORES))
+        path = self._file(session.job, "model.json")
+        try:
+            model = WALRModel.from_dict(written.read_json(path))
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+        source = session.published.source()
+        ids: list[str] = []
+        scores: list[Floats] = []
+        for batch in source.batches(persons=False, labels=False):
+            ids += batch.ids.to_pylist()
+            scores.append(model.scores(dict(zip(source.feature_names, batch.features.T, strict=True))))
+            session.report("score rows", len(ids), 0, "rows")
+        return Scored(tuple(ids), np.concatenate(scores) if scores else np.zeros(0))
+
+
+def read_scores(path: Path) -> Scored:
+    """What a training wrote of its held-out rows.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    try:
+        table = pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types={"id": "string"}))
+        ids, given = table.column("id").to_pylist(), table.column("probability").to_numpy().astype(np.float64)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not a table of id and probability: {str(error).splitlines()[0]}") from None
+    outside = ~((given >= 0) & (given <= 1))
+    if outside.any():
+        raise DataError(f"{path}: row {int(np.argmax(outside)) + 1}: the probability is not between 0 and 1")
+    with np.errstate(divide="ignore"):
+        scores = np.log(given) - np.log1p(-given)
+    return Scored(tuple(ids), np.clip(scores, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
+
+
+def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
+    """Raises DataError: there are none."""
+    if not scored.ids:
+        raise DataError(
+            "there is no row to evaluate on", hint="train with a split.test_fraction above 0, or evaluate all rows"
+        )
+    settings = job.evaluate
+    typical = max(LEAST_SCORE_BOUND, float(np.quantile(np.abs(scored.scores), SCORE_QUANTILE)))
+    bound = typical if settings.score_bound == "auto" else settings.score_bound
+    return ScoredRows.of(scored.scores, bound, settings.figures, min(settings.bins, len(scored.ids)))
+
+
+def evaluated(rows: ScoredRows, released: Released) -> dict[str, Interval]:
+    """On the rows that counted; the same release has the same ranges."""
+    scale = 2.0**-released.request.frac_bits
+    answer = released.aggregate.answer
+    counted = rows.kept(released.aggregate.kept)
+    return counted.evaluated(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))
+
+
+def _report(
+    session: Session[EvaluateJob],
+    rows: ScoredRows,
+    released: Released,
+    figures: dict[str, Interval],
+    laps: dict[str, float],
+) -> dict[str, Any]:
+    answer = released.aggregate.answer
+    return {
+        "session": session.id,
+        "party": session.me.name,
+        "role": session.me.role,
+        "job": dict(session.parameters),
+        "rows": {
+            "sent": int(released.request.n_rows),
+            "counted": int(answer.rows_kept),
+        },
+        "privacy": released.privacy(),
+        "figures": {name: asdict(figure) for name, figure in figures.items()},
+        "score_bound": rows.bound,
+        "bins": rows.n_bins,
+        "timing": laps,
+    }

@@ -1,0 +1,54 @@
+"""An evaluate job: one more noisy weighted sum, of rows that a model has scored."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.statistics.released_evaluation import (
+    FIGURES,
+    LEAST_BINS,
+    LEAST_SCORE_BOUND,
+    MOST_BINS,
+    FigureName,
+)
+from blindfit.parties.job.parameters import PrivateParameters
+from blindfit.parties.settings import SESSION
+from blindfit.parties.tables import Settings
+
+
+class EvaluateSettings(Settings):
+    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model is evaluated
+    rows: Literal["held-out", "all"] = "held-out"  # of that training, or all of the dataset as it is now
+    figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
+    bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
+    score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
+    frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
+
+    @model_validator(mode="after")
+    def _each_figure_once(self) -> EvaluateSettings:
+        if not self.figures or len(set(self.figures)) < len(self.figures):
+            raise ValueError("figures must name each figure once, and one at least")
+        if self.score_bound != "auto" and not LEAST_SCORE_BOUND <= self.score_bound < float("inf"):
+            raise ValueError(f'score_bound must be "auto" or a number, {LEAST_SCORE_BOUND:g} at least')
+        if "auc" not in self.figures and self.bins != EvaluateSettings.model_fields["bins"].default:
+            raise ValueError('bins does nothing without "auc" among the figures, remove it')
+        return self
+
+
+class EvaluateJob(PrivateParameters):
+    protocol: Literal["evaluate"] = "evaluate"
+    evaluate: EvaluateSettings = EvaluateSettings()
+
+    @model_validator(mode="after")
+    def _has_a_model_and_a_price(self) -> EvaluateJob:
+        if not self.evaluate.session:
+            raise ValueError(
+                "evaluate.session is missing: the session of the training whose model is evaluated (`blindfit evaluate "
+                "--model DIR` takes it from that training's report.json)"
+            )
+        if self.privacy is None:
+            raise ValueError("privacy.epsilon is missing: an evaluation is a release under differential privacy")
+        return self

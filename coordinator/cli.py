@@ -145,6 +145,9 @@ def plan(
         float | None, typer.Option(help="A loss (1: a constant's); says which epsilon is expected to reach it.")
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Of labels and noise; default: 20.")] = None,
+    cadences: Annotated[
+        int | None, typer.Option(help="Releases about the same people; says what they cost together.")
+    ] = None,
     out: OutOption = Path("runs/plan"),
     overrides: SetOption = None,
 ) -> None:
@@ -152,7 +155,7 @@ def plan(
     from blindfit.coordinator.plan import command
     from blindfit.coordinator.plan.asked import Asked
 
-    asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws)
+    asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws, cadences)
     command.plan(_job(job, overrides), job.parent, asked, out, _console())
 
 

@@ -12,7 +12,7 @@ from blindfit.coordinator.report.plots import Plot
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 DRAWS = 20
-MOST_EPSILONS, MOST_DRAWS = 40, 10_000
+MOST_EPSILONS, MOST_DRAWS, MOST_CADENCES = 40, 10_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Asked:
         epsilons: beside the job's own; none: EPSILONS.
         base_rate, strength, model: what is assumed of labels; None where it is not said.
         wanted: the loss whose price is asked.
+        cadences: how many releases about the same people are planned.
     """
 
     epsilons: tuple[float, ...] = ()
@@ -30,6 +31,7 @@ class Asked:
     model: Path | None = None
     wanted: float | None = None
     draws: int | None = None
+    cadences: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.epsilons) > MOST_EPSILONS:
@@ -39,6 +41,8 @@ class Asked:
                 raise ConfigError(f"--epsilon must be above 0, not {epsilon:g}")
         if not 2 <= self.n_draws <= MOST_DRAWS:
             raise ConfigError(f"--draws must be 2 to {MOST_DRAWS:,}, not {self.n_draws}")
+        if self.cadences is not None and not 1 <= self.cadences <= MOST_CADENCES:
+            raise ConfigError(f"--cadences must be 1 to {MOST_CADENCES:,}, not {self.cadences}")
         if self.wanted is not None and not 0 < self.wanted < float("inf"):
             raise ConfigError(f"--wanted must be above 0, not {self.wanted:g}")
 
@@ -48,7 +52,7 @@ class Asked:
 
     def refuse_of_walr(self, protocol: str) -> None:
         """Raises ConfigError: what only the simulation of a WALR release takes."""
-        for option in ("base_rate", "strength", "model", "wanted", "draws"):
+        for option in ("base_rate", "strength", "model", "wanted", "draws", "cadences"):
             if getattr(self, option) is not None:
                 raise ConfigError(
                     f"--{option.replace('_', '-')} does nothing in the plan of a {protocol} job, remove it"

@@ -11,8 +11,9 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.walr.consumer import prepare_rows, read_pretrained
+from blindfit.parties.walr.consumer import prepare_rows
 from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.walr.start import read_start
 
 BYTES_PER_ID = 12
 CLIPPED_SHARE_WARNING = 0.05
@@ -48,8 +49,8 @@ def _multiplier(job: Job[WalrJob]) -> float:
 
 
 def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
-    if read_pretrained(job.parameters, party.base_dir, party.source()) is not None:
-        yield Finding("ok", party.name, f"l2 shrinks towards the pre-trained weights of {job.parameters.walr.init}")
+    if read_start(job.parameters, party.base_dir, party.source()) is not None:
+        yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = prepared.train.weights.shape
     bound = prepared.norm_bound * 2.0**-job.parameters.walr.frac_bits

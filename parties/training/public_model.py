@@ -30,12 +30,18 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
         ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
         DataError: names the file and what is wrong with it.
     """
-    path = Path(given)
-    if path.is_absolute() or ".." in path.parts:
-        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
-    init = load_pretrained(base_dir / path)
+    path = within(option, given, base_dir)
+    init = load_pretrained(path)
     try:
         init.check_columns(source.feature_names)
     except DataError as error:
-        raise DataError(f"{base_dir / path}: {error}", hint=error.hint) from None
+        raise DataError(f"{path}: {error}", hint=error.hint) from None
     return init
+
+
+def within(option: str, given: str, base_dir: Path) -> Path:
+    """Raises ConfigError: the path leads out of the directory."""
+    path = Path(given)
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")
+    return base_dir / path

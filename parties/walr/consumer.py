@@ -6,7 +6,6 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,12 +29,12 @@ from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.asking import Released
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES, read_split
 from blindfit.parties.training.summary import told
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
+from blindfit.parties.walr.start import read_start
 from blindfit.parties.work.clock import Clock
 
 Floats = NDArray[np.float64]
@@ -71,7 +70,7 @@ class Consumer:
     def check(self, job: WalrJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
         source = check_features(self._party.snapshots.source(me.dataset), "an active party")
-        read_pretrained(job, self._party.base_dir, source)
+        read_start(job, self._party.base_dir, source)
         if job.walr.norm_bound != "auto":
             fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
 
@@ -81,7 +80,7 @@ class Consumer:
         job, clock = session.job, Clock()
         source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
-        init = read_pretrained(job, self._party.base_dir, source)
+        init = read_start(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         released = await asking.release_sum(
@@ -183,13 +182,6 @@ def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: i
 
 
 # --- fit ---------------------------------------------------------------------------------------------
-
-
-def read_pretrained(job: WalrJob, base_dir: Path, source: Source) -> Pretrained | None:
-    """The public model that the job names, if any."""
-    if job.walr.init is None:
-        return None
-    return read_public_model("walr.init", job.walr.init, base_dir, source)
 
 
 def fit_walr(

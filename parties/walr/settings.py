@@ -22,7 +22,9 @@ class WalrSettings(Settings):
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
     mu: Literal["clip", "as-released", "project"] = "clip"
-    init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the active party
+    init: str | None = Field(
+        None, min_length=1, max_length=256
+    )  # of the active party: a pretrained.json, or its last model.json
     solver: SolverName = "auto"
     tolerance: float | None = None
     max_iterations: int | None = None

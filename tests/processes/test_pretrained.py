@@ -33,7 +33,7 @@ def test_a_strong_l2_leaves_the_public_weights(project, pretrained):
 
 
 def test_the_check_names_the_file(project, pretrained):
-    assert "towards the pre-trained weights of public/pretrained.json" in " ".join(
+    assert "towards the weights of public/pretrained.json" in " ".join(
         project.blindfit("check", "job.toml", *INIT).stdout.split()
     )
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.logistic import scores, sigmoid
 from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.walr_model import FORMAT as WALR_FORMAT
-from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.algorithms.statistics.walr_plan import Assumed
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.plan.walr.rows import Read
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.written import read_json
+from blindfit.parties.walr.start import read_known_model
 
 BASE_RATE, STRENGTH = 0.1, 1.0  # where nobody says
 
@@ -43,35 +40,10 @@ def assumed_of(read: Read, source: Source, active: PartyHere, asked: Asked) -> t
 
 def _known_model(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Pretrained | None, str]:
     if asked.model is not None:
-        return _read_model(asked.model, source), str(asked.model)
+        return read_known_model(asked.model, source), str(asked.model)
     if read.init is not None and asked.strength is None:
-        return read.init, f"the public weights of {active.base_dir / str(read.job.walr.init)}"
+        return read.init, f"the weights of {active.base_dir / str(read.job.walr.init)}"
     return None, ""
-
-
-def _read_model(path: Path, source: Source) -> Pretrained:
-    """A model.json that an active party wrote, or a pretrained.json.
-
-    Raises:
-        DataError: names the file and what is wrong with it.
-    """
-    content = read_json(path)
-    try:
-        if isinstance(content, dict) and content.get("format") == WALR_FORMAT:
-            model = _as_pretrained(WALRModel.from_dict(content))
-        else:
-            model = Pretrained.from_dict(content)
-        model.check_columns(source.feature_names)
-    except DataError as error:
-        raise DataError(f"{path}: {error}", hint=error.hint) from None
-    return model
-
-
-def _as_pretrained(model: WALRModel) -> Pretrained:
-    weights = tuple(map(float, model.weights))
-    if not model.intercept:
-        return Pretrained(model.standardiser, weights, 0.0)
-    return Pretrained(model.standardiser, weights[:-1], weights[-1])
 
 
 def _constant(model: Pretrained, read: Read) -> float:

@@ -41,17 +41,30 @@ class Outcome:
                 _told(one.mean),
                 f"{_told(one.spread[0])} to {_told(one.spread[1])}",
                 f"{self._kept(one):.0%}",
+                *self._together(one),
             )
             for one in self.by_epsilon
         ]
-        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", "100%"))
+        n_columns = 6 if self.asked.cadences else 5
+        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", "100%", "")[:n_columns])
+        together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
             "What each epsilon buys",
             "Log loss over that of a constant; 1 is a model that knows the base rate alone. Nine draws in ten lie "
             "in the range.",
-            ("epsilon", "noise of the mean", "expected loss", "range", "gain kept"),
+            ("epsilon", "noise of the mean", "expected loss", "range", "gain kept", *together),
             tuple(rows),
         )
+
+    def _together(self, one: Forecast) -> tuple[str, ...]:
+        cost = self._composed(one)
+        return () if cost is None else (f"{cost:.3g}",)
+
+    def _composed(self, one: Forecast) -> float | None:
+        """Epsilon, at the job's delta, of as many such releases as are planned."""
+        if self.asked.cadences is None:
+            return None
+        return self.read.composed(one.case.epsilon, self.asked.cadences)
 
     def _kept(self, one: Forecast) -> float:
         return (1 - one.mean) / (1 - self.exact.mean)
@@ -110,10 +123,16 @@ class Outcome:
             "base_rate": assumed.base_rate,
             "strength": assumed.strength,
             "assumes_weights": assumed.theta is not None,
+            "cadences": self.asked.cadences,
             "draws": len(self.exact.losses),
             "without_noise": self.exact.mean,
             "epsilons": [
-                {"epsilon": one.case.epsilon, "noise_std": one.case.noise_std, **_losses(one)}
+                {
+                    "epsilon": one.case.epsilon,
+                    "noise_std": one.case.noise_std,
+                    "epsilon_of_cadences": self._composed(one),
+                    **_losses(one),
+                }
                 for one in self.by_epsilon
             ],
             "settings": {name: _losses(one) for name, one in self.settings.items()},

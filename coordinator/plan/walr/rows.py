@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy import accountant, gaussian
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr_plan import Case, Fitting
@@ -16,8 +16,9 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.wording import count
 from blindfit.parties.data.source import Source
-from blindfit.parties.walr.consumer import PreparedRows, prepare_rows, read_pretrained
+from blindfit.parties.walr.consumer import PreparedRows, prepare_rows
 from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.walr.start import read_start
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +32,7 @@ class Read:
     @classmethod
     def of(cls, job: Job[WalrJob], active: PartyHere, source: Source) -> Read:
         parameters = job.parameters
-        init = read_pretrained(parameters, active.base_dir, source)
+        init = read_start(parameters, active.base_dir, source)
         prepared = prepare_rows(source, parameters, parameters.trial_randomness, lambda *_: None)
         columns = prepared.columns_with_weights(intercept=parameters.walr.intercept)
         rows = QuantisedRows(prepared.train.weights[:, columns], parameters.walr.frac_bits)
@@ -50,12 +51,20 @@ class Read:
         return self.job.required_privacy.max_rows_per_person or 1
 
     def case(self, epsilon: float) -> Case:
-        privacy, walr = self.job.required_privacy, self.job.walr
-        multiplier = gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
-        noise_std = multiplier * self.norm_bound * self.rows_of_unit / self.rows.n_rows
+        walr = self.job.walr
+        noise_std = self._multiplier(epsilon) * self.norm_bound * self.rows_of_unit / self.rows.n_rows
         init = None if self.init is None else self.weights_of(self.init)
         fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, walr.mu, init)
         return Case(epsilon, noise_std, fitting)
+
+    def _multiplier(self, epsilon: float) -> float:
+        privacy = self.job.required_privacy
+        return gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
+
+    def composed(self, epsilon: float, releases: int) -> float:
+        """What as many releases of this epsilon cost whoever is in all of them, at the job's delta."""
+        together = accountant.composed_multiplier([self._multiplier(epsilon)] * releases)
+        return gaussian.gaussian_epsilon(together, self.job.required_privacy.delta)
 
     def weights_of(self, model: Pretrained) -> np.ndarray[Any, np.dtype[np.float64]]:
         return model.weights_for(self.prepared.standardiser, intercept=self.job.walr.intercept)

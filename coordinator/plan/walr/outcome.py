@@ -39,7 +39,7 @@ class Outcome:
                 f"{one.case.epsilon:g}",
                 f"{one.case.noise_std:.2g}",
                 _told(one.mean),
-                f"{_told(one.spread[0])} to {_told(one.spread[1])}",
+                " to ".join(map(_told, one.spread(self.exact))),
                 f"{self._kept(one):.0%}",
                 *self._together(one),
             )
@@ -50,8 +50,8 @@ class Outcome:
         together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
             "What each epsilon buys",
-            "Log loss over that of a constant; 1 is a model that knows the base rate alone. Nine draws in ten lie "
-            "in the range.",
+            "Log loss over that of a constant; 1 is a model that knows the base rate alone. Nine draws of labels and "
+            "noise in ten lie in the range.",
             ("epsilon", "noise of the mean", "expected loss", "range", "gain kept", *together),
             tuple(rows),
         )
@@ -100,7 +100,7 @@ class Outcome:
     def plot(self) -> Plot:
         epsilons = [one.case.epsilon for one in self.by_epsilon]
         drawn, axes = figure_by_epsilon(epsilons, "loss / that of a constant")
-        low, high = zip(*(one.spread for one in self.by_epsilon), strict=True)
+        low, high = zip(*(one.spread(self.exact) for one in self.by_epsilon), strict=True)
         axes.fill_between(epsilons, low, high, color=POSITIVE, alpha=0.2, linewidth=0)
         axes.plot(
             epsilons, [one.mean for one in self.by_epsilon], color=POSITIVE, linewidth=1.6, marker="o", markersize=4
@@ -131,22 +131,21 @@ class Outcome:
                     "epsilon": one.case.epsilon,
                     "noise_std": one.case.noise_std,
                     "epsilon_of_cadences": self._composed(one),
-                    **_losses(one),
+                    **self._losses(one),
                 }
                 for one in self.by_epsilon
             ],
-            "settings": {name: _losses(one) for name, one in self.settings.items()},
+            "settings": {name: self._losses(one) for name, one in self.settings.items()},
             "best_settings": self.best,
             "wanted": wanted,
             "least_epsilon": None if wanted is None else least_epsilon(self.by_epsilon, wanted),
         }
 
-
-def _losses(one: Forecast) -> dict[str, Any]:
-    """JSON has no infinity: None where a draw has no finite fit."""
-    if not np.isfinite(one.losses).all():
-        return {"loss": None, "range": None}
-    return {"loss": one.mean, "range": list(one.spread)}
+    def _losses(self, one: Forecast) -> dict[str, Any]:
+        """JSON has no infinity: None where a draw has no finite fit."""
+        if not np.isfinite(one.losses).all():
+            return {"loss": None, "range": None}
+        return {"loss": one.mean, "range": list(one.spread(self.exact))}
 
 
 def _told(loss: float) -> str:

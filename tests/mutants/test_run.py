@@ -58,7 +58,7 @@ class Toy:
     def run(self, *mutants: Mutant, fresh: bool = False) -> bool:
         self.said.clear()
         state = self.root / ".mutants" / "results.jsonl"
-        return Run(self.root, FILES, state, jobs=2, timeout_s=6, fresh=fresh, say=self.said.append).verdicts(mutants)
+        return Run(self.root, FILES, state, jobs=2, timeout_s=12, fresh=fresh, say=self.said.append).verdicts(mutants)
 
     def has_said(self, text: str) -> bool:
         return any(text in line for line in self.said)

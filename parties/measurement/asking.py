@@ -10,9 +10,9 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 
 
-def client_of(party: Party, session: Session[JobParameters]) -> MeasurementClient:
-    """Of the session's server, with the job's deadlines."""
-    server, timeouts = session.with_role("measurement").name, session.job.timeouts
+def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementClient:
+    """Of a server of the session, with the job's deadlines."""
+    timeouts = session.job.timeouts
     return MeasurementClient(
         party.identity,
         server,
@@ -23,7 +23,7 @@ def client_of(party: Party, session: Session[JobParameters]) -> MeasurementClien
     )
 
 
-def reporter(session: Session[JobParameters], step: str, n_rows: int) -> Callable[[int], None]:
+def reporter(session: Session[JobParameters], step: str, n_rows: int, server: str) -> Callable[[int], None]:
     """Takes how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
 
     Until the server has let the request in, nothing is sent and nothing is said to be.
@@ -34,7 +34,7 @@ def reporter(session: Session[JobParameters], step: str, n_rows: int) -> Callabl
         nonlocal sent
         if count < 0:
             sent = 0
-            session.report("ask for the release", waiting_for=session.with_role("measurement").name)
+            session.report("ask for the release", waiting_for=server)
         else:
             sent += count
             session.report(step, sent, n_rows, "rows")

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import QuantisedRows
@@ -27,19 +26,17 @@ from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
-from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import read_split
 from blindfit.parties.training.summary import told
+from blindfit.parties.walr.servers import Released, Servers
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.clock import Clock
-from blindfit.protos import measurement_pb2
 
 Floats = NDArray[np.float64]
 
@@ -77,65 +74,24 @@ class Consumer:
     # --- WALR
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
-        job, server = session.job, session.with_role("measurement")
+        job = session.job
         clock = Clock()
         source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
         init = read_pretrained(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
-        client = asking.client_of(self._party, session)
-        description = await client.describe(server.dataset)
-        check_description(description, server=server.name)
+        servers = await Servers.of(self._party, session)
         session.report("hash rows")
-        request = await asyncio.to_thread(self._request, prepared, session, server, description)
-        aggregate = await self._aggregate(client, prepared, request, session, description)
+        requests = await asyncio.to_thread(servers.requests, prepared.train, prepared.norm_bound)
+        released = await servers.release(prepared.train, requests)
         clock.lap("aggregate_s")
+        aggregate, request = released.aggregate, released.request
         fit = await asyncio.to_thread(fit_walr, prepared, aggregate, request, job, randomness, session.report, init)
         clock.lap("fit_s")
-        budget = await client.budget(server.dataset)
-        report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
+        report = _report(session, prepared, servers, released, fit, clock.laps)
         self._write(session, prepared, fit, report)
         return _summary(report)
-
-    def _request(
-        self,
-        prepared: PreparedRows,
-        session: Session[WalrJob],
-        server: Member,
-        description: measurement_pb2.DatasetDescription,
-    ) -> AggregateOpen:
-        job = session.job
-        settings = ReleaseSettings(
-            dataset=server.dataset,
-            snapshot=description.snapshot,
-            epsilon=job.required_privacy.epsilon,
-            delta=job.required_privacy.delta,
-            mechanism=job.required_privacy.mechanism,
-            frac_bits=job.walr.frac_bits,
-            max_rows_per_person=job.required_privacy.max_rows_per_person or description.max_rows_per_person,
-            release=job.required_privacy.release,
-        )
-        receipt = self._party.store.reader().receipt_held(server.name, description.population)
-        return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
-
-    async def _aggregate(
-        self,
-        client: MeasurementClient,
-        prepared: PreparedRows,
-        request: AggregateOpen,
-        session: Session[WalrJob],
-        description: measurement_pb2.DatasetDescription,
-    ) -> Aggregate:
-        server = session.with_role("measurement").name
-        on_rows = asking.reporter(session, "send rows", request.n_rows)
-        aggregate = await client.aggregate(prepared.train, request, on_rows)
-        held = aggregate.answer.receipt, aggregate.answer.receipt_signature
-        hold_receipt(self._party.store, server, description.receipt_key, description.population, held)
-        if aggregate.answer.rows_scaled:
-            reason = "says that rows within the bound were too long"
-            raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
-        return aggregate
 
     def _write(
         self, session: Session[WalrJob], prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]
@@ -277,14 +233,12 @@ def fit_walr(
 def _report(
     session: Session[WalrJob],
     prepared: PreparedRows,
-    request: AggregateOpen,
-    aggregate: Aggregate,
-    description: measurement_pb2.DatasetDescription,
-    budget: measurement_pb2.BudgetDescription,
+    servers: Servers,
+    released: Released,
     fitted: FittedModel,
     laps: dict[str, float],
 ) -> dict[str, Any]:
-    answer = aggregate.answer
+    request, budget, answer = released.request, released.budget, released.aggregate.answer
     scale = 2.0**-request.frac_bits
     return {
         "session": session.id,
@@ -315,9 +269,10 @@ def _report(
             "budget_delta": budget.delta,
             "spent_epsilon": budget.spent_epsilon,
             "releases": int(budget.releases),
-            "snapshot": description.snapshot,
+            "snapshot": request.snapshot,
             "request_id": request.request_id,
             "receipt": answer.receipt.decode("ascii", "replace"),
+            **servers.promise(request),
         },
         "fit": {
             "solver": fitted.fit.result.solver,
@@ -332,8 +287,9 @@ def _report(
             "feasibility": fitted.fit.feasibility.reason,
             "mean_prediction": _mean_prediction(prepared, fitted),
         },
-        "bytes_sent": aggregate.bytes_sent,
+        "bytes_sent": released.aggregate.bytes_sent,
         "timing": laps,
+        **servers.told(released),
     }
 
 

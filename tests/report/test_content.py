@@ -144,6 +144,7 @@ def _report_of_the_active_party() -> dict[str, object]:
         norm_bound=2 * 2**16,
         max_rows_per_person=0,
         request_id="id",
+        snapshot="1",
     )
     budget = SimpleNamespace(population="people", epsilon=4.0, delta=1e-5, spent_epsilon=1.0, releases=1)
     result = FitResult("newton", np.zeros(2), 3, True, 1e-9, (0.7, 0.6), 300, "the tolerance was reached")
@@ -162,14 +163,14 @@ def _report_of_the_active_party() -> dict[str, object]:
         rows_clipped=1,
         standardiser=SimpleNamespace(columns=("a", "b", "same"), dropped=("same",)),
     )
+    aggregate = SimpleNamespace(answer=answer, bytes_sent=10)
+    released = SimpleNamespace(request=request, budget=budget, aggregate=aggregate)
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
     return active._report(
         session,  # type: ignore[arg-type]
         prepared,  # type: ignore[arg-type]
-        request,  # type: ignore[arg-type]
-        SimpleNamespace(answer=answer, bytes_sent=10),  # type: ignore[arg-type]
-        SimpleNamespace(snapshot="1"),  # type: ignore[arg-type]
-        budget,  # type: ignore[arg-type]
+        SimpleNamespace(promise=lambda _request: {}, told=lambda _released: {}),  # type: ignore[arg-type]
+        released,  # type: ignore[arg-type]
         fitted,  # type: ignore[arg-type]
         laps,
     )

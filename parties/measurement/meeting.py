@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from blindfit.algorithms.errors import CannotAnswer, PolicyRefused
+import structlog
+
+from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.protocols.walr_split import Agreement, Counted
 from blindfit.parties.sessions.sessions import Session
+
+log = structlog.get_logger(__name__)
 
 
 class Meeting:
@@ -48,6 +52,7 @@ class Meeting:
     async def counted(self, mine: Counted) -> None:
         """Raises CannotAnswer: other rows counted at the other server, which depends on its table of persons."""
         if await self._exchange(mine) != mine:
+            log.warning("a request cannot be answered: other rows counted at the other server", server=self._peer)
             raise CannotAnswer(party=self._session.me.name)
 
     def counted_before(self, mine: Counted) -> None:
@@ -71,7 +76,18 @@ class Meeting:
         channel, timeouts = self._session.channel, self._session.job.timeouts
         await channel.wait_for(self._begun.wait(), self._peer, "handshake", timeouts.step_s)
         await channel.send(self._peer, mine)
-        return await channel.receive(self._peer, type(mine))
+        return await self._hear(type(mine), timeouts.session_s if isinstance(mine, Counted) else timeouts.step_s)
+
+    async def _hear(self, kind: type, patience_s: float) -> Any:
+        """The other server may get all rows while this one remembers its answer: they take longer than a step."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + patience_s
+        while True:
+            try:
+                return await self._session.channel.receive(self._peer, kind)
+            except PeerTimeout:
+                if loop.time() >= give_up:
+                    raise
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._session.me.name, field=field, reason=reason)

@@ -221,6 +221,27 @@ def test_a_second_question_in_one_job_is_refused(house: House, monkeypatch: pyte
     assert max(house.charges()) == 1
 
 
+def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> None:
+    """Other rows would count: neither says which, nor charges."""
+    house = House(tmp_path, persons=True)
+    table = pq.read_table(tmp_path / "west.parquet")
+    persons = pa.array(["one person"] * len(table))
+    pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
+    for name in SERVERS:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 1"))
+    house.publish()
+    refused(house, "cannot answer this request")
+
+
+def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
+    house = House(tmp_path, persons=True)
+    path = tmp_path / "west.toml"
+    path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 80"))
+    house.publish()
+    refused(house, "cannot answer this request")
+
+
 # --- servers that fail, or lie ----------------------------------------------------------------------------------
 
 

@@ -206,6 +206,19 @@ def pretrain(
 
 
 @app.command()
+def split_labels(
+    settings: PartyFile,
+    dataset: Annotated[str, typer.Option(help="A dataset of the party, with labels 0 and 1.")],
+    out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
+    overrides: SetOption = None,
+) -> None:
+    """Split every label in two, for two measurement servers of which neither is to know it."""
+    from blindfit.coordinator import split_labels as split_
+
+    split_.split_labels(_party(settings, overrides), settings.parent, dataset, out, _console())
+
+
+@app.command()
 def import_falcon(
     job: Annotated[Path, typer.Argument(metavar="JOB.JSON", help="A job file of the Falcon code.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, for job.toml and each party's file.")],

@@ -105,6 +105,8 @@ def _check_roles(job: Job[Any], source: str) -> None:
     strangers = sorted(set(roles) - set(wanted))
     if strangers or any(not w.at_least <= roles.count(role) <= w.at_most for role, w in wanted.items()):
         raise ConfigError(f"{source}: parties: {job.protocol} needs {_in_words(wanted)}")
+    if reason := job.parameters.wrong_parties(roles):
+        raise ConfigError(f"{source}: parties: {reason}")
     for name, party in job.parties.items():
         if (party.role == "key-node") == bool(party.dataset):
             raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")

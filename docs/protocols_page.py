@@ -20,6 +20,7 @@ from blindfit.algorithms.protocols import (
     shared_scores,
     taylor,
     walr,
+    walr_split,
 )
 from blindfit.algorithms.protocols.table import Arrow, Table
 
@@ -36,6 +37,7 @@ PROTOCOLS = (
     predict,
     shared_scores,
     walr,
+    walr_split,
     release_labels,
 )
 HEAD = """# What is sent

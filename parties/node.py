@@ -77,7 +77,8 @@ class PartyNode:
 
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
         run, tables = _measured(seat.run), system(protocol).tables()
-        return Part(seat.check, self._recorded(run, tables) if tables else run, tables)
+        recorded = tables and system(protocol).recorded
+        return Part(seat.check, self._recorded(run, tables) if recorded else run, tables)
 
     def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""

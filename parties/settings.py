@@ -304,8 +304,10 @@ class PartySettings(Settings):
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         for name, dataset in self.datasets.items():
-            if dataset.label_kind == "binary" and dataset.label_range is not None:
+            if dataset.label_kind != "number" and dataset.label_range is not None:
                 raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
+            if dataset.label_kind == "share" and self.role != "measurement":
+                raise ValueError(f'datasets.{name}.label_kind = "share" is for measurement servers alone')
             if self.role == "measurement":
                 self._check_label_dataset(name, dataset)
             elif dataset.population is not None:

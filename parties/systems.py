@@ -44,6 +44,11 @@ def walr() -> System[WalrJob]:
 
         return Consumer(party)
 
+    def tables() -> Sequence[Table]:
+        from blindfit.algorithms.protocols import walr_split
+
+        return (walr_split.TABLE,)
+
     def models() -> Mapping[str, ModelReader]:
         from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
 
@@ -51,7 +56,9 @@ def walr() -> System[WalrJob]:
 
     return System(
         WalrJob,
-        {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement)},
+        tables=tables,
+        recorded=False,  # what counts goes by calls of their own; the ledger and receipts keep it
         models=models,
     )
 

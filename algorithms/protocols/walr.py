@@ -30,7 +30,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -301,7 +301,7 @@ def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
     return GaussianMechanism(multiplier, request.sensitivity**2)
 
 
-Join = Callable[[Sequence[str]], tuple[npt.NDArray[np.uint8], Bits]]
+Join = Callable[[Sequence[str]], tuple[npt.NDArray[Any], Bits]]
 
 
 @dataclass(repr=False)
@@ -326,11 +326,18 @@ class Tally:
         self.content.update(batch)
         labels, kept = join(batch.ids)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)
-        self.sums += _weighted_sum((labels != 0) & kept, rows)
+        self.add_up(labels, kept, rows)
         self.rows += len(batch.ids)
         self.rows_kept += int(kept.sum())
         self.rows_scaled += scaled
         self._keep(kept)
+
+    def add_up(self, labels: npt.NDArray[Any], kept: Bits, rows: IntegerRows) -> None:
+        self.sums += _weighted_sum((labels != 0) & kept, rows)
+
+    def wrapped(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The noisy sum as it is answered."""
+        return np.array(noisy, np.int64)
 
     def _keep(self, kept: Bits, *, last: bool = False) -> None:
         bits = np.concatenate([*self._pending_bits, kept])
@@ -392,7 +399,7 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
     """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
     mechanism = mechanism_of(tally.request)
     return Draft(
-        sums=np.array(mechanism.release(tally.sums.tolist(), uniform), np.int64),
+        sums=tally.wrapped(mechanism.release(tally.sums.tolist(), uniform)),
         noise_std=math.sqrt(mechanism.sigma_squared),
         sensitivity=float(tally.request.sensitivity),
         event=mechanism.event(neighbours),
@@ -457,7 +464,12 @@ class Desk(Protocol):
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         """Raises what refuses the request; returns the stored answer of the same request."""
 
-    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], Bits]:
+    async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
+        """Raises what another server has against it; `answer`, where it is remembered."""
+
+    def tally(self, request: AggregateOpen) -> Tally: ...
+
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], Bits]:
         """The same work whatever the ids; what is wrong with them is said in `release`."""
         ...
 
@@ -466,6 +478,9 @@ class Desk(Protocol):
     def kept_pieces(self) -> Iterator[bytes]:
         """Which rows counted in the answer; kept with it, so that they belong to each other for good."""
         ...
+
+    async def before_release(self, tally: Tally) -> None:
+        """All rows have come. Raises what another server has against it."""
 
     def release(self, tally: Tally) -> NoisySum:
         """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
@@ -480,9 +495,11 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
     request = await channel.receive(consumer, AggregateOpen)
     step_2_check(request, consumer=consumer)
     answer = await desk.in_background(lambda: desk.admit(request))
+    await desk.before_rows(request, answer)
     await channel.send(consumer, Opened(int(answer is None)))
     if answer is None:
         tally = await receive_rows(request, consumer, channel, desk)
+        await desk.before_release(tally)
         answer = await desk.in_background(lambda: desk.release(tally))
     await channel.send(consumer, answer)
     if answer.rows_kept < request.n_rows:
@@ -493,7 +510,7 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
 
 
 async def receive_rows(request: AggregateOpen, consumer: str, channel: Channel, desk: Desk) -> Tally:
-    tally = Tally(request, desk.keep_bits)
+    tally = desk.tally(request)
     while tally.rows < request.n_rows:
         batch = await channel.receive(consumer, WeightRows)
         await desk.in_background(partial(tally.add, batch, desk.join, consumer=consumer))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
@@ -22,12 +24,30 @@ ANSWERED_BEFORE = "only a request that was answered before gets its answer again
 
 def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     privacy = job.parameters.required_privacy
-    active, server = (job.with_role(role)[0] for role in ("active", "measurement"))
+    (active,), servers = job.with_role("active"), job.with_role("measurement")
+    server = " and ".join(servers)
+    if job.parameters.asks_shares:
+        yield from _leaks_of_shares(job, active, server)
+        return
     yield Finding("note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows")
     yield Finding(
         "note",
         "who learns what",
         f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP",
+    )
+
+
+def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Finding]:
+    privacy, multiplier = job.parameters.required_privacy, _multiplier(job)
+    both = gaussian.gaussian_epsilon(multiplier * math.sqrt(walr_split.SERVERS), privacy.delta)
+    yield Finding(
+        "note", "who learns what", f"{servers} see the ids and the rounded rows of {active}'s training rows, no label"
+    )
+    yield Finding(
+        "note",
+        "who learns what",
+        f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP against it "
+        f"together with one server, epsilon {both:.3g} against it alone; both servers together know every label",
     )
 
 
@@ -38,6 +58,10 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
+    if (party.dataset.label_kind == "share") != job.parameters.asks_shares:
+        trust = job.parameters.walr.trust
+        yield Finding("refuses", party.name, f'label_kind = "{party.dataset.label_kind}" and walr.trust = "{trust}"')
+        return
     party.source()
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
@@ -59,12 +83,22 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
     yield _noise(job, n, k, bound)
+    if job.parameters.asks_shares:
+        yield from _fits(job, n, prepared.norm_bound)
     yield from large_delta(job.parameters.delta, n)
-    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+    servers = len(job.with_role("measurement"))
+    yield Finding("note", "bytes", on_the_wire(servers * n * (4 * k + BYTES_PER_ID)))
+
+
+def _fits(job: Job[WalrJob], n: int, bound: int) -> Iterator[Finding]:
+    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
+    if walr_split.reach(n, bound, noise_std) >= walr_split.P / 2:
+        yield Finding("refuses", "walr.frac_bits", walr_split.TOO_LARGE)
 
 
 def _noise(job: Job[WalrJob], n: int, k: int, bound: float) -> Finding:
     noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1) / n
+    noise_std *= math.sqrt(len(job.with_role("measurement")))
     l2 = walr_defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
     text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}"
     if noise_std > 0.05:

@@ -27,20 +27,22 @@ class MeasuredFigures:
     """Who a fit is about, and what was promised."""
 
     active: str
-    server: str
+    server: str  # or both, in words, where labels are split between two
     privacy: MeasuredPrivacy
 
 
 def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The active party and the measurement server.
+    """The active party and the measurement server, or both of them in words.
 
     Raises:
         DataError: the report does not name both.
     """
-    by_role = {party["role"]: name for name, party in report["parties"].items()}
+    by_role: dict[str, list[str]] = {}
+    for name, party in report["parties"].items():
+        by_role.setdefault(party["role"], []).append(name)
     if not {"active", "measurement"} <= by_role.keys():
         raise DataError("the report names no active party and measurement server")
-    return by_role["active"], by_role["measurement"]
+    return by_role["active"][0], " and ".join(sorted(by_role["measurement"]))
 
 
 def releases(facts: MeasuredFigures) -> str:

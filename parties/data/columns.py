@@ -16,6 +16,7 @@ from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.spelling import one_spelling
 
 MAX_ID_BYTES = 256
+SHARE_MODULUS = 2**61 - 1
 #: What pandas, R and spreadsheets write for "no value" in a csv file, spaces around it or not.
 NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>")
 
@@ -74,6 +75,22 @@ def to_labels(column: Any, *, name: str, binary: bool, first_row: int, origin: O
         row = first_row + int(strange[0])
         raise origin.error("the label is neither 0 nor 1", row=row, column=name, hint="write labels as 0 and 1")
     return labels.astype(np.uint8)
+
+
+def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.uint64]:
+    """Shares modulo 2^61 - 1, shape (n,). None is missing; floats, which would round them, are refused."""
+    hint = "take the column as `blindfit split-labels` wrote it"
+    if not (_is_whole(column.type) or _is_text(column.type)):
+        raise origin.error(f"its values are of the type {column.type}, not whole numbers", column=name, hint=hint)
+    try:
+        shares = pc.cast(column, pa.uint64())
+    except pa.ArrowInvalid:
+        raise origin.error("a value is not a whole number from 0", column=name, hint=hint) from None
+    strange = pc.fill_null(pc.greater_equal(shares, pa.scalar(SHARE_MODULUS, pa.uint64())), True)
+    if (row := _first(strange)) is not None:
+        raise origin.error("no share from 0 to 2^61 - 2", row=first_row + row, column=name, hint=hint)
+    values: NDArray[np.uint64] = shares.to_numpy(zero_copy_only=False).astype(np.uint64)
+    return values
 
 
 def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ with their owner.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from blindfit.algorithms.errors import DataError
 MAX_TEXT_BYTES = 256
 N_INSTANCES = 4
 N_KEYS = 2 + MAX_TEXT_BYTES // 4  # k_init, k_0 and one for each word
+_KEY_BYTES = 8 * N_INSTANCES * N_KEYS
 CHUNK = 1 << 15  # texts at a time, so that the temporaries stay in the processor's cache
 
 _LOW_WORD = np.uint64(0xFFFFFFFF)
@@ -42,7 +44,12 @@ class HashKeys:
 
     @classmethod
     def random(cls) -> HashKeys:
-        return cls.from_bytes(secrets.token_bytes(8 * N_INSTANCES * N_KEYS))
+        return cls.from_bytes(secrets.token_bytes(_KEY_BYTES))
+
+    @classmethod
+    def of_split(cls, split_id: str) -> HashKeys:
+        """Those that both servers of a split have, and nobody who does not know its id."""
+        return cls.from_bytes(hashlib.shake_256(b"blindfit ids of split " + split_id.encode()).digest(_KEY_BYTES))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> HashKeys:

@@ -23,7 +23,9 @@ class DatasetSettings(BaseModel):
             white space around it does not count.
         person: The column that names whose row it is, where a person may have several; read as `id` is.
         label: The column to learn.
-        label_kind: `binary` labels are 0 or 1; `number` takes any finite number.
+        label_kind: `binary` labels are 0 or 1; `number` takes any finite number; `share` is one of the two
+            shares of a label that `blindfit split-labels` writes.
+        split: The column that says which split a share is of: the same in every row.
         features: The columns to learn from, all of numbers, or "rest": every other column.
         quasi_identifiers: For record linkage: what a field is called in the job, and the column that has it here. The
             columns are read as text and are no features.
@@ -40,7 +42,8 @@ class DatasetSettings(BaseModel):
     id: ColumnName
     person: ColumnName | None = None
     label: ColumnName | None = None
-    label_kind: Literal["binary", "number"] = "binary"
+    label_kind: Literal["binary", "number", "share"] = "binary"
+    split: ColumnName | None = None
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
     quasi_identifiers: dict[str, ColumnName] = {}
     missing: Literal["refuse", "drop", "mean"] = "refuse"
@@ -59,6 +62,12 @@ class DatasetSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _shares_are_of_a_split(self) -> DatasetSettings:
+        if (self.label_kind == "share") != (self.split is not None):
+            raise ValueError('split names the column of the split id, with label_kind = "share" and no other')
+        return self
+
+    @model_validator(mode="after")
     def _records_keep_their_rows(self) -> DatasetSettings:
         if self.quasi_identifiers and self.missing == "drop":
             raise ValueError('missing = "drop" cannot go with quasi_identifiers: take "mean"')
@@ -66,7 +75,7 @@ class DatasetSettings(BaseModel):
 
     def key_columns(self) -> tuple[str, ...]:
         """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
-        named = (self.id, self.person, self.label, *self.quasi_identifiers.values())
+        named = (self.id, self.person, self.label, self.split, *self.quasi_identifiers.values())
         return tuple(name for name in named if name is not None)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

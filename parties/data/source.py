@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_texts
+from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_shares, to_texts
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
@@ -29,7 +29,7 @@ class RowBatch:
         rows: int64 (n,), the 1-based data row of each.
         ids: `pyarrow.StringArray` of n, in one spelling.
         persons: `pyarrow.StringArray` of n, in one spelling.
-        labels: uint8 (n,) in {0, 1}, or float64 (n,).
+        labels: uint8 (n,) in {0, 1}, or float64 (n,), or uint64 (n,), shares modulo 2^61 - 1.
         features: float64 (n, k), C-contiguous.
     """
 
@@ -119,6 +119,26 @@ class Source:
                 arrays.append(to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False))
             yield batch, pa.RecordBatch.from_arrays(arrays, [*roles.names(), *quasi])
 
+    def split_id(self) -> str:
+        """That of all rows, of a dataset of shares.
+
+        Raises:
+            DataError: a row is of another split than the first.
+        """
+        name, found = str(self.settings.split), ""
+        for first_row, arrow in self._arrow_batches([name]):
+            ids = to_texts(arrow.column(0), name=name, first_row=first_row, origin=self.origin)
+            found = found or ids[0].as_py()
+            others = np.flatnonzero(ids.to_numpy(zero_copy_only=False) != found)
+            if others.size:
+                raise self.origin.error(
+                    "the row is of another split than the first row",
+                    row=first_row + int(others[0]),
+                    column=name,
+                    hint="all rows are split anew each time: take a table as `blindfit split-labels` wrote it",
+                )
+        return found
+
     def records(self, fields: Sequence[str]) -> dict[str, list[str]]:
         """The quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is empty.
 
@@ -154,13 +174,16 @@ class Source:
         def texts(name: str) -> Any:
             return to_texts(columns[name], name=name, first_row=first_row, origin=origin)
 
+        def labels(name: str) -> NDArray[Any]:
+            if self.settings.label_kind == "share":
+                return to_shares(columns[name], name=name, first_row=first_row, origin=origin)
+            return to_labels(columns[name], name=name, binary=binary, first_row=first_row, origin=origin)
+
         return RowBatch(
             rows=np.arange(first_row, first_row + arrow.num_rows),
             ids=texts(roles.id),
             persons=texts(roles.person) if roles.person else None,
-            labels=to_labels(columns[roles.label], name=roles.label, binary=binary, first_row=first_row, origin=origin)
-            if roles.label
-            else None,
+            labels=labels(roles.label) if roles.label else None,
             features=self._features(arrow, first_row, roles.features),
         )
 

@@ -19,8 +19,7 @@ from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.files import written
-from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.asking import Released
+from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.rows import check_features
@@ -70,12 +69,12 @@ class Evaluation:
         integers = fixed_point.quantise_rows(rows.columns(), steps, job.evaluate.frac_bits)
         clock.lap("score_s")
         asked = ConsumerRows(scored.ids, integers)
-        released = await asking.release_sum(self._party, session, asked, steps, job.evaluate.frac_bits)
+        released = await release_sum(self._party, session, asked, steps, job.evaluate.frac_bits)
         clock.lap("aggregate_s")
         figures = evaluated(rows, released)
         report = _report(session, rows, released, figures, clock.laps)
         written.write_json(self._party.file(session.id, "report.json", "evaluations"), report)
-        return told(report, ("rows", "privacy", "timing"), ("receipt",))
+        return told(report, ("rows", "privacy", "timing"), ("receipt", "request_id"))
 
     def _scored(self, session: Session[EvaluateJob]) -> Scored:
         if session.job.evaluate.rows == "held-out":

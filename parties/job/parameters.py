@@ -5,7 +5,7 @@ Each system's own job adds its tables to these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -59,6 +59,16 @@ class JobParameters(Settings):
             ConfigError: it is none.
         """
         raise ConfigError("[privacy] is missing: this job releases nothing under differential privacy")
+
+    @property
+    def asks_shares(self) -> bool:
+        """Whether its measurement servers hold shares of labels, and not labels."""
+        return False
+
+    def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - a job of a system may have a say
+        """What is wrong with how many parties have which role, where this job asks for less than its system allows;
+        empty: nothing."""
+        return ""
 
     @property
     def promise(self) -> str:

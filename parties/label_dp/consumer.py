@@ -61,7 +61,7 @@ class LabelRegression:
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
-        client = asking.client_of(self._party, session)
+        client = asking.client_of(self._party, session, server.name)
         description = await client.describe(server.dataset)
         check_description(description, server=server.name)
         released = await self._released(client, rows, description, session)
@@ -91,7 +91,7 @@ class LabelRegression:
             max_rows_per_person=rows_per_person(session.job, description.max_rows_per_person),
             receipt=self._party.store.reader().receipt_held(server.name, description.population),
             session=session.id,
-            on_rows=asking.reporter(session, "send ids", len(rows.ids)),
+            on_rows=asking.reporter(session, "send ids", len(rows.ids), server.name),
         )
         key, population = description.receipt_key, description.population
         hold_receipt(self._party.store, server.name, key, population, released.receipt)

@@ -16,6 +16,7 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.background import Threads
 from blindfit.parties.measurement.label_index import LabelIndex
+from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.charging import check_rollbacks
@@ -100,6 +101,7 @@ class ChargingService:
 
     Args:
         newest: a dataset -> the same at its newest snapshot.
+        meeting: with the other server of a consumer's session.
     """
 
     def __init__(
@@ -115,7 +117,9 @@ class ChargingService:
         newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
+        meeting: Callable[[str, str], Meeting | None] = lambda _session, _consumer: None,
     ) -> None:
+        self.meeting = meeting
         self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()

@@ -16,6 +16,7 @@ length, and nothing is refused before the upload's end.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -76,6 +77,19 @@ class LabelIndex:
     def n_persons(self) -> int | None:
         """None where the dataset has no person column."""
         return self._header.table.n_persons
+
+    @property
+    def split_id(self) -> str:
+        """Of shares; else empty."""
+        return self._header.table.split_id
+
+    def ids_sha256(self) -> bytes:
+        """Of the ids of a table of shares: equal for equal ids of one split, in whatever order the table has them."""
+        digest = hashlib.sha256()
+        for name in ("high", "low"):
+            for block in self.in_order(name):
+                digest.update(np.ascontiguousarray(block, "<u8").data)
+        return digest.digest()
 
     def new_request(self, max_rows_per_person: int | None, unknown: Unknown) -> JoinState:
         """The state of one request; close it when the request ends."""
@@ -334,8 +348,10 @@ def write_index(source: Source, directory: Path, vault: Vault = PLAIN) -> Writte
     """
     if source.settings.label is None:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
-    keys = IndexKeys.random()
+    split_id = source.split_id() if source.settings.split else ""
+    keys = IndexKeys.of_split(split_id) if split_id else IndexKeys.random()
     table, content_sha256 = build_files(source, keys, directory)
+    table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256)
 

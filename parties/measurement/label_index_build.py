@@ -32,7 +32,7 @@ N_BUCKETS = 256
 HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files
 
 FILES: dict[str, str] = {"high": "<u8", "low": "<u8", "label": "u1", "person": "<u4"}
-LABELS = {"binary": "u1", "number": "<f8"}  # dtypes by the source's label_kind
+LABELS = {"binary": "u1", "number": "<f8", "share": "<u8"}  # dtypes by the source's label_kind
 OWNER = np.dtype([("person", "<u8"), ("place", "<u8")])
 NUMBERED = np.dtype([("place", "<u8"), ("number", "<u4")])
 
@@ -47,6 +47,7 @@ class Built:
     n_persons: int | None
     longest_run: int  # rows whose high 64 bits are equal: 1, but for a collision
     label: str = FILES["label"]  # dtype
+    split_id: str = ""  # of shares
 
     def dtypes(self) -> dict[str, str]:
         """Of the files that the index has."""
@@ -64,6 +65,11 @@ class IndexKeys:
     @classmethod
     def random(cls) -> IndexKeys:
         return cls(HashKeys.random(), HashKeys.random())
+
+    @classmethod
+    def of_split(cls, split_id: str) -> IndexKeys:
+        """Two tables of one split have their ids in one order, under one key."""
+        return cls(HashKeys.of_split(split_id), HashKeys.random())
 
 
 def row_dtype(label: str) -> np.dtype[Any]:

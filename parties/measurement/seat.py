@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 
 import grpc
 import structlog
 
-from blindfit.algorithms.errors import SessionUnknown
+from blindfit.algorithms.errors import PolicyRefused, SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_index
+from blindfit.parties.measurement.meeting import Meeting, meeting_of
 from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -45,6 +45,10 @@ def open_service(party: Party) -> MeasurementService:
     def approved(session_id: str, consumer: str) -> ApprovedJob | None:
         return _approved_job(party, session_id, consumer)
 
+    def meeting(session_id: str, consumer: str) -> Meeting | None:
+        session = _session_of(party, session_id, consumer)
+        return meeting_of(session) if session else None
+
     return MeasurementService(
         party.settings.name,
         datasets,
@@ -56,18 +60,24 @@ def open_service(party: Party) -> MeasurementService:
         newest=newest,
         fit=party.settings.fit,
         vault=party.vault,
+        meeting=meeting,
     )
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
+    session = _session_of(party, session_id, consumer)
+    if session is None or session.state not in ("RUNNING", "DONE"):
+        return None
+    privacy = session.job.required_privacy
+    return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta)
+
+
+def _session_of(party: Party, session_id: str, consumer: str) -> Session[JobParameters] | None:
     try:
         session = party.sessions.get(session_id)
     except SessionUnknown:
         return None
-    if session.state not in ("RUNNING", "DONE") or consumer not in session.members:
-        return None
-    privacy = session.job.required_privacy
-    return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta)
+    return session if consumer in session.members else None
 
 
 def add_service(party: Party, server: grpc.aio.Server) -> str:
@@ -75,10 +85,8 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
     service = party.shared(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:
-        with contextlib.suppress(SessionUnknown):
-            session = party.sessions.get(request.session)
-            if consumer in session.members:
-                session.answered.set()
+        if session := _session_of(party, request.session, consumer):
+            session.answered.set()
 
     servicer = MeasurementServicer(service, current_caller, on_answered)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
@@ -92,14 +100,35 @@ class MeasurementSeat:
         self._service = party.shared(open_service)
 
     def check(self, job: JobParameters, me: Member) -> None:
-        """Policy is checked for every session, the rest for every request."""
+        """What the dataset holds; policy is checked for every session, the rest for every request."""
+        if self._is_of_shares(me) != job.asks_shares:
+            reason = "holds labels, and no shares of them" if job.asks_shares else "holds shares of labels"
+            raise PolicyRefused(party=me.name, field="walr.trust", reason=f"its dataset {me.dataset} {reason}")
+
+    def _is_of_shares(self, me: Member) -> bool:
+        return self._service.datasets[me.dataset].settings.label_kind == "share"
 
     async def run(self, session: Session[JobParameters]) -> Summary:
+        meeting = meeting_of(session) if self._is_of_shares(session.me) else None
+        try:
+            if meeting:
+                meeting.begin()
+            await self._answer(session)
+            if meeting:
+                await meeting.end()
+        finally:
+            if meeting:
+                meeting.cancel()
+        return self._summary(session)
+
+    async def _answer(self, session: Session[JobParameters]) -> None:
         active = session.with_role("active")
         session.report("answer", waiting_for=active.name)
         await session.channel.wait_for(
             session.answered.wait(), active.name, "the request", session.job.timeouts.session_s
         )
+
+    def _summary(self, session: Session[JobParameters]) -> Summary:
         dataset = self._service.datasets[session.me.dataset]
         budget = self._service.describe_budget(dataset.population)
         rows: Summary = {"dataset_rows": dataset.index.n_rows} if dataset.settings.rows_are_public else {}

@@ -15,14 +15,17 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from blindfit.algorithms.protocols import release_labels, walr
+from blindfit.algorithms.protocols import release_labels, walr, walr_split
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
+from blindfit.algorithms.protocols.walr_split import Counted, ShareTally
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.charging import Asked, ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.label_index import JoinState
+from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
 from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.store import StoredAnswer
@@ -38,7 +41,7 @@ class MeasurementService(ChargingService):
 
     def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
         """Policy, receipt, budget; the stored answer when the same request was answered before."""
-        if dataset.settings.label_kind != "binary":
+        if dataset.settings.label_kind == "number":
             self.refuse("dataset", "its labels are numbers: ask for a release of labels")
         self.check_receipt(request, dataset)
         with self.store.view() as view:  # the same request may be answered at this moment
@@ -74,6 +77,12 @@ class MeasurementService(ChargingService):
                 for piece, bits in enumerate(kept):
                     transaction.add_kept_piece(consumer, request.request_id, piece, bits)
             return answer
+
+    def check_ready(self, tally: Tally, dataset: LabelDataset, consumer: str) -> None:
+        """Of rows that have come: raises what would refuse their charge, and charges nothing."""
+        self.check_kept(tally.rows_kept)
+        with self.store.view() as view:
+            self.check_chargeable(view, tally.request, dataset, consumer, _cost(tally.request, dataset))
 
     def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
         lo, hi = dataset.settings.label_range or (0.0, 1.0)
@@ -124,11 +133,61 @@ class AggregateDesk(Background):
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         self._dataset = self._service.dataset(request.dataset, self._consumer)
         self.request = request
+        if self._is_of_shares:
+            self._check_shares(request)
         self._upload = self._closing.enter_context(Upload(self._service, self._dataset, self._consumer))
         answer = self._service.admit(request, self._dataset, self._consumer)
         if answer is None:
             self._upload.check_quota(self._service.store.reader())
         return answer
+
+    # --- of shares: the other server
+
+    @property
+    def _is_of_shares(self) -> bool:
+        return self._dataset.settings.label_kind == "share"
+
+    def _check_shares(self, request: AggregateOpen) -> None:
+        """What is remembered is told again of the newest split alone: the other server knows no other."""
+        walr_split.step_2_check(request, consumer=self._consumer)
+        if request.snapshot != self._dataset.snapshot:
+            self._service.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
+
+    def _meeting(self) -> Meeting:
+        meeting = self._service.meeting(self.request.session, self._consumer)
+        if meeting is None:
+            reason = "its labels are shares: only a job of two measurement servers may ask for a sum of them"
+            raise PolicyRefused(party=self._service.name, field="session", reason=reason)
+        return meeting
+
+    async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
+        if not self._is_of_shares:
+            return
+        index, meeting = self._dataset.index, self._meeting()
+        ids_sha256 = await self.in_background(index.ids_sha256)
+        await meeting.agree(walr_split.step_2_agreement(request, index.split_id, ids_sha256))
+        if answer is not None:
+            meeting.counted_before(await self.in_background(lambda: self._counted_in(answer)))
+
+    def _counted_in(self, answer: NoisySum) -> Counted:
+        if answer.rows_kept == self.request.n_rows:
+            return walr_split.step_4_counted(np.packbits(np.ones(self.request.n_rows, np.bool_)).tobytes())
+        return walr_split.step_4_counted(b"".join(self.kept_pieces()))
+
+    async def before_release(self, tally: Tally) -> None:
+        if not self._is_of_shares:
+            return
+        await self._meeting().counted(await self.in_background(lambda: self._counted(tally)))
+
+    def _counted(self, tally: Tally) -> Counted:
+        """Once nothing but another charge that comes between could refuse this one."""
+        with self._upload.joining(self._joined()):
+            self._service.check_ready(tally, self._dataset, self._consumer)
+        self._kept.seek(0)
+        return walr_split.step_4_counted(self._kept.read())
+
+    def tally(self, request: AggregateOpen) -> Tally:
+        return (ShareTally if self._is_of_shares else Tally)(request, self.keep_bits)
 
     def _joined(self) -> JoinState:
         if self._join is None:
@@ -139,7 +198,7 @@ class AggregateDesk(Background):
             self._join = self._closing.enter_context(state)
         return self._join
 
-    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         self._upload.begin()
         batch = self._joined().join(list(ids))
         return batch.labels, batch.kept

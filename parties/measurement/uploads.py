@@ -74,6 +74,17 @@ class Upload:
     def answering(self, joined: JoinState) -> Iterator[None]:
         """All rows have come; what is done within makes the answer, and the upload no longer counts after it.
 
+        Raises what `joining` does.
+        """
+        with self.joining(joined):
+            yield
+        self._is_answered = True
+        self._forget()
+
+    @contextmanager
+    def joining(self, joined: JoinState) -> Iterator[None]:
+        """All rows have come; the upload counts as before.
+
         Raises:
             CannotAnswer: for a reason that depends on who is in the table, or whose rows they are.
             DuplicateId, UnknownId, TooFewRows: that reason, where the dataset's rows are public.
@@ -88,8 +99,6 @@ class Upload:
             if self._dataset.settings.rows_are_public:
                 raise
             raise CannotAnswer(party=self._charging.name) from None
-        self._is_answered = True
-        self._forget()
 
     def _forget(self) -> None:
         """The answer was charged, so it leaves also where this cannot be written: then one too many stays counted."""

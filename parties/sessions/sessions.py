@@ -110,6 +110,7 @@ class Session(Generic[J_co]):
     task: asyncio.Task[None] | None = None
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
+    meeting: Any = None  # of two measurement servers: what they must agree on before that
 
     @property
     def membership(self) -> dict[str, ParameterValue]:
@@ -323,6 +324,8 @@ class Sessions:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
         if session.me.role != "key-node" and session.me.dataset not in self._settings.datasets:
             self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
+        if reason := job.wrong_parties([member.role for member in session.members.values()]):
+            self._refuse("parties", reason)
         if not policy.accept_seed and session.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
         for field_name, reason in policy.refusals(job.epsilon, job.delta, job.unsafe):

@@ -49,7 +49,8 @@ class System(Generic[J]):
     """
     Args:
         roles: in the order in which a mistake in a job file lists them.
-        tables: what its parties send each other, but for the handshake; a session of a system that has any is recorded.
+        tables: what its parties send each other, but for the handshake.
+        recorded: whether a party of a session keeps a transcript of that.
         models: how to read what its parties write as model.json, by the file's `format`.
             Both are functions: whoever reads a job imports no protocol and no model.
         options: of a party's file, what a party of this role makes use of for this system and not without one.
@@ -59,6 +60,7 @@ class System(Generic[J]):
     job: type[J]
     roles: Mapping[str, Role[J]]
     tables: Callable[[], Sequence[Table]] = tuple
+    recorded: bool = True
     models: Callable[[], Mapping[str, ModelReader]] = dict
     options: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unsafe: frozenset[str] = frozenset()

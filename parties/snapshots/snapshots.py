@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
 ID_BYTES = 16
-COLUMNS = ("url", "id", "person", "label", "label_kind", "features", "quasi_identifiers", "missing")
+COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +63,7 @@ class Snapshot:
     def source(self) -> Source:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
         meaning = json.loads(self.row.meaning)
-        settings = {name: meaning[name] for name in COLUMNS if meaning[name] is not None}
+        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
         return self.source_as(DatasetSettings(**{**settings, "features": tuple(meaning["columns"])}))
 
     def source_as(self, settings: DatasetSettings) -> Source:
@@ -284,7 +284,7 @@ class Snapshots:
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """An operator who describes a dataset in other words has another one, which its first use publishes."""
         meaning = json.loads(row.meaning)
-        return all(meaning[name] == value for name, value in _meaning(settings).items())
+        return all(meaning.get(name) == value for name, value in _meaning(settings).items())
 
     @contextmanager
     def _only_publisher(self) -> Iterator[None]:

@@ -25,8 +25,7 @@ from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
-from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.asking import Released
+from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.randomness import own_randomness
@@ -83,9 +82,7 @@ class Consumer:
         init = read_start(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
-        released = await asking.release_sum(
-            self._party, session, prepared.train, prepared.norm_bound, job.walr.frac_bits
-        )
+        released = await release_sum(self._party, session, prepared.train, prepared.norm_bound, job.walr.frac_bits)
         clock.lap("aggregate_s")
         fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init)
         clock.lap("fit_s")
@@ -242,7 +239,6 @@ def _report(
         "privacy": {
             **released.privacy(),
             "noise_std_of_mean": fitted.noise_std,
-            "request_id": request.request_id,
         },
         "fit": {
             "solver": fitted.fit.result.solver,
@@ -259,6 +255,7 @@ def _report(
         },
         "bytes_sent": released.aggregate.bytes_sent,
         "timing": laps,
+        **released.told(),
     }
 
 

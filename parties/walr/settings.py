@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -16,6 +17,7 @@ DEFAULT_NORM_QUANTILE = 0.99
 
 
 class WalrSettings(Settings):
+    trust: Literal["trusted", "split-labels"] = "trusted"  # one server with the labels, or two with shares of them
     intercept: bool = True
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
@@ -74,6 +76,17 @@ class WalrSettings(Settings):
 class WalrJob(TrainingParameters):
     protocol: Literal["walr"] = "walr"
     walr: WalrSettings = WalrSettings()
+
+    @property
+    def asks_shares(self) -> bool:
+        return self.walr.trust == "split-labels"
+
+    def wrong_parties(self, roles: Sequence[str]) -> str:
+        wanted = 2 if self.asks_shares else 1
+        if roles.count("measurement") == wanted:
+            return ""
+        words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
+        return f'walr.trust = "{self.walr.trust}" needs {words[wanted]}'
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import SplitSettings
 from tests.interference.systems import SYSTEMS, binary
@@ -185,6 +186,17 @@ def a_number(party: str, one: float, other: float, row: str = "") -> Build:
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         chosen = row or probe.trained(case)[0]
         return pair(case, *(changed(case.data, party, {chosen: {"label": label}}) for label in (one, other)))
+
+    return build
+
+
+def a_share(party: str) -> Build:
+    """What another label of the first row that is trained on makes of a server's share of it."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        row = probe.trained(case)[0]
+        share = int(case.data[party][row]["share"])
+        return pair(case, case.data, changed(case.data, party, {row: {"share": (share + 1) % walr_split.P}}))
 
     return build
 
@@ -383,6 +395,12 @@ PAIRS = (
     Pair("walr", "outlier-clipped", "shop", in_job(an_outlier("shop"), walr__norm_bound=4.0), NORM),
     Pair("walr", "constant-in-training", "shop", column_constant_in_training("shop"), NORM),
     Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
+    # walr-split: a label that changes is another share at one of the servers, whichever; the other's are what they were
+    Pair("walr-split", "a-share", "east", a_share("east")),
+    Pair("walr-split", "a-share", "west", a_share("west")),
+    Pair("walr-split", "a-share-asked", "west", asked("west", a_share("west"))),
+    Pair("walr-split", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
+    Pair("walr-split", "a-feature", "shop", a_feature("shop"), (*NORM, "Agreement.request_sha256")),
     # label-dp
     Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
     Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),

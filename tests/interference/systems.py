@@ -6,6 +6,7 @@ Then give it neighbours (neighbours.py), and what its messages may show (kinds.p
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.protocols import walr_split as walr_split_
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
@@ -72,6 +74,29 @@ def walr_persons() -> Case:
 def walr_unknown() -> Case:
     """Who is not in the server's table counts as 0, and nobody is to see who is."""
     return walr().with_dataset("meter", unknown_rows="zero")
+
+
+def walr_split() -> Case:
+    """A share of every label at each of two servers."""
+    first, second = walr_split_.split(
+        np.array([binary(i) for i in range(N_ROWS)], np.uint8), random.Random(2).randrange
+    )
+    case = walr()
+    holds = {**case.datasets["meter"], "label": "share", "label_kind": "share", "split": "split_id"}
+    tables = {
+        name: table(0, share=lambda i, of=shares: int(of[i]), split_id=lambda _: "one split")
+        for name, shares in (("east", first), ("west", second))
+    }
+    return replace(
+        case,
+        roles={"shop": "active", "east": "measurement", "west": "measurement"},
+        data={"shop": case.data["shop"], **tables},
+        datasets={"shop": case.datasets["shop"], "east": holds, "west": holds},
+        job={**case.job, "walr": {"trust": "split-labels"}},
+        policy=dict.fromkeys(("east", "west"), case.policy["meter"]),
+        more=dict.fromkeys(("east", "west"), case.more["meter"]),
+        covered=frozenset({"east", "west"}),
+    )
 
 
 def label_dp(**more: Callable[[int], Any]) -> Case:
@@ -296,6 +321,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "walr": walr,
     "walr-persons": walr_persons,
     "walr-unknown": walr_unknown,
+    "walr-split": walr_split,
     "label-dp": label_dp,
     "label-dp-persons": label_dp_persons,
     "dp-lr": dp_lr,

@@ -109,6 +109,10 @@ BETWEEN = {
     "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "digest")),
 }
 APPROVE = "blindfit approve examples/walr/clinic.toml SESSION DIGEST"
+SPLIT = (
+    "blindfit split-labels examples/walr/clinic.toml --dataset visits "
+    "--out examples/walr/split_labels/data/east.parquet examples/walr/split_labels/data/west.parquet"
+)
 LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
 TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
 SHARED = "blindfit run examples/falcon/job.toml --out runs/falcon"
@@ -340,6 +344,13 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/snapshots.md": {
         "blindfit publish examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
+    },
+    "docs/walr_trust.md": {
+        SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),
+        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against it alone",)),
+        "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
+            says=("even if it colludes with one of", "of 3 spent on members"), writes=("runs/walr-split/report.html",)
+        ),
     },
     "docs/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),

@@ -15,6 +15,7 @@ from blindfit.algorithms.statistics.walr_defaults import Feasibility
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
 from blindfit.coordinator.report.walr.figures import figures_of
+from blindfit.parties.measurement.servers import Released
 from blindfit.parties.walr import consumer as active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 from tests.report.pages import check_nothing_is_kept_of_models
@@ -144,6 +145,7 @@ def _report_of_the_active_party() -> dict[str, object]:
         norm_bound=2 * 2**16,
         max_rows_per_person=0,
         request_id="id",
+        snapshot="1",
     )
     budget = SimpleNamespace(population="people", epsilon=4.0, delta=1e-5, spent_epsilon=1.0, releases=1)
     result = FitResult("newton", np.zeros(2), 3, True, 1e-9, (0.7, 0.6), 300, "the tolerance was reached")
@@ -162,14 +164,13 @@ def _report_of_the_active_party() -> dict[str, object]:
         rows_clipped=1,
         standardiser=SimpleNamespace(columns=("a", "b", "same"), dropped=("same",)),
     )
+    server, aggregate = SimpleNamespace(), SimpleNamespace(answer=answer, bytes_sent=10)
+    released = Released([server], aggregate, [request], [aggregate], [budget])  # type: ignore[list-item, arg-type]
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
     return active._report(
         session,  # type: ignore[arg-type]
         prepared,  # type: ignore[arg-type]
-        request,  # type: ignore[arg-type]
-        SimpleNamespace(answer=answer, bytes_sent=10),  # type: ignore[arg-type]
-        SimpleNamespace(snapshot="1"),  # type: ignore[arg-type]
-        budget,  # type: ignore[arg-type]
+        released,
         fitted,  # type: ignore[arg-type]
         laps,
     )

@@ -50,6 +50,15 @@ class MemoryDesk:
     def admit(self, request: AggregateOpen) -> NoisySum | None:
         return self.answer
 
+    async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
+        """It is the only server."""
+
+    async def before_release(self, tally: Tally) -> None:
+        """It is the only server."""
+
+    def tally(self, request: AggregateOpen) -> Tally:
+        return Tally(request, self.keep_bits)
+
     def join(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         kept = np.array([i not in self._dropped for i in ids])
         return np.array([self._labels[i] for i in ids], np.uint8), kept

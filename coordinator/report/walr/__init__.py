@@ -13,7 +13,9 @@ from blindfit.coordinator.report.walr.summary import summary
 
 
 def _members_in(party_report: Report) -> dict[str, str]:
-    """A party's report names no peer, but the receipt that it holds does."""
+    """A party's report names no peer but servers of shares; the receipt that it holds does."""
+    if servers := party_report.get("servers"):
+        return {str(server["server"]): "measurement" for server in servers}
     return {Receipt.from_statement(party_report["privacy"]["receipt"].encode()).server: "measurement"}
 
 

@@ -27,6 +27,12 @@ class PrivacyFigures(MeasuredPrivacy):
     noise_std_of_sum: float
     noise_std_of_mean: float
     norm_bound: float
+    trust: str = "trusted"
+    epsilon_of_both: float | None = None  # where labels are split: against the active party alone
+
+    @property
+    def is_split(self) -> bool:
+        return self.trust == "split-labels"
 
 
 @dataclass(frozen=True)

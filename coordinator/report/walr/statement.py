@@ -12,6 +12,7 @@ from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.report.walr import split_labels
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
@@ -36,14 +37,17 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         label_privacy.neighbours(facts.privacy),
         label_privacy.epsilon(facts.privacy),
         label_privacy.delta(facts.privacy, facts.rows.trained),
-        _mechanism(facts),
+        *([split_labels.trust(facts)] if facts.privacy.is_split else []),
+        split_labels.mechanism(facts) if facts.privacy.is_split else _mechanism(facts),
         _noise(facts),
         _composition(facts),
         _active_learnt(facts),
-        _server_learnt(facts),
+        split_labels.server_learnt(facts) if facts.privacy.is_split else _server_learnt(facts),
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
-        measured.collusion(
+        split_labels.collusion(facts)
+        if facts.privacy.is_split
+        else measured.collusion(
             facts,
             revealed=f"every label is revealed to them, and so is every row that {facts.active} sent",
             whatever="whatever it sends",
@@ -54,6 +58,8 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
 
 def two_sentences(facts: Figures) -> str:
     privacy = facts.privacy
+    if privacy.is_split:
+        return split_labels.two_sentences(facts)
     return (
         f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
         f"{facts.active} learnt only one noisy sum for each column. "

@@ -1,0 +1,102 @@
+"""Where the two measurement servers of a session tell each other what they must agree on before either charges.
+
+The consumer may open its calls again after a cut, or ask for something else in them; the servers tell each other each
+thing once for a session, so that one session charges each of them for one question at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
+from blindfit.algorithms.protocols import walr_split
+from blindfit.algorithms.protocols.walr_split import Agreement, Counted
+from blindfit.parties.sessions.sessions import Session
+
+log = structlog.get_logger(__name__)
+
+
+class Meeting:
+    """Of one session, at one of its two servers."""
+
+    def __init__(self, session: Session[Any], peer: str) -> None:
+        self._session, self._peer = session, peer
+        self._begun = asyncio.Event()
+        self._told: dict[type, Any] = {}
+        self._heard: dict[type, asyncio.Task[Any]] = {}
+
+    def begin(self) -> None:
+        """The session's members have shaken hands: what goes between servers does not come before that."""
+        self._begun.set()
+
+    async def end(self) -> None:
+        """Waits for what the other server still has to say."""
+        await asyncio.gather(*self._heard.values())
+
+    def cancel(self) -> None:
+        for task in self._heard.values():
+            task.cancel()
+
+    async def agree(self, mine: Agreement) -> None:
+        """Raises:
+        PolicyRefused: the other server has another split, other ids, or was asked for something else.
+        PeerTimeout, PeerAborted: it was not asked, or has refused.
+        """
+        theirs = await self._exchange(mine)
+        if difference := walr_split.step_2_difference(mine, theirs):
+            self._refuse("walr.trust", f"{difference} (the other server is {self._peer})")
+
+    async def counted(self, mine: Counted) -> None:
+        """Raises CannotAnswer: other rows counted at the other server, which depends on its table of persons."""
+        if await self._exchange(mine) != mine:
+            log.warning("a request cannot be answered: other rows counted at the other server", server=self._peer)
+            raise CannotAnswer(party=self._session.me.name)
+
+    def counted_before(self, mine: Counted) -> None:
+        """As `counted`, of an answer that is remembered: nothing of it can change, so nobody waits."""
+        self._begin_exchange(mine)
+
+    async def _exchange(self, mine: Any) -> Any:
+        """Shielded: a call that the consumer cuts off takes no message away from the next one."""
+        return await asyncio.shield(self._begin_exchange(mine))
+
+    def _begin_exchange(self, mine: Any) -> asyncio.Task[Any]:
+        kind = type(mine)
+        if self._told.setdefault(kind, mine) != mine:
+            self._refuse("session", "it has asked for something else before: another request needs another session")
+        if kind not in self._heard:
+            self._heard[kind] = asyncio.create_task(self._tell_and_hear(mine))
+            self._heard[kind].add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs
+        return self._heard[kind]
+
+    async def _tell_and_hear(self, mine: Any) -> Any:
+        channel, timeouts = self._session.channel, self._session.job.timeouts
+        await channel.wait_for(self._begun.wait(), self._peer, "handshake", timeouts.step_s)
+        await channel.send(self._peer, mine)
+        return await self._hear(type(mine), timeouts.session_s if isinstance(mine, Counted) else timeouts.step_s)
+
+    async def _hear(self, kind: type, patience_s: float) -> Any:
+        """The other server may get all rows while this one remembers its answer: they take longer than a step."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + patience_s
+        while True:
+            try:
+                return await self._session.channel.receive(self._peer, kind)
+            except PeerTimeout:
+                if loop.time() >= give_up:
+                    raise
+
+    def _refuse(self, field: str, reason: str) -> None:
+        raise PolicyRefused(party=self._session.me.name, field=field, reason=reason)
+
+
+def meeting_of(session: Session[Any]) -> Meeting | None:
+    """The one of this session; None where it has no other server, or never ran."""
+    servers = [m.name for m in session.members.values() if m.role == "measurement" and m != session.me]
+    if session.meeting is None and session.state == "RUNNING" and len(servers) == 1:
+        session.meeting = Meeting(session, servers[0])
+    meeting: Meeting | None = session.meeting
+    return meeting

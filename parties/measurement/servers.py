@@ -1,0 +1,220 @@
+"""The measurement servers of a job: one that is trusted, or two that hold shares of the labels, asked at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols import walr, walr_split
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.parties.measurement import asking
+from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store.receipts import hold_receipt
+from blindfit.protos import measurement_pb2
+
+SPLIT_LABELS = "split-labels"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, repr=False)
+class Server:
+    """One of them, and what it says of its dataset."""
+
+    member: Member
+    client: MeasurementClient
+    description: measurement_pb2.DatasetDescription
+
+
+@dataclass(frozen=True, repr=False)
+class Released:
+    """What came of asking.
+
+    Attributes:
+        servers: one, or two that hold shares.
+        aggregate: of all servers together.
+        requests, answers, budgets: of each.
+    """
+
+    servers: Sequence[Server]
+    aggregate: Aggregate
+    requests: Sequence[AggregateOpen]
+    answers: Sequence[Aggregate]
+    budgets: Sequence[measurement_pb2.BudgetDescription]
+
+    @property
+    def request(self) -> AggregateOpen:
+        """In all that the fit depends on, the others are the same."""
+        return self.requests[0]
+
+    @property
+    def budget(self) -> measurement_pb2.BudgetDescription:
+        """That of which least is left."""
+        return min(self.budgets, key=lambda budget: budget.epsilon - budget.spent_epsilon)
+
+    def privacy(self) -> dict[str, Any]:
+        """For a report."""
+        request, answer, budget = self.request, self.aggregate.answer, self.budget
+        scale = 2.0**-request.frac_bits
+        return {
+            "unit": answer.unit,
+            "neighbours": answer.neighbours,
+            "max_rows_per_person": request.max_rows_per_person,
+            "epsilon": request.epsilon,
+            "delta": request.delta,
+            "mechanism": f"{request.mechanism} Gaussian, drawn as discrete Gaussian, grid 2^-{request.frac_bits}",
+            "sensitivity": answer.sensitivity * scale,
+            "noise_std_of_sum": answer.noise_std * scale,
+            "norm_bound": request.norm_bound * scale,
+            "population": budget.population,
+            "budget_epsilon": budget.epsilon,
+            "budget_delta": budget.delta,
+            "spent_epsilon": budget.spent_epsilon,
+            "releases": int(budget.releases),
+            "snapshot": request.snapshot,
+            "request_id": request.request_id,
+            "receipt": answer.receipt.decode("ascii", "replace"),
+            **(self._promise_of_two() if len(self.servers) > 1 else {}),
+        }
+
+    def _promise_of_two(self) -> dict[str, Any]:
+        """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
+        request = self.request
+        multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
+        both = gaussian.gaussian_epsilon(multiplier * walr_split.SERVERS**0.5, request.delta)
+        return {"trust": SPLIT_LABELS, "epsilon_of_both": both}
+
+    def told(self) -> dict[str, Any]:
+        """Of what each server gave, for the party's own report; nothing where one is trusted."""
+        if len(self.servers) == 1:
+            return {}
+        each = zip(self.servers, self.requests, self.answers, self.budgets, strict=True)
+        return {
+            "servers": [
+                {
+                    "server": server.member.name,
+                    "dataset": server.member.dataset,
+                    "snapshot": request.snapshot,
+                    "request_id": request.request_id,
+                    "receipt": aggregate.answer.receipt.decode("ascii", "replace"),
+                    "noise_std_of_sum": aggregate.answer.noise_std * 2.0**-request.frac_bits,
+                    "population": budget.population,
+                    "budget_epsilon": budget.epsilon,
+                    "spent_epsilon": budget.spent_epsilon,
+                }
+                for server, request, aggregate, budget in each
+            ]
+        }
+
+
+async def release_sum(
+    party: Party, session: Session[Any], rows: ConsumerRows, norm_bound: int, frac_bits: int
+) -> Released:
+    """Asks the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
+
+    Args:
+        norm_bound: of a row, in grid steps.
+
+    Raises:
+        MalformedMessage: a server says that rows within the bound were too long.
+        RangeError: the sum of shares might be read as another one.
+    """
+    servers = await Servers.of(party, session)
+    session.report("hash rows")
+    requests = await asyncio.to_thread(servers.requests, rows, norm_bound, frac_bits)
+    return await servers.release(rows, requests)
+
+
+class Servers:
+    def __init__(self, party: Party, session: Session[Any], servers: Sequence[Server]) -> None:
+        self._party, self._session, self.servers = party, session, servers
+
+    @classmethod
+    async def of(cls, party: Party, session: Session[Any]) -> Servers:
+        """Raises TransportError, PolicyRefused: a server does not describe its dataset."""
+
+        async def described(member: Member) -> Server:
+            client = asking.client_of(party, session, member.name)
+            description = await client.describe(member.dataset)
+            check_description(description, server=member.name)
+            return Server(member, client, description)
+
+        members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
+        return cls(party, session, await all_or_none(map(described, members)))
+
+    def requests(self, rows: ConsumerRows, norm_bound: int, frac_bits: int) -> list[AggregateOpen]:
+        """One for each, the same in all but dataset, snapshot and receipt.
+
+        Raises:
+            RangeError: the sum of shares might be read as another one.
+        """
+        job, first = self._session.job, self.servers[0]
+        privacy, most = job.required_privacy, min(s.description.max_rows_per_person for s in self.servers)
+        settings = ReleaseSettings(
+            dataset=first.member.dataset,
+            snapshot=first.description.snapshot,
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            mechanism=privacy.mechanism,
+            frac_bits=frac_bits,
+            max_rows_per_person=privacy.max_rows_per_person or most,
+            release=privacy.release,
+        )
+        requests = []
+        for server in self.servers:
+            of_this = replace(settings, dataset=server.member.dataset, snapshot=server.description.snapshot)
+            receipt = self._party.store.reader().receipt_held(server.member.name, server.description.population)
+            requests.append(walr.step_1_open(rows, norm_bound, of_this, receipt, self._session.id))
+        if job.asks_shares:
+            walr_split.step_1_check(requests[0])
+        return requests
+
+    async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
+        """Of the errors, the first that is not about the connection."""
+        asked = (self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
+        answers = await all_or_none(asked)
+        aggregate = self._together(answers, requests[0]) if self._session.job.asks_shares else answers[0]
+        budgets = await all_or_none(server.client.budget(server.member.dataset) for server in self.servers)
+        return Released(self.servers, aggregate, requests, answers, budgets)
+
+    async def _ask(self, server: Server, request: AggregateOpen, rows: ConsumerRows) -> Aggregate:
+        name, session = server.member.name, self._session
+        on_rows = asking.reporter(session, "send rows", request.n_rows, name)
+        aggregate = await server.client.aggregate(rows, request, on_rows)
+        description, answer = server.description, aggregate.answer
+        held = answer.receipt, answer.receipt_signature
+        hold_receipt(self._party.store, name, description.receipt_key, description.population, held)
+        if answer.rows_scaled:
+            reason = "says that rows within the bound were too long"
+            raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
+        if session.job.asks_shares:
+            walr_split.step_6_check(answer, request, server=name)
+        return aggregate
+
+    def _together(self, answers: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
+        names = [server.member.name for server in self.servers]
+        answer = walr_split.step_6_add([a.answer for a in answers], request, servers=names)
+        if (answers[0].kept != answers[1].kept).any():
+            raise DataError(f"at {' and '.join(names)} different rows counted", hint="ask their operators")
+        return Aggregate(answer, answers[0].kept, sum(a.bytes_sent for a in answers))
+
+
+async def all_or_none(work: Iterable[Awaitable[T]]) -> list[T]:
+    """All at once; the first failure ends the others. Of several, one that says more than that a peer has gone."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, TransportError)), errors[0])
+    return [task.result() for task in tasks]

@@ -1,0 +1,369 @@
+"""Whole jobs of a shop and two servers with shares: the sum, the charges, and whoever tries to get more."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols import walr, walr_split
+from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum
+from blindfit.algorithms.sharing import field
+from blindfit.coordinator.job import load_job
+from blindfit.parties.measurement.server import MeasurementService
+from blindfit.parties.measurement.servers import Servers
+from tests.walr_split.house import SERVERS, House, listen
+
+
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
+        return [0] * n
+
+    monkeypatch.setattr(gaussian, "sample_vector", zeros)
+
+
+def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
+    """What the active party fits to, job by job."""
+    found: list[NoisySum] = []
+    release = Servers.release
+
+    async def noted(self: Servers, rows: ConsumerRows, requests: Any) -> Any:
+        made = await release(self, rows, requests)
+        found.append(made.aggregate.answer)
+        return made
+
+    monkeypatch.setattr(Servers, "release", noted)
+    return found
+
+
+# --- the sum ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_both_servers_together_give_the_trusted_servers_integers(
+    tmp_path: Path, persons: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(tmp_path, persons)
+    without_noise(monkeypatch)
+    sums = released(monkeypatch)
+    house.run()
+    house.run(job="trusted.toml")
+    split, trusted = sums
+    assert split.sums.tolist() == trusted.sums.tolist()
+    assert split.rows_kept == trusted.rows_kept
+    assert (split.rows_kept < 90) == persons
+    assert split.noise_std == pytest.approx(math.sqrt(2) * trusted.noise_std)
+    assert house.charges() == [1, 1]
+
+
+def test_what_is_promised_is_what_is_charged(house: House) -> None:
+    session = house.run()
+    own = house.report(session)
+    privacy = own["privacy"]
+    multiplier = gaussian.analytic_noise_multiplier(1.0, 1e-5)
+    assert privacy["epsilon"] == 1.0
+    assert privacy["epsilon_of_both"] == pytest.approx(gaussian.gaussian_epsilon(multiplier * math.sqrt(2), 1e-5))
+    assert 0.6 < privacy["epsilon_of_both"] < 0.7
+    assert [server["server"] for server in own["servers"]] == list(SERVERS)
+    assert all(server["spent_epsilon"] == pytest.approx(1.0, abs=1e-6) for server in own["servers"])
+    one = own["servers"][0]["noise_std_of_sum"]
+    assert privacy["noise_std_of_sum"] == pytest.approx(math.sqrt(2) * one)
+
+
+# --- charges ------------------------------------------------------------------------------------------------
+
+
+def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = released(monkeypatch)
+    house.run()
+    house.run()
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    assert house.charges() == [1, 1]
+
+
+def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, noises = listen(house, monkeypatch), []
+    for _ in range(2):
+        house.run()
+        exact = {name: house.exact(house.shares(name)) for name in SERVERS}
+        noises.append(
+            {n: field.integers(field.subtract(answers[n].sums.astype(np.uint64), exact[n])).tolist() for n in SERVERS}
+        )
+        house.split()
+        house.publish()
+    reach = walr.NOISE_REACH * answers["east"].noise_std
+    assert all(max(map(abs, noise)) < reach for each in noises for noise in each.values())
+    assert all(noises[0][name] != noises[1][name] for name in SERVERS)
+    assert noises[0]["east"] != noises[0]["west"]
+    assert house.charges() == [2, 2]
+
+
+def test_a_snapshot_published_again_is_charged_again(house: House) -> None:
+    """With fresh noise on the same shares, as the owner chose to."""
+    house.run()
+    house.publish()
+    house.run()
+    assert house.charges() == [2, 2]
+
+
+# --- both or neither ------------------------------------------------------------------------------------------
+
+
+def refused(house: House, wanted: str, *overrides: str) -> BlindfitError:
+    before = house.charges()
+    with pytest.raises(BlindfitError, match=wanted) as refusal:
+        house.run(*overrides)
+    assert house.charges() == before
+    return refusal.value
+
+
+def test_servers_with_different_splits_both_refuse(house: House) -> None:
+    house.run()
+    house.split()
+    house.publish("west")
+    refused(house, "different splits")
+
+
+def test_tables_of_different_ids_are_refused(house: House) -> None:
+    house.publish("east")
+    table = pq.read_table(house.root / "west.parquet")
+    pq.write_table(table.slice(0, len(table) - 1), house.root / "west.parquet")
+    refused(house, "do not list the same ids")
+
+
+def test_a_partial_split_is_refused_by_row(house: House) -> None:
+    old = pq.read_table(house.root / "west.parquet")
+    house.split()
+    new = pq.read_table(house.root / "west.parquet")
+    mixed = pa.concat_tables([new.slice(0, 50), old.slice(50)])
+    pq.write_table(mixed, house.root / "west.parquet")
+    with pytest.raises(DataError, match=r"row 51.*another split than the first row"):
+        house.publish("west")
+
+
+def one_more(rows: ConsumerRows) -> ConsumerRows:
+    weights = rows.weights.copy()
+    weights[0, 0] += 1
+    return replace(rows, weights=weights)
+
+
+def another_id(rows: ConsumerRows) -> ConsumerRows:
+    """A held-out row of the shop's in the place of the first."""
+    other = next(f"row {i}" for i in range(120) if f"row {i}" not in rows.ids)
+    return replace(rows, ids=(other, *rows.ids[1:]))
+
+
+@pytest.mark.parametrize("change", [one_more, another_id])
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_consumer_that_sends_the_servers_different_rows_is_refused(
+    house: House, server: str, change: Callable[[ConsumerRows], ConsumerRows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = listen(house, monkeypatch, {server: change})
+    house.publish()
+    refused(house, "asked for different things")
+    assert not answers
+
+
+@pytest.mark.parametrize("poor", SERVERS)
+def test_a_budget_spent_at_one_server_costs_the_other_nothing(house: House, poor: str) -> None:
+    house.write_party(poor, budget=0.5)
+    house.publish()
+    refused(house, "budget")
+
+
+def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer that calls one of them only, within the very job: it waits for the other, and charges nothing."""
+    ask = Servers._ask
+
+    async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
+        if server.member.name == "west":
+            await asyncio.sleep(60)
+        return await ask(self, server, request, rows)
+
+    monkeypatch.setattr(Servers, "_ask", asked)
+    house.publish()
+    refused(house, "waited 1 s for east at step Opened", "timeouts.step_s=1")
+
+
+def test_shares_are_released_within_a_job_of_two_servers_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Servers._ask
+
+    async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
+        return await ask(self, server, replace(request, session="of another name"), rows)
+
+    monkeypatch.setattr(Servers, "_ask", asked)
+    house.publish()
+    refused(house, "only a job of two measurement servers")
+
+
+def test_a_second_question_in_one_job_is_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Servers._ask
+
+    async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
+        await ask(self, server, request, rows)
+        changed = replace(request, request_id="another", epsilon=0.5)
+        return await ask(self, server, changed, rows)
+
+    monkeypatch.setattr(Servers, "_ask", asked)
+    with pytest.raises(BlindfitError, match="asked for something else before"):
+        house.run()
+    assert max(house.charges()) == 1
+
+
+def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> None:
+    """Other rows would count: neither says which, nor charges."""
+    house = House(tmp_path, persons=True)
+    table = pq.read_table(tmp_path / "west.parquet")
+    persons = pa.array(["one person"] * len(table))
+    pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
+    for name in SERVERS:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 1"))
+    house.publish()
+    refused(house, "cannot answer this request")
+
+
+def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
+    house = House(tmp_path, persons=True)
+    path = tmp_path / "west.toml"
+    path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 80"))
+    house.publish()
+    refused(house, "cannot answer this request")
+
+
+# --- servers that fail, or lie ----------------------------------------------------------------------------------
+
+
+def test_a_server_lost_between_charge_and_answer_is_charged_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own ledger says so; the job again is answered from both memories, with the noise that was charged."""
+    release, lost = MeasurementService.release, []
+
+    def losing(self: MeasurementService, *args: Any) -> NoisySum:
+        made = release(self, *args)
+        if self.name == "west" and not lost:
+            lost.append(made)
+            raise SystemError("the process is gone")
+        return made
+
+    monkeypatch.setattr(MeasurementService, "release", losing)
+    with pytest.raises(BlindfitError):
+        house.run()
+    assert house.charges()[1] == 1
+    answers = listen(house, monkeypatch)
+    house.run()
+    assert house.charges() == [1, 1]
+    assert answers["west"].sums.tolist() == lost[0].sums.tolist()
+
+
+def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one had answered, which stays charged there."""
+    release, lost = MeasurementService.release, []
+
+    def losing(self: MeasurementService, *args: Any) -> NoisySum:
+        if self.name == "west" and not lost:
+            lost.append(self)
+            raise SystemError("the process is gone")
+        return release(self, *args)
+
+    monkeypatch.setattr(MeasurementService, "release", losing)
+    with pytest.raises(BlindfitError):
+        house.run()
+    assert house.charges()[1] == 0
+    house.run()
+    assert house.charges() == [1, 1]
+
+
+@pytest.mark.parametrize("wrong", ["too large", "negative", "of another split"])
+def test_an_answer_that_no_honest_server_gives_ends_the_job(
+    house: House, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = MeasurementService.release
+
+    def lying(self: MeasurementService, *args: Any) -> NoisySum:
+        made = release(self, *args)
+        if self.name == "west":
+            sums = {
+                "too large": made.sums + field.P,
+                "negative": made.sums - field.P,
+                "of another split": (made.sums + field.P // 3) % field.P,
+            }[wrong]
+            return replace(made, sums=sums)
+        return made
+
+    monkeypatch.setattr(MeasurementService, "release", lying)
+    errors: list[BaseException] = []
+    original = Servers.release
+
+    async def noted(self: Servers, *args: Any) -> Any:
+        try:
+            return await original(self, *args)
+        except BlindfitError as error:
+            errors.append(error)
+            raise
+
+    monkeypatch.setattr(Servers, "release", noted)
+    with pytest.raises(BlindfitError):
+        house.run()
+    (error,) = errors
+    if wrong == "of another split":
+        assert "add up to what no labels give" in str(error)
+    else:
+        assert isinstance(error, MalformedMessage)
+        assert error.culprit == "west"
+
+
+# --- what does not go together -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trust", "parties", "wanted"),
+    [
+        ("trusted", ("shop", "east", "west"), "exactly one measurement server"),
+        ("split-labels", ("shop", "whole"), "exactly two"),
+    ],
+)
+def test_a_job_names_as_many_servers_as_it_trusts(
+    house: House, trust: str, parties: tuple[str, ...], wanted: str
+) -> None:
+    house.write_job("job.toml", trust, parties)
+    with pytest.raises(ConfigError, match=wanted):
+        load_job(house.root / "job.toml")
+
+
+@pytest.mark.parametrize(
+    ("trust", "parties", "wanted"),
+    [
+        ("trusted", ("shop", "east"), "holds shares of labels"),
+        ("split-labels", ("shop", "east", "whole"), "holds labels, and no shares"),
+    ],
+)
+def test_shares_and_labels_are_not_taken_for_each_other(
+    house: House, trust: str, parties: tuple[str, ...], wanted: str
+) -> None:
+    house.write_job("job.toml", trust, parties)
+    with pytest.raises(BlindfitError, match=wanted):
+        house.run()
+
+
+def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_sent(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = listen(house, monkeypatch)
+    house.publish()
+    monkeypatch.setattr(walr_split, "fits", lambda _request: False)
+    refused(house, "shop cannot take part")
+    assert not asked
+    assert not house.asked

@@ -14,6 +14,7 @@ UNIT = "tests/measurement/test_privacy_unit.py"
 DISK = "tests/measurement/test_disk.py"
 RACES = "tests/measurement/test_crashes_and_races.py"
 JOINS = "tests/measurement/test_joins_do_not_tell.py"
+SPLIT = "tests/walr_split/test_jobs.py"
 UPLOADS = "tests/measurement/test_uploads.py"
 INDEX = "tests/measurement/test_label_index.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
@@ -251,6 +252,23 @@ MUTANTS = (
         "if dataset.settings.rows_are_public else {}",
         "if dataset.index.n_rows else {}",
         (f"{UPLOADS}::test_how_many_rows_there_are_is_told_only_where_it_is_public",),
+    ),
+    # --- two servers with shares of labels
+    Mutant(
+        "servers-of-shares-do-not-compare-requests",
+        (12,),
+        "algorithms/protocols/walr_split.py",
+        "if mine.request_sha256 != theirs.request_sha256:",
+        "if mine.split_id != theirs.split_id:",
+        (f"{SPLIT}::test_a_consumer_that_sends_the_servers_different_rows_is_refused",),
+    ),
+    Mutant(
+        "a-server-of-shares-charges-before-the-other-can-answer",
+        (12,),
+        "parties/measurement/server.py",
+        "await self._meeting().counted(await",
+        "self._meeting().counted_before(await",
+        (f"{SPLIT}::test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not",),
     ),
     # --- who may ask
     Mutant(

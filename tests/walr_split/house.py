@@ -21,11 +21,11 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.sharing import field as prime
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.split_labels import split_labels
+from blindfit.parties.measurement.servers import Server, Servers
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party, snapshot_writer
-from blindfit.parties.measurement.servers import Server, Servers
 from tests.nodes import Nodes
 
 ROWS = 120

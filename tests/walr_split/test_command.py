@@ -135,3 +135,10 @@ def test_a_dataset_of_shares_is_described_wholly(house: House, line: str) -> Non
     path.write_text(path.read_text().replace(line + "\n", ""))
     with pytest.raises(ConfigError, match="split names the column of the split id"):
         load_party(path)
+
+
+def test_shares_are_for_measurement_servers(house: House) -> None:
+    path = house.root / "shop.toml"
+    path.write_text(path.read_text() + 'label = "share"\nlabel_kind = "share"\nsplit = "split_id"\n')
+    with pytest.raises(ConfigError, match="for measurement servers alone"):
+        load_party(path)

@@ -21,6 +21,9 @@ from blindfit.algorithms.protocols import walr, walr_split
 from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum
 from blindfit.algorithms.sharing import field
 from blindfit.coordinator.job import load_job
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.walr import KIND
+from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.measurement.servers import Servers
 from tests.walr_split.house import SERVERS, House, listen
@@ -79,6 +82,19 @@ def test_what_is_promised_is_what_is_charged(house: House) -> None:
     assert all(server["spent_epsilon"] == pytest.approx(1.0, abs=1e-6) for server in own["servers"])
     one = own["servers"][0]["noise_std_of_sum"]
     assert privacy["noise_std_of_sum"] == pytest.approx(math.sqrt(2) * one)
+
+
+def test_the_report_says_against_whom_and_names_both_servers(house: House) -> None:
+    session = house.run()
+    made = write(session, house.root / "report", [])
+    sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
+    assert "Against shop together with one of east and west: epsilon 1." in sections["trust"]
+    assert "Against shop alone: epsilon 0.684" in sections["trust"]
+    assert "twice that of one trusted server" in sections["mechanism"]
+    assert "must not collude with each other" in sections["collusion"]
+    assert "one share of every label" in sections["learnt-measurement"]
+    assert KIND.members_in(house.report(session)) == dict.fromkeys(SERVERS, "measurement")
+    assert "east and west" in (house.root / "report" / "report.html").read_text()
 
 
 # --- charges ------------------------------------------------------------------------------------------------
@@ -194,6 +210,21 @@ def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.
     monkeypatch.setattr(Servers, "_ask", asked)
     house.publish()
     refused(house, "waited 1 s for east at step Opened", "timeouts.step_s=1")
+
+
+def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = walr.receive_rows
+
+    async def received(request: Any, consumer: str, channel: Any, desk: Any) -> Any:
+        if desk._service.name == "west":
+            await asyncio.sleep(60)
+        return await receive(request, consumer, channel, desk)
+
+    monkeypatch.setattr(walr, "receive_rows", received)
+    house.publish()
+    refused(house, "waited 2 s for", "timeouts.step_s=2")
 
 
 def test_shares_are_released_within_a_job_of_two_servers_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

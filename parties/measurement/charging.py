@@ -14,6 +14,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
+from blindfit.parties.identity.key_proof import NO_PROOF, KeyProof
 from blindfit.parties.measurement.background import Threads
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
@@ -100,6 +101,7 @@ class ChargingService:
 
     Args:
         newest: a dataset -> the same at its newest snapshot.
+        prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
     """
 
     def __init__(
@@ -115,7 +117,9 @@ class ChargingService:
         newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
+        prove_key: Callable[[bytes], KeyProof] = lambda _key: NO_PROOF,
     ) -> None:
+        self.prove_key = prove_key
         self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()

@@ -16,8 +16,9 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.protocols import walr, walr_statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import QuantisedRows
@@ -37,6 +38,7 @@ from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import read_split
 from blindfit.parties.training.summary import told
+from blindfit.parties.walr.release_file import BATCHES, Asked, check_key_proof, write_release, write_rows
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -87,6 +89,7 @@ class Consumer:
         client = asking.client_of(self._party, session)
         description = await client.describe(server.dataset)
         check_description(description, server=server.name)
+        check_key_proof(self._party, description, server=server.name)
         session.report("hash rows")
         request = await asyncio.to_thread(self._request, prepared, session, server, description)
         aggregate = await self._aggregate(client, prepared, request, session, description)
@@ -96,6 +99,11 @@ class Consumer:
         budget = await client.budget(server.dataset)
         report = _report(session, prepared, request, aggregate, description, budget, fit, clock.laps)
         self._write(session, prepared, fit, report)
+        about = Between(server.name, session.me.name, description.population)
+        start = init_weights(init, prepared.standardiser, job.walr)
+        asked = Asked(about, request, aggregate, description)
+        write_release(self._party, session, asked, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
+        write_rows(self._party, session, asked, prepared.train.ids)
         return _summary(report)
 
     def _request(
@@ -115,6 +123,7 @@ class Consumer:
             frac_bits=job.walr.frac_bits,
             max_rows_per_person=job.required_privacy.max_rows_per_person or description.max_rows_per_person,
             release=job.required_privacy.release,
+            content_salt=self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id)),
         )
         receipt = self._party.store.reader().receipt_held(server.name, description.population)
         return walr.step_1_open(prepared.train, prepared.norm_bound, settings, receipt, session.id)
@@ -132,6 +141,7 @@ class Consumer:
         aggregate = await client.aggregate(prepared.train, request, on_rows)
         held = aggregate.answer.receipt, aggregate.answer.receipt_signature
         hold_receipt(self._party.store, server, description.receipt_key, description.population, held)
+        walr_statement.check_proof(request, aggregate.answer, Between(server, session.me.name, description.population))
         if aggregate.answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")
@@ -158,7 +168,7 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
     train, test = read_split(source, job, randomness, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True)
-    columns = _Columns(standardiser, job.walr.intercept)
+    columns = SentColumns(standardiser, job.walr.intercept)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
     bound = _norm_bound(job.walr, norms)
@@ -174,7 +184,7 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
 
 
 @dataclass(frozen=True)
-class _Columns:
+class SentColumns:
     """Raw features -> what is sent. Made twice for each batch, so that memory never holds two copies of all.
 
     A column that is constant on the training rows is sent as 0: to leave it out would tell others of it.
@@ -211,7 +221,7 @@ def _norm_bound(settings: WalrSettings, norms: Floats) -> int:
     )
 
 
-def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: int) -> IntegerRows:
+def _quantised(blocks: list[Floats], columns: SentColumns, bound: int, frac_bits: int) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
     rows = np.empty((sum(map(len, blocks)), columns.width), np.int32)
     starts = np.cumsum([0, *map(len, blocks)])
@@ -247,8 +257,37 @@ def fit_walr(
     """On exactly the integer rows that counted."""
     settings = job.walr
     values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
-    mu, noise_std = walr.step_6_mean(aggregate.answer, request)
-    trained_on = _Columns(prepared.standardiser, settings.intercept).trained_on
+    columns = SentColumns(prepared.standardiser, settings.intercept)
+    start = init_weights(init, prepared.standardiser, settings)
+    generator = randomness.generator(BATCHES)
+    fit, noise_std = fit_sum(values, columns, aggregate.answer, request, settings, start, generator, report)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    return FittedModel(
+        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
+    )
+
+
+def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: WalrSettings) -> Floats | None:
+    return init.weights_for(standardiser, intercept=settings.intercept) if init else None
+
+
+def fit_sum(
+    values: IntegerRows,
+    columns: SentColumns,
+    answer: NoisySum,
+    request: AggregateOpen,
+    settings: WalrSettings,
+    start: Floats | None,
+    generator: np.random.Generator,
+    report: Report,
+) -> tuple[WalrFit, float]:
+    """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
+
+    Args:
+        values: the rows that counted, as they were sent.
+    """
+    mu, noise_std = walr.step_6_mean(answer, request)
+    trained_on = columns.trained_on
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
         values, mu = values[:, trained_on], mu[trained_on]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
@@ -262,13 +301,11 @@ def fit_walr(
         settings=settings.solver_settings(0.0),
         l2=settings.l2,
         treatment=settings.mu,
-        init=init.weights_for(prepared.standardiser, intercept=settings.intercept) if init else None,
-        generator=randomness.generator("batches"),
+        init=start,
+        generator=generator,
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
-    return FittedModel(
-        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
-    )
+    return fit, noise_std
 
 
 # --- what is told ---------------------------------------------------------------------------------------

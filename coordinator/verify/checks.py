@@ -22,7 +22,8 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry, Receipt
 from blindfit.algorithms.protocols import walr, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 from blindfit.algorithms.protocols.walr_statement import Between
-from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics import fields, walr_defaults
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.identity import key_proof
 from blindfit.parties.store.receipts import check_given
@@ -97,7 +98,10 @@ class Read:
 
     @cached_property
     def model(self) -> WALRModel:
-        model = WALRModel.from_dict(self.parts.model)
+        stored = self.parts.model
+        kept = Standardiser.from_dict(fields.table(stored, "standardiser")).kept_columns
+        in_order = dict(zip(kept, fields.weights_by_name(stored, kept), strict=True))  # canonical JSON sorts names
+        model = WALRModel.from_dict({**stored, "weights": in_order})
         if model.to_dict() != self.parts.model:
             raise DataError("the model is not written as a training writes it")
         return model

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.identity.authority import party_of
@@ -41,7 +42,7 @@ def prove(identity: Identity, signs: str, key: bytes) -> KeyProof:
     private = serialization.load_pem_private_key(identity.key_pem, None)
     message = _message(identity.name, signs, key)
     if isinstance(private, ec.EllipticCurvePrivateKey):
-        signature = private.sign(message, ec.ECDSA(hashes.SHA256()))
+        signature = _of_one_length(private.sign(message, ec.ECDSA(hashes.SHA256())), private.curve)
     elif isinstance(private, rsa.RSAPrivateKey):
         signature = private.sign(message, padding.PKCS1v15(), hashes.SHA256())
     else:
@@ -112,13 +113,26 @@ def _check_signature(certificate: x509.Certificate, signature: bytes, message: b
     public = certificate.public_key()
     try:
         if isinstance(public, ec.EllipticCurvePublicKey):
-            public.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+            public.verify(_as_der(signature, public.curve), message, ec.ECDSA(hashes.SHA256()))
         elif isinstance(public, rsa.RSAPublicKey):
             public.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
         else:
             raise DataError(f"the certificate of {name} has a key of another kind")
     except InvalidSignature:
         raise DataError(f"the key that signs for {name} is not shown to be its own") from None
+
+
+def _of_one_length(signature: bytes, curve: ec.EllipticCurve) -> bytes:
+    """r and s, big-endian, each as long as the curve's order: DER's length would be random."""
+    size = -(-curve.key_size // 8)
+    return b"".join(number.to_bytes(size, "big") for number in decode_dss_signature(signature))
+
+
+def _as_der(signature: bytes, curve: ec.EllipticCurve) -> bytes:
+    size = -(-curve.key_size // 8)
+    if len(signature) != 2 * size:
+        raise InvalidSignature
+    return encode_dss_signature(int.from_bytes(signature[:size], "big"), int.from_bytes(signature[size:], "big"))
 
 
 def _message(name: str, signs: str, key: bytes) -> bytes:

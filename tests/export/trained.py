@@ -47,7 +47,7 @@ class World:
         self.table = self.root / "features.csv"
         _write(
             self.table,
-            ["id", "a", "b", "c"],
+            ["id", "zeta", "b", "alpha"],
             [[n, *map(repr, map(float, f))] for n, f in zip(names, features, strict=True)],
         )
         persons = [[f"p{i // 4}"] if self.person else [] for i in range(ROWS)]

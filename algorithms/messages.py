@@ -7,9 +7,10 @@ its protobuf message and checks everything that it reads: shapes, lengths, range
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Mapping
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,11 @@ def canonical_bytes(parameters: Mapping[str, ParameterValue]) -> bytes:
 
 def parameters_digest(parameters: Mapping[str, ParameterValue]) -> bytes:
     return hashlib.sha256(canonical_bytes(parameters)).digest()
+
+
+def canonical_json(content: Mapping[str, Any]) -> bytes:
+    """One byte string for one content: sorted names, no spaces. Raises ValueError: a number that JSON does not have."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _canonical_value(value: ParameterValue) -> bytes:

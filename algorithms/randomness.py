@@ -32,6 +32,11 @@ def public_generator(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
 
 
+def generator_of(seed: bytes) -> np.random.Generator:
+    """Of `PublicRandomness.seed_of`."""
+    return np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
+
+
 @dataclass(frozen=True, repr=False)
 class PublicRandomness:
     """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
@@ -47,8 +52,11 @@ class PublicRandomness:
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Two purposes under one key give unrelated streams."""
-        digest = hashlib.sha256(self.key + b"/" + purpose.encode()).digest()
-        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
+        return generator_of(self.seed_of(purpose))
+
+    def seed_of(self, purpose: str) -> bytes:
+        """All of one purpose's stream, and nothing of the key or of another purpose: it may be told."""
+        return hashlib.sha256(self.key + b"/" + purpose.encode()).digest()
 
     def draws(self, purpose: str, texts: Iterable[str]) -> npt.NDArray[np.uint64]:
         """A number of 64 bits for each text, which depends on the key and that text alone: not on its place, nor on

@@ -305,6 +305,35 @@ def ledger(
 
 
 @app.command()
+def export(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a walr run, or the active party's own.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file for auditors.")],
+) -> None:
+    """Make one file of a finished walr training, for an auditor: charge, noisy sum, model, and who signed them."""
+    from blindfit.coordinator.verify import export as export_
+
+    export_.export(directory, out, _console())
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(metavar="FILE", help="What `blindfit export` made.", show_default=False)],
+    authority: Annotated[Path | None, typer.Option(metavar="FILE", help="The authority that you trust.")] = None,
+    features: Annotated[str | None, typer.Option(metavar="TABLE", help="The features, to fit the model again.")] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="training_rows.json, with --features.")] = None,
+    row_id: Annotated[str, typer.Option("--id", help="The table's column of ids.")] = "id",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Check such a file, offline and without trust in any party; exit status 1: something does not hold."""
+    from blindfit.coordinator.verify import shown
+
+    if not shown.run(
+        release, _console(), authority=authority, features=features, rows=rows, row_id=row_id, as_json=as_json
+    ):
+        raise typer.Exit(1)
+
+
+@app.command()
 def purge(
     settings: PartyFile,
     session: Annotated[str | None, typer.Argument(help="A session that has ended.")] = None,

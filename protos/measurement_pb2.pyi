@@ -13,7 +13,7 @@ class DescribeDatasetRequest(_message.Message):
     def __init__(self, dataset: _Optional[str] = ...) -> None: ...
 
 class DatasetDescription(_message.Message):
-    __slots__ = ("dataset", "snapshot", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi")
+    __slots__ = ("dataset", "snapshot", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi", "certificate", "receipt_key_signature")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,8 @@ class DatasetDescription(_message.Message):
     LABEL_KIND_FIELD_NUMBER: _ClassVar[int]
     LABEL_LO_FIELD_NUMBER: _ClassVar[int]
     LABEL_HI_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_KEY_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     snapshot: str
     population: str
@@ -40,7 +42,9 @@ class DatasetDescription(_message.Message):
     label_kind: str
     label_lo: float
     label_hi: float
-    def __init__(self, dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ...) -> None: ...
+    certificate: bytes
+    receipt_key_signature: bytes
+    def __init__(self, dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ..., certificate: _Optional[bytes] = ..., receipt_key_signature: _Optional[bytes] = ...) -> None: ...
 
 class BudgetRequest(_message.Message):
     __slots__ = ("dataset",)
@@ -73,7 +77,7 @@ class AggregateRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ...) -> None: ...
 
 class AggregateOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +93,7 @@ class AggregateOpen(_message.Message):
     CONTENT_SHA256_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_SALT_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     request_id: str
     dataset: str
@@ -104,7 +109,8 @@ class AggregateOpen(_message.Message):
     content_sha256: bytes
     receipt: SignedReceipt
     session: str
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
+    content_salt: bytes
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ...) -> None: ...
 
 class WeightRows(_message.Message):
     __slots__ = ("ids", "weights")
@@ -141,7 +147,7 @@ class RowsKept(_message.Message):
     def __init__(self, bits: _Optional[bytes] = ...) -> None: ...
 
 class NoisySum(_message.Message):
-    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt")
+    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry")
     SUMS_FIELD_NUMBER: _ClassVar[int]
     NOISE_STD_FIELD_NUMBER: _ClassVar[int]
     SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
@@ -151,6 +157,12 @@ class NoisySum(_message.Message):
     ROWS_KEPT_FIELD_NUMBER: _ClassVar[int]
     ROWS_SCALED_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    LEAST_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MOST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    MOST_DELTA_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_DELTA_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
     sums: _containers.RepeatedScalarFieldContainer[int]
     noise_std: float
     sensitivity: float
@@ -160,7 +172,13 @@ class NoisySum(_message.Message):
     rows_kept: int
     rows_scaled: int
     receipt: SignedReceipt
-    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ...) -> None: ...
+    least_rows: int
+    most_epsilon: float
+    most_delta: float
+    budget_epsilon: float
+    budget_delta: float
+    entry: str
+    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ...) -> None: ...
 
 class ReleaseLabelsRequest(_message.Message):
     __slots__ = ("open", "ids", "end")

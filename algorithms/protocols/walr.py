@@ -11,7 +11,8 @@ Model: the measurement server is trusted with the labels and sees the consumer's
     4     server   joins by id, makes too long rows shorter, keeps at most m of a
                    person, sum = sum of label x row (exact integers); refuses, after
                    the last row, what it cannot join                                     --
-    5     server   sum + discrete Gaussian noise; charge and answer in one transaction   NoisySum, RowsKept ...
+    5     server   sum + discrete Gaussian noise; charge and answer in one transaction,
+                   signed together with what was asked (walr_statement)                  NoisySum, RowsKept ...
 
                    (a request that was answered before goes from 2 to its stored answer)
     6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  --
@@ -65,6 +66,10 @@ MIN_DELTA, MAX_DELTA = 1e-100, 0.5
 NOISE_REACH = 64  # standard deviations; further noise has a chance of e^-2048
 MAX_REQUEST_ID_CHARS = 128
 KEPT_PIECE_BYTES = 2**20
+SALT_BYTES = 32
+NOT_CONTENT = frozenset(
+    ("protocol_version", "request_id", "content_sha256", "content_salt", "receipt", "receipt_signature", "session")
+)  # fields of a request on which its answer does not depend, but for the rows' hash
 
 Bits = npt.NDArray[np.bool_]
 R = TypeVar("R")
@@ -91,6 +96,7 @@ class AggregateOpen:
     receipt: Octets  # empty: the consumer has none of this server
     receipt_signature: Octets
     session: Text = ""  # the job that it belongs to; a server whose operator approves each job wants one
+    content_salt: Octets = b""  # of the hash, which a ledger shows to auditors: who lacks it cannot try rows out
 
     @property
     def sensitivity(self) -> int:
@@ -124,6 +130,12 @@ class NoisySum:
     neighbours: Text
     rows_kept: Integer
     rows_scaled: Integer
+    least_rows: Integer  # this and the next four: the policy and the population's budget under which it was released
+    most_epsilon: Real
+    most_delta: Real
+    budget_epsilon: Real
+    budget_delta: Real
+    entry: Text  # the ledger's line of the charge, whose answer_sha256 is that of walr_statement.statement
     receipt: Octets
     receipt_signature: Octets
 
@@ -181,6 +193,7 @@ class ReleaseSettings:
     frac_bits: int = 16
     max_rows_per_person: int = 0
     release: str = ""  # a new name asks for a new draw, and is charged again
+    content_salt: bytes = b""  # 32 secret bytes, always the same for the same rows; or none
 
 
 def step_1_open(
@@ -191,7 +204,7 @@ def step_1_open(
     session: str = "",
 ) -> AggregateOpen:
     """The request; its id follows from the content, so that asking twice costs once."""
-    content = ContentDigest()
+    content = ContentDigest(settings.content_salt)
     for batch in rows.batches():
         content.update(batch)
     parameters: dict[str, ParameterValue] = {
@@ -215,14 +228,16 @@ def step_1_open(
         receipt=receipt[0],
         receipt_signature=receipt[1],
         session=session,
+        content_salt=settings.content_salt,
         **parameters,  # type: ignore[arg-type]
     )
 
 
 class ContentDigest:
-    """SHA-256 over ids and weights, whatever the batches: ids, their lengths and the weights run apart."""
+    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, salt: bytes = b"") -> None:
+        self._salt = salt
         self._ids, self._lengths, self._weights = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
 
     def update(self, batch: WeightRows) -> None:
@@ -231,7 +246,8 @@ class ContentDigest:
         self._weights.update(np.ascontiguousarray(batch.weights, "<i4").data)
 
     def digest(self) -> bytes:
-        return hashlib.sha256(self._ids.digest() + self._lengths.digest() + self._weights.digest()).digest()
+        parts = (self._salt, self._ids.digest(), self._lengths.digest(), self._weights.digest())
+        return hashlib.sha256(b"".join(parts)).digest()
 
 
 def step_6_mean(answer: NoisySum, request: AggregateOpen) -> tuple[npt.NDArray[np.float64], float]:
@@ -269,6 +285,7 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     require(1 <= request.norm_bound <= fixed_point.MAX_NORM_BOUND, "norm_bound", "is out of range")
     require(0 <= request.max_rows_per_person <= 2**16, "max_rows_per_person", "is out of range")
     require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
+    require(len(request.content_salt) in (0, SALT_BYTES), "content_salt", f"is not {SALT_BYTES} bytes, nor empty")
     low_epsilon, high_epsilon = MIN_EPSILON, MAX_EPSILON
     require(
         low_epsilon <= request.epsilon <= high_epsilon,
@@ -289,8 +306,7 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
 def request_digest(request: AggregateOpen) -> bytes:
     """Of all that the answer depends on: one request id stands for one such digest."""
-    not_content = ("protocol_version", "request_id", "content_sha256", "receipt", "receipt_signature", "session")
-    names = [f.name for f in fields(request) if f.name not in not_content]
+    names = [f.name for f in fields(request) if f.name not in NOT_CONTENT]
     content = {name: getattr(request, name) for name in names}
     return parameters_digest({**content, "rows": request.content_sha256.hex()})
 
@@ -311,7 +327,7 @@ class Tally:
     request: AggregateOpen
     keep_bits: Callable[[bytes], object]  # where the bits of rows that counted go
     sums: npt.NDArray[np.int64] = field(init=False)
-    content: ContentDigest = field(default_factory=ContentDigest)
+    content: ContentDigest = field(init=False)
     rows: int = 0
     rows_kept: int = 0
     rows_scaled: int = 0
@@ -319,6 +335,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.sums = np.zeros(self.request.n_columns, np.int64)
+        self.content = ContentDigest(self.request.content_salt)
 
     def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:
         """Step 4 for one batch."""
@@ -534,10 +551,22 @@ def run_locally(rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str,
         tally.add(batch, join, consumer="active")
     tally.finish(consumer="active")
     draft = step_5_draft(tally, uniform, neighbours="row")
-    return answer_of(draft, unit="row", receipt=(b"", b""))
+    return answer_of(draft, unit="row", terms=Terms())
 
 
-def answer_of(draft: Draft, *, unit: str, receipt: tuple[bytes, bytes]) -> NoisySum:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Of a server and a population, when it released: what its operator allowed."""
+
+    least_rows: int = 1
+    most_epsilon: float = MAX_EPSILON
+    most_delta: float = MAX_DELTA
+    budget_epsilon: float = MAX_EPSILON
+    budget_delta: float = MAX_DELTA
+
+
+def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
+    """What is released; its entry and receipt are put in when it is charged."""
     return NoisySum(
         sums=draft.sums,
         noise_std=draft.noise_std,
@@ -547,6 +576,12 @@ def answer_of(draft: Draft, *, unit: str, receipt: tuple[bytes, bytes]) -> Noisy
         neighbours=draft.event.neighbours,
         rows_kept=draft.rows_kept,
         rows_scaled=draft.rows_scaled,
-        receipt=receipt[0],
-        receipt_signature=receipt[1],
+        least_rows=terms.least_rows,
+        most_epsilon=terms.most_epsilon,
+        most_delta=terms.most_delta,
+        budget_epsilon=terms.budget_epsilon,
+        budget_delta=terms.budget_delta,
+        entry="",
+        receipt=b"",
+        receipt_signature=b"",
     )

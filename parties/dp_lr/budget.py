@@ -9,10 +9,10 @@ import hashlib
 import json
 from typing import Any
 
+from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.files.written import canonical_json
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.messages import canonical_json
 from blindfit.parties.files.private_files import WRITABLE, make_private, replace_file
 from blindfit.parties.files.regular import other_kind
 from blindfit.parties.files.signing import SigningKey, verify
@@ -32,11 +33,6 @@ def signed(content: Mapping[str, Any], key: SigningKey) -> dict[str, Any]:
     """With the party's signature of the rest, in its canonical form, under `signature`."""
     signature = {"public_key": key.public_bytes.hex(), "ed25519": key.sign(canonical_json(content)).hex()}
     return {**content, "signature": signature}
-
-
-def canonical_json(content: Mapping[str, Any]) -> bytes:
-    """One byte string for one content: sorted names, no spaces."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:

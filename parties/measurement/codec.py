@@ -46,8 +46,20 @@ _OPEN_FIELDS = (
     "mechanism",
     "content_sha256",
     "session",
+    "content_salt",
 )
-_ANSWER_FIELDS = ("noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled")
+_TERMS = ("least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta")
+_ANSWER_FIELDS = (
+    "noise_std",
+    "sensitivity",
+    "event",
+    "unit",
+    "neighbours",
+    "rows_kept",
+    "rows_scaled",
+    *_TERMS,
+    "entry",
+)
 
 
 # --- messages --------------------------------------------------------------------------------------
@@ -140,7 +152,7 @@ def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
 
 
 def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
-    require_finite(message, ("noise_std", "sensitivity"), "NoisySum", culprit)
+    require_finite(message, ("noise_std", "sensitivity", *_TERMS[1:]), "NoisySum", culprit)
     fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
     return NoisySum(
         sums=np.array(message.sums, np.int64),

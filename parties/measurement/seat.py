@@ -10,6 +10,8 @@ import structlog
 from blindfit.algorithms.errors import PolicyRefused, SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.files.vault import RECEIPT_KEY
+from blindfit.parties.identity import connections
+from blindfit.parties.identity.key_proof import RECEIPTS, prove
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_index
@@ -61,6 +63,7 @@ def open_service(party: Party) -> MeasurementService:
         fit=party.settings.fit,
         vault=party.vault,
         meeting=meeting,
+        prove_key=lambda key: prove(connections.current(party.identity), RECEIPTS, key),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import hashlib
 import itertools
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -17,9 +16,10 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from blindfit.algorithms.protocols import release_labels, walr, walr_split
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
+from blindfit.algorithms.protocols import release_labels, walr, walr_split, walr_statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms
 from blindfit.algorithms.protocols.walr_split import Counted, ShareTally
+from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.measurement.background import Background
@@ -67,9 +67,11 @@ class MeasurementService(ChargingService):
             self.check_kept(tally.rows_kept)
             self.check_chargeable(transaction, request, dataset, consumer, cost)
             draft = walr.step_5_draft(tally, self.uniform, neighbours=dataset.neighbours)
-            sha256 = hashlib.sha256(np.ascontiguousarray(draft.sums, "<i8").tobytes()).hexdigest()
+            answer = walr.answer_of(draft, unit=dataset.unit, terms=self._terms(dataset))
+            about = Between(self.name, consumer, dataset.population)
+            sha256 = walr_statement.digest(request, answer, about)
             entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
-            answer = walr.answer_of(draft, unit=dataset.unit, receipt=receipt)
+            answer = walr_statement.proved(answer, entry, receipt)
             encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
             stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session)
             transaction.add_answer(consumer, request.request_id, stored)
@@ -84,8 +86,14 @@ class MeasurementService(ChargingService):
         with self.store.view() as view:
             self.check_chargeable(view, tally.request, dataset, consumer, _cost(tally.request, dataset))
 
+    def _terms(self, dataset: LabelDataset) -> Terms:
+        budget = self.budgets[dataset.population]
+        policy = self.policy
+        return Terms(policy.least_rows, policy.most_epsilon, policy.most_delta, budget.epsilon, budget.delta)
+
     def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
         lo, hi = dataset.settings.label_range or (0.0, 1.0)
+        proof = self.prove_key(self.key.public_bytes)
         return pb.DatasetDescription(
             dataset=dataset.name,
             snapshot=dataset.snapshot,
@@ -100,6 +108,8 @@ class MeasurementService(ChargingService):
             label_kind=dataset.settings.label_kind,
             label_lo=lo,
             label_hi=hi,
+            certificate=proof.certificate,
+            receipt_key_signature=proof.signature,
         )
 
 

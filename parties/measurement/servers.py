@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.protocols import walr, walr_split
+from blindfit.algorithms.protocols import walr, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.parties.identity import key_proof
+from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
 from blindfit.parties.sessions.party import Party
@@ -30,6 +34,22 @@ class Server:
     member: Member
     client: MeasurementClient
     description: measurement_pb2.DatasetDescription
+
+
+def proof_of(description: measurement_pb2.DatasetDescription) -> KeyProof:
+    """That the receipt key is the server's."""
+    return KeyProof(description.certificate, description.receipt_key_signature)
+
+
+def check_key_proof(party: Party, description: measurement_pb2.DatasetDescription, *, server: str) -> None:
+    """Raises MalformedMessage: the server's certificate does not say that the receipt key is its own."""
+    authority, proof = key_proof.authority_of(party.identity), proof_of(description)
+    try:
+        key_proof.check(proof, server, key_proof.RECEIPTS, description.receipt_key, authority, datetime.now(UTC))
+    except DataError as error:
+        raise MalformedMessage(
+            culprit=server, field="receipt_key_signature", reason=str(error), step="Describe"
+        ) from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +163,7 @@ class Servers:
             client = asking.client_of(party, session, member.name)
             description = await client.describe(member.dataset)
             check_description(description, server=member.name)
+            check_key_proof(party, description, server=member.name)
             return Server(member, client, description)
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
@@ -165,6 +186,7 @@ class Servers:
             frac_bits=frac_bits,
             max_rows_per_person=privacy.max_rows_per_person or most,
             release=privacy.release,
+            content_salt=self._party.secret.derive("salt of sent rows", bytes.fromhex(self._session.published.id)),
         )
         requests = []
         for server in self.servers:
@@ -188,6 +210,8 @@ class Servers:
         on_rows = asking.reporter(session, "send rows", request.n_rows, name)
         aggregate = await server.client.aggregate(rows, request, on_rows)
         description, answer = server.description, aggregate.answer
+        about = Between(name, session.me.name, description.population)
+        walr_statement.check_proof(request, answer, about)
         held = answer.receipt, answer.receipt_signature
         hold_receipt(self._party.store, name, description.receipt_key, description.population, held)
         if answer.rows_scaled:

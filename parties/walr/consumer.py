@@ -15,7 +15,7 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import QuantisedRows
@@ -32,6 +32,7 @@ from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES, read_split
 from blindfit.parties.training.summary import told
+from blindfit.parties.walr.release_file import BATCHES, write_release, write_rows
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.walr.start import read_start
 from blindfit.parties.work.clock import Clock
@@ -52,7 +53,7 @@ class PreparedRows:
 
     def columns_with_weights(self, *, intercept: bool) -> list[int]:
         """Their places among those that are sent."""
-        return _Columns(self.standardiser, intercept).trained_on
+        return SentColumns(self.standardiser, intercept).trained_on
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,6 +89,10 @@ class Consumer:
         clock.lap("fit_s")
         report = _report(session, prepared, released, fit, clock.laps)
         self._write(session, prepared, fit, report)
+        if len(released.servers) == 1:
+            start = init_weights(init, prepared.standardiser, job.walr)
+            write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
+            write_rows(self._party, session, released, prepared.train.ids)
         return _summary(report)
 
     def _write(
@@ -111,7 +116,7 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
     train, test = read_split(source, job, randomness, report)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True)
-    columns = _Columns(standardiser, job.walr.intercept)
+    columns = SentColumns(standardiser, job.walr.intercept)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
     bound = _norm_bound(job.walr, norms)
@@ -127,7 +132,7 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
 
 
 @dataclass(frozen=True)
-class _Columns:
+class SentColumns:
     """Raw features -> what is sent. Made twice for each batch, so that memory never holds two copies of all.
 
     A column that is constant on the training rows is sent as 0: to leave it out would tell others of it.
@@ -164,7 +169,7 @@ def _norm_bound(settings: WalrSettings, norms: Floats) -> int:
     )
 
 
-def _quantised(blocks: list[Floats], columns: _Columns, bound: int, frac_bits: int) -> IntegerRows:
+def _quantised(blocks: list[Floats], columns: SentColumns, bound: int, frac_bits: int) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
     rows = np.empty((sum(map(len, blocks)), columns.width), np.int32)
     starts = np.cumsum([0, *map(len, blocks)])
@@ -192,8 +197,37 @@ def fit_walr(
     """On exactly the integer rows that counted."""
     settings, aggregate, request = job.walr, released.aggregate, released.request
     values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
-    mu, noise_std = walr.step_6_mean(aggregate.answer, request)
-    trained_on = prepared.columns_with_weights(intercept=settings.intercept)
+    columns = SentColumns(prepared.standardiser, settings.intercept)
+    start = init_weights(init, prepared.standardiser, settings)
+    generator = randomness.generator(BATCHES)
+    fit, noise_std = fit_sum(values, columns, aggregate.answer, request, settings, start, generator, report)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    return FittedModel(
+        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
+    )
+
+
+def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: WalrSettings) -> Floats | None:
+    return init.weights_for(standardiser, intercept=settings.intercept) if init else None
+
+
+def fit_sum(
+    values: IntegerRows,
+    columns: SentColumns,
+    answer: NoisySum,
+    request: AggregateOpen,
+    settings: WalrSettings,
+    start: Floats | None,
+    generator: np.random.Generator,
+    report: Report,
+) -> tuple[WalrFit, float]:
+    """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
+
+    Args:
+        values: the rows that counted, as they were sent.
+    """
+    mu, noise_std = walr.step_6_mean(answer, request)
+    trained_on = columns.trained_on
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
         values, mu = values[:, trained_on], mu[trained_on]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
@@ -207,13 +241,11 @@ def fit_walr(
         settings=settings.solver_settings(0.0),
         l2=settings.l2,
         treatment=settings.mu,
-        init=init.weights_for(prepared.standardiser, intercept=settings.intercept) if init else None,
-        generator=randomness.generator("batches"),
+        init=start,
+        generator=generator,
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
-    return FittedModel(
-        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
-    )
+    return fit, noise_std
 
 
 # --- what is told ---------------------------------------------------------------------------------------

@@ -67,7 +67,9 @@ BY_NAME = {
     # the measurement server's answers
     "*snapshot": RANDOM,
     "DatasetDescription.receipt_key": RANDOM,
+    "DatasetDescription.receipt_key_signature": RANDOM,
     "NoisySum.sums": RELEASED,
+    "NoisySum.entry": DERIVED,
     "NoisyLabels.steps": RELEASED,
     "FittedRelease.parameters": RELEASED,
     "FittedRelease.share_outside": RELEASED,
@@ -81,6 +83,7 @@ BY_NAME = {
     # what is asked of it: hashes of the rows and ids, which the server is sent
     "*Open.request_id": DECLARED,
     "AggregateOpen.content_sha256": DECLARED,
+    "AggregateOpen.content_salt": RANDOM,
     "WeightRows.weights": DECLARED,
     # progress
     "progress/fit": RELEASED,  # of a fit to what was released

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import shutil
@@ -12,16 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from blindfit.algorithms.privacy.ledger import verify_chain
+from blindfit.algorithms.protocols import walr_statement
+from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.store.store import Transaction
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement import children
 from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of
-from tests.measurement.house import House
+from tests.measurement.house import House, one_hot
 from tests.measurement.talking import await_answers, child, tell, told
 
 CHILDREN = "tests.measurement.children"
@@ -45,10 +45,11 @@ def check_charged(house: House, answers: dict[str, bytes]) -> None:
     verify_chain(entries)
     of_request = {entry.request_id: entry for entry in entries}
     assert len(of_request) == len(entries)
-    for answer in answers.values():
+    for name, answer in answers.items():
         message = measurement_codec.answer_from_pb(pb.NoisySum.FromString(answer), "labels")
-        digest = hashlib.sha256(np.ascontiguousarray(message.sums, "<i8").tobytes()).hexdigest()
-        assert digest in {entry.answer_sha256 for entry in entries}
+        request = house.request(one_hot(), release=name, epsilon=RELEASE_EPSILON)
+        about = Between("labels", "shop", house.datasets["visits"].population)
+        assert walr_statement.check_proof(request, message, about) in entries
     for entry in entries:
         stored = house.service.store.reader().answer("shop", entry.request_id)
         assert stored is not None

@@ -208,6 +208,8 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit publish examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +3 +1\.\d+ +3 ", "insurer")),
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
+        "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
+        "blindfit verify release.blindfit": Typed(says=("passed  signature of the receipt", "in the file only")),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
         ),

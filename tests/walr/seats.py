@@ -72,7 +72,7 @@ class MemoryDesk:
 
     def release(self, tally: Tally) -> NoisySum:
         draft = walr.step_5_draft(tally, self._uniform, neighbours="row")
-        self.answer = walr.answer_of(draft, unit="row", receipt=(b"", b""))
+        self.answer = walr.answer_of(draft, unit="row", terms=walr.Terms())
         return self.answer
 
     async def in_background(self, work: Callable[[], Any]) -> Any:

@@ -322,7 +322,7 @@ def test_a_person_of_m_rows_has_m_times_the_sensitivity(rows_per_person: int) ->
 
 def answer(**changes: Any) -> walr.NoisySum:
     draft = walr.step_5_draft(tally_of(ROWS, REQUEST), random.Random(1).randrange, neighbours="row")
-    return replace(walr.answer_of(draft, unit="row", receipt=(b"", b"")), **changes)
+    return replace(walr.answer_of(draft, unit="row", terms=walr.Terms()), **changes)
 
 
 def test_the_mean_is_in_units_of_the_features() -> None:

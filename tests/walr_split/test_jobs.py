@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -321,20 +322,26 @@ def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
 def test_an_answer_that_no_honest_server_gives_ends_the_job(
     house: House, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = MeasurementService.release
+    """It signs what it says, so that the lie itself must be noticed."""
+    release, draft, here = MeasurementService.release, walr.step_5_draft, threading.local()
 
     def lying(self: MeasurementService, *args: Any) -> NoisySum:
-        made = release(self, *args)
-        if self.name == "west":
-            sums = {
-                "too large": made.sums + field.P,
-                "negative": made.sums - field.P,
-                "of another split": (made.sums + field.P // 3) % field.P,
-            }[wrong]
-            return replace(made, sums=sums)
-        return made
+        here.server = self.name
+        return release(self, *args)
+
+    def drawn(*args: Any, **more: Any) -> walr.Draft:
+        made = draft(*args, **more)
+        if here.server != "west":
+            return made
+        sums = {
+            "too large": made.sums + field.P,
+            "negative": made.sums - field.P,
+            "of another split": (made.sums + field.P // 3) % field.P,
+        }[wrong]
+        return replace(made, sums=sums)
 
     monkeypatch.setattr(MeasurementService, "release", lying)
+    monkeypatch.setattr(walr, "step_5_draft", drawn)
     errors: list[BaseException] = []
     original = Servers.release
 

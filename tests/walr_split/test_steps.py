@@ -57,7 +57,7 @@ def release(rows: ConsumerRows, labels: np.ndarray, seed: int) -> tuple[list[Noi
         tally.add_up(shares, np.ones(len(shares), np.bool_), rows.weights)
         tally.rows_kept = len(shares)
         draft = walr.step_5_draft(tally, generator.randrange, neighbours="row")
-        answers.append(walr.answer_of(draft, unit="row", receipt=(b"", b"")))
+        answers.append(walr.answer_of(draft, unit="row", terms=walr.Terms()))
     return answers, request
 
 

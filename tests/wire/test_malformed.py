@@ -56,6 +56,12 @@ ANSWER = walr.NoisySum(
     neighbours="n",
     rows_kept=10,
     rows_scaled=0,
+    least_rows=1,
+    most_epsilon=1.0,
+    most_delta=1e-5,
+    budget_epsilon=3.0,
+    budget_delta=1e-5,
+    entry="{}",
     receipt=b"{}",
     receipt_signature=b"\x02" * 64,
 )

@@ -1,0 +1,131 @@
+"""With the features at hand: the rows rounded again, their hash, and the model fitted again, bit for bit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
+from blindfit.algorithms.randomness import generator_of
+from blindfit.coordinator.verify.checks import Check, Read
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import open_source
+from blindfit.parties.files.written import read_json
+from blindfit.parties.training.rows import read_rows
+from blindfit.parties.walr.consumer import SentColumns, fit_sum
+from blindfit.parties.walr.release_file import ROWS_FORMAT
+
+
+@dataclass(frozen=True)
+class SentRows:
+    """Which rows were sent, from `training_rows.json`."""
+
+    salt: bytes
+    ids: list[str]
+    not_counted: list[int]
+
+    @classmethod
+    def read(cls, path: Path) -> SentRows:
+        """Raises DataError: it is no such file."""
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("format") != ROWS_FORMAT or not _is_rows(content):
+            raise DataError(f"{path} is not the training_rows.json of a WALR training")
+        return cls(bytes.fromhex(content["content_salt"]), content["ids"], content["not_counted"])
+
+
+def _is_rows(content: dict[str, Any]) -> bool:
+    ids, left_out, salt = content.get("ids"), content.get("not_counted"), content.get("content_salt")
+    return (
+        isinstance(salt, str)
+        and re.fullmatch(f"[0-9a-f]{{{2 * SALT_BYTES}}}", salt) is not None
+        and isinstance(ids, list)
+        and all(isinstance(i, str) for i in ids)
+        and isinstance(left_out, list)
+        and all(type(i) is int and 0 <= i < len(ids) for i in left_out)
+    )
+
+
+@dataclass
+class Refit:
+    """
+    Args:
+        table: a file or a URL, as in a party's file; with a column `row_id`, and the model's columns.
+    """
+
+    table: str
+    row_id: str
+    sent: SentRows
+    _rows: dict[int, IntegerRows] = field(default_factory=dict)
+
+    def checks(self) -> dict[str, Check]:
+        return {"features: hash of the rows": self.hash, "features: model fitted again": self.fit}
+
+    def hash(self, read: Read) -> str:
+        request = read.stated[0]
+        rows = self._integers(read)
+        content = ContentDigest(self.sent.salt)
+        for batch in ConsumerRows(tuple(self.sent.ids), rows).batches():
+            content.update(batch)
+        if len(rows) != request.n_rows or content.digest() != request.content_sha256:
+            raise DataError("these are not the rows and ids that were sent")
+        return f"{len(rows)} rows"
+
+    def fit(self, read: Read) -> str:
+        request, answer, _ = read.stated
+        fit, model, settings = read.parts.fit, read.model, read.settings
+        kept = np.ones(len(self.sent.ids), np.bool_)
+        kept[self.sent.not_counted] = False
+        rows = self._integers(read)
+        values = rows if kept.all() else rows[kept]
+        if len(values) != answer.rows_kept:
+            raise DataError("another number of rows counted than training_rows.json says")
+        start = None if fit.init is None else np.array(fit.init)
+        columns, generator = (
+            SentColumns(model.standardiser, model.intercept),
+            generator_of(bytes.fromhex(fit.batches_seed)),
+        )
+        found, _ = fit_sum(values, columns, answer, request, settings, start, generator, lambda *_: None)
+        weights = found.result.weights
+        if weights.tobytes() != model.weights.tobytes():
+            furthest = float(np.abs(weights - model.weights).max()) if weights.shape == model.weights.shape else np.inf
+            raise DataError(f"the weights are others, by up to {furthest:.3g}")
+        if (found.l2, found.result.solver, found.result.iterations) != (fit.l2, fit.solver, fit.iterations):
+            raise DataError("the fit took another way than the file says")
+        return "the same weights, bit for bit"
+
+    def _integers(self, read: Read) -> IntegerRows:
+        if id(read) not in self._rows:
+            self._rows[id(read)] = self._rounded(read)
+        return self._rows[id(read)]
+
+    def _rounded(self, read: Read) -> IntegerRows:
+        request, model = read.stated[0], read.model
+        columns = SentColumns(model.standardiser, model.intercept)
+        if len(self.sent.ids) != request.n_rows or columns.width != request.n_columns:
+            raise DataError("training_rows.json and the release have different numbers of rows or columns")
+        features = self._features(model.standardiser.columns)
+        return fixed_point.quantise_rows(columns.of(features), request.norm_bound, request.frac_bits)
+
+    def _features(self, columns: tuple[str, ...]) -> NDArray[np.float64]:
+        """Of the rows that were sent, in their order."""
+        try:
+            settings = DatasetSettings(url=self.table, id=self.row_id, features=columns)
+        except ValueError:
+            raise ConfigError(
+                f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id"
+            ) from None
+        read = read_rows(open_source(settings, Path(), "features"), labels=False, report=lambda *_: None)
+        places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
+        if places.null_count:
+            raise DataError(f"{self.table} does not have {places.null_count} of the rows that were sent")
+        chosen: NDArray[np.float64] = read.features[places.to_numpy(zero_copy_only=False)]
+        return chosen

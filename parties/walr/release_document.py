@@ -1,0 +1,206 @@
+"""The file that an auditor reads of a WALR training: one canonical JSON document, no byte of which is free.
+
+    {"format": .., "parts": {..}, "seal": .., "sha256": {part: ..}}
+
+`sha256` has the digest of each part, and `seal` is the active party's Ed25519 signature of format and digests. The
+bytes of the file are those of `canonical_json`, and a line's end: any other spelling of the same content is refused.
+The format holds no label, no row, no id, and nothing computed from these but the release, the model and a salted hash
+of the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.messages import canonical_json
+from blindfit.parties.files import signing
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.identity.key_proof import KeyProof
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
+
+FORMAT = "blindfit-release-1"
+MOST_BYTES = 2**26
+MOST_CERTIFICATE_BYTES = 2**14
+MOST_NUMBERS = 2**16  # fixed_point.MAX_COLUMNS and the intercept
+UTC_SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+Certificate = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$", max_length=2 * MOST_CERTIFICATE_BYTES)]
+Time = Annotated[str, Field(pattern=f"^{UTC_SECONDS}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        protected_namespaces=(),
+    )
+
+
+class SignedReceipt(_Part):
+    statement: str = Field(min_length=1, max_length=MOST_RECEIPT_BYTES)
+    signature: Signature
+
+    @property
+    def signed(self) -> tuple[bytes, bytes]:
+        return self.statement.encode(), bytes.fromhex(self.signature)
+
+    @classmethod
+    def of(cls, signed: tuple[bytes, bytes]) -> SignedReceipt:
+        return cls(statement=signed[0].decode(), signature=signed[1].hex())
+
+
+class Signer(_Part):
+    """Who signs, with what, and why it is believed."""
+
+    name: Name
+    key: Hash  # Ed25519, public
+    certificate: Certificate  # DER
+    key_signature: Certificate  # by the certificate's key
+
+    @property
+    def public_key(self) -> bytes:
+        return bytes.fromhex(self.key)
+
+    @property
+    def proof(self) -> KeyProof:
+        return KeyProof(bytes.fromhex(self.certificate), bytes.fromhex(self.key_signature))
+
+    @classmethod
+    def of(cls, name: str, key: bytes, proof: KeyProof) -> Signer:
+        return cls(name=name, key=key.hex(), certificate=proof.certificate.hex(), key_signature=proof.signature.hex())
+
+
+class Fit(_Part):
+    settings: dict[str, Any]  # of the job's [walr]; a pre-trained start is `init`
+    l2: float = Field(ge=0)
+    solver: Name
+    iterations: int = Field(ge=0, le=2**31)
+    converged: bool
+    batches_seed: Hash
+    init: list[float] | None = Field(max_length=MOST_NUMBERS)
+
+
+class Message(_Part):
+    step: Name
+    sender: Name
+    receiver: Name
+    message: Name
+    sha256: Hash
+
+
+class Made(_Part):
+    time: Time
+    session: Name
+    numpy: Name
+
+
+class Parts(_Part):
+    release: dict[str, Any]  # walr_statement.statement
+    entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
+    receipt: SignedReceipt  # of the entry
+    newest_receipt: SignedReceipt  # of this population, that the active party held when it had trained
+    server: Signer
+    party: Signer
+    authority: Certificate
+    fit: Fit
+    model: dict[str, Any]  # WALRModel.to_dict
+    transcript: list[Message] = Field(max_length=16)
+    made: Made
+
+    @property
+    def made_at(self) -> datetime:
+        try:
+            return datetime.fromisoformat(self.made.time)
+        except ValueError:
+            raise DataError("made.time: no such moment") from None
+
+
+@dataclass(frozen=True)
+class Document:
+    parts: Parts
+    digests: Mapping[str, str]
+    seal: str
+
+    def check_seal(self) -> None:
+        """Raises DataError: the party did not sign these parts."""
+        key, signature = self.parts.party.public_key, bytes.fromhex(self.seal)
+        if not signing.verify(key, _sealed(self.digests), signature):
+            raise DataError(f"the seal is not the signature of {self.parts.party.name} over these parts")
+
+
+def encode(parts: Parts, key: SigningKey) -> bytes:
+    content = parts.model_dump()
+    digests = _digests(content)
+    document = {"format": FORMAT, "parts": content, "sha256": digests, "seal": key.sign(_sealed(digests)).hex()}
+    return canonical_json(document) + b"\n"
+
+
+def read(encoded: bytes) -> Document:
+    """Its seal is not checked here.
+
+    Raises:
+        DataError: not a document that `encode` would write, byte for byte.
+    """
+    if len(encoded) > MOST_BYTES:
+        raise DataError(f"it is longer than {MOST_BYTES >> 20} MiB")
+    content = _json(encoded)
+    if not isinstance(content, dict) or content.keys() != {"format", "parts", "sha256", "seal"}:
+        raise DataError("it has other parts than a release file")
+    if content["format"] != FORMAT:
+        raise DataError(f"its format is not {FORMAT}")
+    try:
+        parts = Parts.model_validate(content["parts"])
+        seal = _Seal.model_validate({"seal": content["seal"]}).seal
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise DataError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    digests = _digests(content["parts"])
+    if content["sha256"] != digests:
+        raise DataError(f"the digest of {_first_other(content['sha256'], digests)} is not that of its content")
+    return Document(parts, digests, seal)
+
+
+class _Seal(_Part):
+    seal: Signature
+
+
+def _json(encoded: bytes) -> Any:
+    try:
+        content = json.loads(encoded.decode("ascii"), parse_constant=_refuse)
+        canonical = canonical_json(content) + b"\n"
+    except (ValueError, RecursionError):
+        raise DataError("it is not JSON") from None
+    if canonical != encoded:
+        raise DataError("it is not spelled as Blindfit spells it: it was changed, or cut")
+    return content
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _digests(parts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: hashlib.sha256(canonical_json({name: part})).hexdigest() for name, part in parts.items()}
+
+
+def _first_other(stated: object, digests: Mapping[str, str]) -> str:
+    known = stated if isinstance(stated, dict) else {}
+    return next((name for name, digest in digests.items() if known.get(name) != digest), "a part that is not there")
+
+
+def _sealed(digests: Mapping[str, str]) -> bytes:
+    return canonical_json({"format": FORMAT, "sha256": dict(digests)})

@@ -91,7 +91,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "state": session.state,
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
         "active": active,
-        "server": job.with_role("measurement")[0],
+        "servers": job.with_role("measurement"),
         "rows": {name: summary.get(f"rows.{name}") for name in ("sent", "counted")},
         "privacy": told,
         "figures": own.get("figures"),
@@ -142,7 +142,7 @@ def _told(figure: Mapping[str, float]) -> str:
 
 
 def statement(content: Mapping[str, Any]) -> Iterator[str]:
-    active, server, privacy = content["active"], content["server"], _privacy(content)
+    active, servers, privacy = content["active"], " and ".join(content["servers"]), _privacy(content)
     yield (
         f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
         f"{privacy.delta:g} protects {privacy.unit}."
@@ -151,5 +151,10 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
         "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
         "figure is not in it."
     )
-    yield f"{server} learnt the ids of {counted(content['rows']['sent'], 'row')}, and their scores, rounded."
+    yield f"{servers} learnt the ids of {counted(content['rows']['sent'], 'row')}, and their scores, rounded."
+    if both := content["privacy"].get("epsilon_of_both"):
+        yield (
+            f"Each of {servers} holds shares of the labels, and added a whole noise: epsilon holds even if {active} and "
+            f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, the labels are known."
+        )
     yield "The coordinator was told no figure, unless the active party ran on its machine."

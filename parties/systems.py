@@ -44,11 +44,6 @@ def walr() -> System[WalrJob]:
 
         return Consumer(party)
 
-    def tables() -> Sequence[Table]:
-        from blindfit.algorithms.protocols import walr_split
-
-        return (walr_split.TABLE,)
-
     def models() -> Mapping[str, ModelReader]:
         from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
 
@@ -57,7 +52,7 @@ def walr() -> System[WalrJob]:
     return System(
         WalrJob,
         {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement)},
-        tables=tables,
+        tables=_tables_of_two_servers,
         recorded=False,  # what counts goes by calls of their own; the ledger and receipts keep it
         models=models,
     )
@@ -203,7 +198,12 @@ def evaluate() -> System[EvaluateJob]:
 
         return Evaluation(party)
 
-    return System(EvaluateJob, {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)})
+    return System(
+        EvaluateJob,
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement)},
+        tables=_tables_of_two_servers,
+        recorded=False,  # as of walr
+    )
 
 
 SYSTEMS: dict[str, Callable[[], System[Any]]] = {
@@ -215,6 +215,12 @@ SYSTEMS: dict[str, Callable[[], System[Any]]] = {
     "predict": predict,
     "evaluate": evaluate,
 }
+
+
+def _tables_of_two_servers() -> Sequence[Table]:
+    from blindfit.algorithms.protocols import walr_split
+
+    return (walr_split.TABLE,)
 
 
 def _measurement(party: Party) -> Seat[JobParameters]:

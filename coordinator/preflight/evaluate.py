@@ -17,9 +17,11 @@ from blindfit.parties.evaluate.settings import EvaluateJob
 
 def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
     privacy = job.parameters.required_privacy
-    active, server = (job.with_role(role)[0] for role in ("active", "measurement"))
+    (active,), servers = (job.with_role(role) for role in ("active", "measurement"))
     about = "who learns what"
-    yield Finding("note", about, f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on")
+    for server in servers:
+        text = f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on"
+        yield Finding("note", about, text)
     yield Finding(
         "note", about, f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP"
     )
@@ -33,6 +35,10 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
 
 
 def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    if (party.dataset.label_kind == "share") != job.parameters.asks_shares:
+        kind, trust = party.dataset.label_kind, job.parameters.evaluate.trust
+        yield Finding("refuses", party.name, f'label_kind = "{kind}" and evaluate.trust = "{trust}"')
+        return
     party.source()
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
@@ -51,7 +57,8 @@ def _width(job: Job[EvaluateJob]) -> Finding:
     """Of a rate; how many rows there will be the training alone knows."""
     parts = len(job.parameters.evaluate.figures)
     rows = job.parameters.required_privacy.max_rows_per_person or 1
-    reach = Z_95 * _multiplier(job) * rows * parts**0.5
+    noises = len(job.with_role("measurement"))
+    reach = Z_95 * _multiplier(job) * rows * (parts * noises) ** 0.5
     return Finding(
         "ok", "noise", f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures)"
     )

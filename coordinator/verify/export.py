@@ -12,6 +12,8 @@ from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
+REPORT = "report.json"
+
 
 def export(directory: Path, out: Path, console: Console) -> None:
     """
@@ -36,12 +38,25 @@ def export(directory: Path, out: Path, console: Console) -> None:
 
 
 def _found(directory: Path) -> Path:
-    found = [
-        path for path in (directory / RELEASE_FILE, *sorted(directory.glob(f"*/{RELEASE_FILE}"))) if path.is_file()
-    ]
+    found = [path / RELEASE_FILE for path in _places(directory) if (path / RELEASE_FILE).is_file()]
+    if not found and any((path / REPORT).is_file() and _is_of_two(path / REPORT) for path in _places(directory)):
+        raise ConfigError(
+            f"{directory}: labels were split between two servers, and a release file is of one server's release",
+            hint="the ledgers of both are exported by `blindfit ledger --export`",
+        )
     if len(found) != 1:
         raise ConfigError(
             f"{directory} has {'more than one' if found else 'no'} {RELEASE_FILE}",
             hint="after `blindfit submit` the active party has it: in models/SESSION of its data_dir, or output_dir",
         )
     return found[0]
+
+
+def _places(directory: Path) -> list[Path]:
+    return [directory, *sorted(path for path in directory.glob("*") if path.is_dir())]
+
+
+def _is_of_two(report: Path) -> bool:
+    """Whether an active party's own report tells of two servers."""
+    content = read_json(report)
+    return isinstance(content, dict) and "servers" in content

@@ -155,4 +155,5 @@ def _report(
         "score_bound": rows.bound,
         "bins": rows.n_bins,
         "timing": laps,
+        **released.told(),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -15,6 +16,7 @@ from blindfit.algorithms.statistics.released_evaluation import (
     FigureName,
 )
 from blindfit.parties.job.parameters import PrivateParameters
+from blindfit.parties.measurement.trust import SPLIT_LABELS, Trust, wrong_servers
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
@@ -25,6 +27,7 @@ class EvaluateSettings(Settings):
     figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
+    trust: Trust = "trusted"  # one server with the labels, or two with shares of them
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
 
     @model_validator(mode="after")
@@ -41,6 +44,13 @@ class EvaluateSettings(Settings):
 class EvaluateJob(PrivateParameters):
     protocol: Literal["evaluate"] = "evaluate"
     evaluate: EvaluateSettings = EvaluateSettings()
+
+    @property
+    def asks_shares(self) -> bool:
+        return self.evaluate.trust == SPLIT_LABELS
+
+    def wrong_parties(self, roles: Sequence[str]) -> str:
+        return wrong_servers("evaluate.trust", self.evaluate.trust, roles)
 
     @model_validator(mode="after")
     def _has_a_model_and_a_price(self) -> EvaluateJob:

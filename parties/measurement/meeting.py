@@ -47,7 +47,7 @@ class Meeting:
         """
         theirs = await self._exchange(mine)
         if difference := walr_split.step_2_difference(mine, theirs):
-            self._refuse("walr.trust", f"{difference} (the other server is {self._peer})")
+            self._refuse(f"{self._session.job.protocol}.trust", f"{difference} (the other server is {self._peer})")
 
     async def counted(self, mine: Counted) -> None:
         """Raises CannotAnswer: other rows counted at the other server, which depends on its table of persons."""

@@ -106,7 +106,9 @@ class MeasurementSeat:
         """What the dataset holds; policy is checked for every session, the rest for every request."""
         if self._is_of_shares(me) != job.asks_shares:
             reason = "holds labels, and no shares of them" if job.asks_shares else "holds shares of labels"
-            raise PolicyRefused(party=me.name, field="walr.trust", reason=f"its dataset {me.dataset} {reason}")
+            raise PolicyRefused(
+                party=me.name, field=f"{job.protocol}.trust", reason=f"its dataset {me.dataset} {reason}"
+            )
 
     def _is_of_shares(self, me: Member) -> bool:
         return self._service.datasets[me.dataset].settings.label_kind == "share"

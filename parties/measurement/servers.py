@@ -17,12 +17,11 @@ from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.measurement.trust import SPLIT_LABELS
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.protos import measurement_pb2
-
-SPLIT_LABELS = "split-labels"
 
 T = TypeVar("T")
 

@@ -11,13 +11,14 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.measurement.trust import SPLIT_LABELS, Trust, wrong_servers
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
 
 
 class WalrSettings(Settings):
-    trust: Literal["trusted", "split-labels"] = "trusted"  # one server with the labels, or two with shares of them
+    trust: Trust = "trusted"  # one server with the labels, or two with shares of them
     intercept: bool = True
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
@@ -79,14 +80,10 @@ class WalrJob(TrainingParameters):
 
     @property
     def asks_shares(self) -> bool:
-        return self.walr.trust == "split-labels"
+        return self.walr.trust == SPLIT_LABELS
 
     def wrong_parties(self, roles: Sequence[str]) -> str:
-        wanted = 2 if self.asks_shares else 1
-        if roles.count("measurement") == wanted:
-            return ""
-        words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
-        return f'walr.trust = "{self.walr.trust}" needs {words[wanted]}'
+        return wrong_servers("walr.trust", self.walr.trust, roles)
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

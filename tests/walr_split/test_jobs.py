@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from blindfit.coordinator.report.walr import KIND
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.measurement.servers import Servers
+from tests.command import blindfit
 from tests.walr_split.house import SERVERS, House, listen
 
 
@@ -405,3 +407,47 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
     refused(house, "shop cannot take part")
     assert not asked
     assert not house.asked
+
+
+def test_a_plan_counts_both_noises(house: House) -> None:
+    stds = {}
+    for job in ("job.toml", "trusted.toml"):
+        arguments = ("--draws", "2", "--epsilon", "1", "--out", "plan")
+        done = blindfit(house.root, "plan", job, *arguments)
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads((house.root / "plan/plan.json").read_text())["epsilons"]
+        stds[job] = row["noise_std"]
+    assert stds["job.toml"] == pytest.approx(stds["trusted.toml"] * 2**0.5)
+
+
+def test_there_is_no_release_file_of_two_servers(house: House) -> None:
+    session = house.run()
+    done = blindfit(house.root, "export", f"state/shop/models/{session.id}", "--out", "x.blindfit")
+    assert done.returncode == 2
+    assert "labels were split between two servers" in done.stderr
+    assert not (house.root / "x.blindfit").exists()
+
+
+def test_an_evaluation_asks_both_and_is_charged_at_both(house: House) -> None:
+    """Its figures are of both noises; either server alone, or a trusted job, is refused."""
+    for name in ("shop", *SERVERS):
+        path = house.root / f"{name}.toml"
+        path.write_text(path.read_text().replace('protocols = ["walr"]', 'protocols = ["walr", "evaluate"]'))
+    session = house.run()
+    text = (house.root / "job.toml").read_text().replace('"walr"', '"evaluate"').replace("seed = 3\n", "")
+    text = text.replace("split = { test_fraction = 0.25 }\n", "").replace("walr = {", "evaluate = { EXTRA")
+    for rows in ("held-out", "all"):
+        extra = f'session = "{session.id}", rows = "{rows}", figures = ["calibration"],'
+        (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra))
+        evaluated = house.run(job="evaluate.toml")
+        path = house.root / "state" / "shop" / "evaluations" / evaluated.id / "report.json"
+        report = json.loads(path.read_text())
+        rate = report["figures"]["positive_rate"]
+        true = 0.4 if rows == "all" else None
+        assert true is None or abs(rate["value"] - true) < 3 * (rate["high"] - rate["value"])  # 6 deviations
+        assert report["privacy"]["epsilon_of_both"] < 1
+        assert len(report["servers"]) == 2
+    assert house.charges() == [3, 3]
+    (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra).replace("split-labels", "trusted"))
+    with pytest.raises(ConfigError, match="needs exactly one measurement server"):
+        house.run(job="evaluate.toml")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.privacy import accountant, gaussian
+from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr_plan import Case, Fitting
@@ -53,6 +54,8 @@ class Read:
     def case(self, epsilon: float) -> Case:
         walr = self.job.walr
         noise_std = self._multiplier(epsilon) * self.norm_bound * self.rows_of_unit / self.rows.n_rows
+        if self.job.asks_shares:  # each server adds a whole noise
+            noise_std *= walr_split.SERVERS**0.5
         init = None if self.init is None else self.weights_of(self.init)
         fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, walr.mu, init)
         return Case(epsilon, noise_std, fitting)

@@ -1,0 +1,22 @@
+"""Who is trusted with labels: one measurement server, or neither of two that hold shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+Trust = Literal["trusted", "split-labels"]
+SPLIT_LABELS: Trust = "split-labels"
+
+
+def wrong_servers(option: str, trust: Trust, roles: Sequence[str]) -> str:
+    """What is wrong with how many measurement servers there are; empty: nothing.
+
+    Args:
+        option: of the job, which says whom it trusts.
+    """
+    wanted = 2 if trust == SPLIT_LABELS else 1
+    if roles.count("measurement") == wanted:
+        return ""
+    words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
+    return f'{option} = "{trust}" needs {words[wanted]}'

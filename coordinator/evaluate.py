@@ -154,7 +154,7 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
     yield f"{servers} learnt the ids of {counted(content['rows']['sent'], 'row')}, and their scores, rounded."
     if both := content["privacy"].get("epsilon_of_both"):
         yield (
-            f"Each of {servers} holds shares of the labels, and added a whole noise: epsilon holds even if {active} and "
+            f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
             f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, the labels are known."
         )
     yield "The coordinator was told no figure, unless the active party ran on its machine."

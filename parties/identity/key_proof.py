@@ -136,4 +136,4 @@ def _as_der(signature: bytes, curve: ec.EllipticCurve) -> bytes:
 
 
 def _message(name: str, signs: str, key: bytes) -> bytes:
-    return f"blindfit key v1/{signs}/{name}/".encode() + key
+    return f"blindfit-key-v1/{signs}/{name}/".encode() + key

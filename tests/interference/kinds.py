@@ -84,6 +84,7 @@ BY_NAME = {
     "*Open.request_id": DECLARED,
     "AggregateOpen.content_sha256": DECLARED,
     "AggregateOpen.content_salt": RANDOM,
+    "Agreement.request_sha256": DERIVED,  # of a request that is salted
     "WeightRows.weights": DECLARED,
     # progress
     "progress/fit": RELEASED,  # of a fit to what was released

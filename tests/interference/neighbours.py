@@ -397,10 +397,10 @@ PAIRS = (
     Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
     # walr-split: a label that changes is another share at one of the servers, whichever; the other's are what they were
     Pair("walr-split", "a-share", "east", a_share("east")),
-    Pair("walr-split", "a-share", "west", a_share("west")),
+    Pair("walr-split", "a-share-of-the-other", "west", a_share("west")),
     Pair("walr-split", "a-share-asked", "west", asked("west", a_share("west"))),
     Pair("walr-split", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
-    Pair("walr-split", "a-feature", "shop", a_feature("shop"), (*NORM, "Agreement.request_sha256")),
+    Pair("walr-split", "a-feature", "shop", a_feature("shop"), NORM),
     # label-dp
     Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
     Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),

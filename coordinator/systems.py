@@ -61,9 +61,10 @@ def _walr() -> View[Any]:
     from blindfit.coordinator.plan.walr import plan
     from blindfit.coordinator.preflight import walr as preflight
     from blindfit.coordinator.report.walr import KIND
+    from blindfit.coordinator.report.walr.hidden_rows import GIVEN_UP
     from blindfit.coordinator.report.walr.statement import released
 
-    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, plan=plan)
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND, released, GIVEN_UP, plan)
 
 
 def _label_dp() -> View[Any]:
@@ -114,8 +115,9 @@ def _predict() -> View[Any]:
 def _evaluate() -> View[Any]:
     from blindfit.coordinator import evaluate
     from blindfit.coordinator.preflight import evaluate as preflight
+    from blindfit.coordinator.report.walr.hidden_rows import GIVEN_UP
 
-    return View(preflight.leaks, preflight.check_rows, evaluate.write)
+    return View(preflight.leaks, preflight.check_rows, evaluate.write, given_up=GIVEN_UP)
 
 
 VIEWS: dict[str, Callable[[], View[Any]]] = {

@@ -20,6 +20,7 @@ from blindfit.algorithms.protocols import (
     shared_scores,
     taylor,
     walr,
+    walr_encrypted,
     walr_split,
 )
 from blindfit.algorithms.protocols.table import Arrow, Table
@@ -37,6 +38,7 @@ PROTOCOLS = (
     predict,
     shared_scores,
     walr,
+    walr_encrypted,
     walr_split,
     release_labels,
 )

@@ -67,17 +67,19 @@ class BudgetDescription(_message.Message):
     def __init__(self, population: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., spent_epsilon: _Optional[float] = ..., releases: _Optional[int] = ...) -> None: ...
 
 class AggregateRequest(_message.Message):
-    __slots__ = ("open", "rows", "end")
+    __slots__ = ("open", "rows", "end", "encrypted")
     OPEN_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
     open: AggregateOpen
     rows: WeightRows
     end: RowsEnd
-    def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ...) -> None: ...
+    encrypted: EncryptedRows
+    def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ..., encrypted: _Optional[_Union[EncryptedRows, _Mapping]] = ...) -> None: ...
 
 class AggregateOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt", "key", "public_key", "slot_bits")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +96,9 @@ class AggregateOpen(_message.Message):
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SALT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    SLOT_BITS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     request_id: str
     dataset: str
@@ -110,7 +115,10 @@ class AggregateOpen(_message.Message):
     receipt: SignedReceipt
     session: str
     content_salt: bytes
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ...) -> None: ...
+    key: str
+    public_key: bytes
+    slot_bits: int
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ...) -> None: ...
 
 class WeightRows(_message.Message):
     __slots__ = ("ids", "weights")
@@ -119,6 +127,16 @@ class WeightRows(_message.Message):
     ids: _containers.RepeatedScalarFieldContainer[str]
     weights: bytes
     def __init__(self, ids: _Optional[_Iterable[str]] = ..., weights: _Optional[bytes] = ...) -> None: ...
+
+class EncryptedRows(_message.Message):
+    __slots__ = ("ids", "width_bytes", "rows")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    width_bytes: int
+    rows: bytes
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., width_bytes: _Optional[int] = ..., rows: _Optional[bytes] = ...) -> None: ...
 
 class RowsEnd(_message.Message):
     __slots__ = ()
@@ -147,7 +165,7 @@ class RowsKept(_message.Message):
     def __init__(self, bits: _Optional[bytes] = ...) -> None: ...
 
 class NoisySum(_message.Message):
-    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry")
+    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry", "ciphertexts")
     SUMS_FIELD_NUMBER: _ClassVar[int]
     NOISE_STD_FIELD_NUMBER: _ClassVar[int]
     SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
@@ -163,6 +181,7 @@ class NoisySum(_message.Message):
     BUDGET_EPSILON_FIELD_NUMBER: _ClassVar[int]
     BUDGET_DELTA_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
+    CIPHERTEXTS_FIELD_NUMBER: _ClassVar[int]
     sums: _containers.RepeatedScalarFieldContainer[int]
     noise_std: float
     sensitivity: float
@@ -178,7 +197,8 @@ class NoisySum(_message.Message):
     budget_epsilon: float
     budget_delta: float
     entry: str
-    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ...) -> None: ...
+    ciphertexts: bytes
+    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ..., ciphertexts: _Optional[bytes] = ...) -> None: ...
 
 class ReleaseLabelsRequest(_message.Message):
     __slots__ = ("open", "ids", "end")

@@ -31,7 +31,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,18 @@ NOISE_REACH = 64  # standard deviations; further noise has a chance of e^-2048
 MAX_REQUEST_ID_CHARS = 128
 KEPT_PIECE_BYTES = 2**20
 SALT_BYTES = 32
+MAX_SLOT_BITS = 128
 NOT_CONTENT = frozenset(
-    ("protocol_version", "request_id", "content_sha256", "content_salt", "receipt", "receipt_signature", "session")
+    (
+        "protocol_version",
+        "request_id",
+        "content_sha256",
+        "content_salt",
+        "receipt",
+        "receipt_signature",
+        "session",
+        "public_key",
+    )
 )  # fields of a request on which its answer does not depend, but for the rows' hash
 
 Bits = npt.NDArray[np.bool_]
@@ -97,6 +107,9 @@ class AggregateOpen:
     receipt_signature: Octets
     session: Text = ""  # the job that it belongs to; a server whose operator approves each job wants one
     content_salt: Octets = b""  # of the hash, which a ledger shows to auditors: who lacks it cannot try rows out
+    key: Text = ""  # fingerprint of the consumer's, under which rows and sum are encrypted; empty: they are not
+    public_key: Octets = b""
+    slot_bits: Integer = 0  # of one number in a ciphertext
 
     @property
     def sensitivity(self) -> int:
@@ -138,6 +151,7 @@ class NoisySum:
     entry: Text  # the ledger's line of the charge, whose answer_sha256 is that of walr_statement.statement
     receipt: Octets
     receipt_signature: Octets
+    ciphertexts: Octets = b""  # the sum under the request's key, where it has one; then `sums` is empty
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,15 +184,15 @@ class ConsumerRows:
 
     def batches(self, batch_rows: int | None = None) -> Iterator[WeightRows]:
         """By default as many rows as surely fit in one message; the answer does not depend on it."""
-        batch_rows = batch_rows or self._rows_that_fit()
+        batch_rows = batch_rows or self.rows_that_fit(4 * int(self.weights.shape[1]))
         for start in range(0, len(self.ids), batch_rows):
             stop = start + batch_rows
             yield WeightRows(self.ids[start:stop], self.weights[start:stop])
 
-    def _rows_that_fit(self) -> int:
+    def rows_that_fit(self, row_bytes: int) -> int:
+        """Takes the bytes of a row without its id."""
         longest = max(map(len, self.ids), default=0)
-        row_bytes = 4 * (int(self.weights.shape[1]) + longest + 1)  # a character has at most 4 bytes
-        return min(BATCH_ROWS, max(1, BATCH_BYTES // row_bytes))
+        return min(BATCH_ROWS, max(1, BATCH_BYTES // (row_bytes + 4 * (longest + 1))))  # a character has 4 at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +300,9 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     require(0 <= request.max_rows_per_person <= 2**16, "max_rows_per_person", "is out of range")
     require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
     require(len(request.content_salt) in (0, SALT_BYTES), "content_salt", f"is not {SALT_BYTES} bytes, nor empty")
+    require(bool(request.key) == bool(request.public_key), "key", "goes with a public key, and a public key with it")
+    low, high = (1, MAX_SLOT_BITS) if request.key else (0, 0)
+    require(low <= request.slot_bits <= high, "slot_bits", "is out of range")
     low_epsilon, high_epsilon = MIN_EPSILON, MAX_EPSILON
     require(
         low_epsilon <= request.epsilon <= high_epsilon,
@@ -320,6 +337,14 @@ def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
 Join = Callable[[Sequence[str]], tuple[npt.NDArray[Any], Bits]]
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Released:
+    """A noisy sum as it is answered: in the clear, or as ciphertexts."""
+
+    sums: npt.NDArray[np.int64]
+    ciphertexts: bytes = b""
+
+
 @dataclass(repr=False)
 class Tally:
     """The exact sum as it grows; of a size that does not depend on the number of rows."""
@@ -333,6 +358,8 @@ class Tally:
     rows_scaled: int = 0
     _pending_bits: list[Bits] = field(default_factory=list)
 
+    batch_kind: ClassVar[type[Any]] = WeightRows
+
     def __post_init__(self) -> None:
         self.sums = np.zeros(self.request.n_columns, np.int64)
         self.content = ContentDigest(self.request.content_salt)
@@ -344,13 +371,21 @@ class Tally:
         labels, kept = join(batch.ids)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)
         self.add_up(labels, kept, rows)
-        self.rows += len(batch.ids)
-        self.rows_kept += int(kept.sum())
         self.rows_scaled += scaled
+        self.count(kept)
+
+    def count(self, kept: Bits) -> None:
+        """Takes which rows of a batch count."""
+        self.rows += len(kept)
+        self.rows_kept += int(kept.sum())
         self._keep(kept)
 
     def add_up(self, labels: npt.NDArray[Any], kept: Bits, rows: IntegerRows) -> None:
         self.sums += _weighted_sum((labels != 0) & kept, rows)
+
+    def released(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
+        """Step 5."""
+        return Released(self.wrapped(mechanism.release(self.sums.tolist(), uniform)))
 
     def wrapped(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
         """The noisy sum as it is answered."""
@@ -367,11 +402,14 @@ class Tally:
             raise MalformedMessage(
                 culprit=consumer, field="n_rows", reason="is not the number of rows that came", step="RowsEnd"
             )
+        self.check_content(consumer=consumer)
+        self._keep(np.zeros(0, np.bool_), last=True)
+
+    def check_content(self, *, consumer: str) -> None:
         if self.content.digest() != self.request.content_sha256:
             raise MalformedMessage(
                 culprit=consumer, field="content_sha256", reason="is not the hash of the rows", step="RowsEnd"
             )
-        self._keep(np.zeros(0, np.bool_), last=True)
 
 
 def _weighted_sum(chosen: Bits, rows: IntegerRows) -> npt.NDArray[np.int64]:
@@ -384,17 +422,21 @@ def _weighted_sum(chosen: Bits, rows: IntegerRows) -> npt.NDArray[np.int64]:
 
 
 def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOpen, *, consumer: str) -> None:
-    n = len(batch.ids)
-    if not 0 < n <= MAX_BATCH_ROWS:
-        raise MalformedMessage(
-            culprit=consumer, field="ids", reason=f"not 1 to {MAX_BATCH_ROWS} in a batch", step="WeightRows"
-        )
-    if batch.weights.shape != (n, request.n_columns):
+    step_4_check_ids(batch.ids, rows_before, request, consumer=consumer)
+    if batch.weights.shape != (len(batch.ids), request.n_columns):
         raise MalformedMessage(
             culprit=consumer,
             field="weights",
             reason="not one row of n_columns for each id",
             step="WeightRows",
+        )
+
+
+def step_4_check_ids(ids: Sequence[str], rows_before: int, request: AggregateOpen, *, consumer: str) -> None:
+    n = len(ids)
+    if not 0 < n <= MAX_BATCH_ROWS:
+        raise MalformedMessage(
+            culprit=consumer, field="ids", reason=f"not 1 to {MAX_BATCH_ROWS} in a batch", step="WeightRows"
         )
     if rows_before + n > request.n_rows:
         raise MalformedMessage(culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows")
@@ -404,7 +446,7 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
 class Draft:
     """A release that is not yet charged: it must not leave before the ledger has it."""
 
-    sums: npt.NDArray[np.int64]
+    released: Released
     noise_std: float
     sensitivity: float
     event: ReleaseEvent
@@ -416,7 +458,7 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
     """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
     mechanism = mechanism_of(tally.request)
     return Draft(
-        sums=tally.wrapped(mechanism.release(tally.sums.tolist(), uniform)),
+        released=tally.released(mechanism, uniform),
         noise_std=math.sqrt(mechanism.sigma_squared),
         sensitivity=float(tally.request.sensitivity),
         event=mechanism.event(neighbours),
@@ -428,18 +470,34 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
 # --- roles -----------------------------------------------------------------------------------------
 
 
+class SentRows(Protocol):
+    """Rows as they go to a server."""
+
+    def batches(self) -> Iterator[Any]:
+        """Messages with `ids`."""
+        ...
+
+
+class InBackground(Protocol):
+    """Does work off the event loop."""
+
+    def __call__(self, work: Callable[[], R], /) -> Awaitable[R]: ...
+
+
 async def run_active(
-    rows: ConsumerRows,
+    rows: SentRows,
     request: AggregateOpen,
     server: str,
     channel: Channel,
+    in_background: InBackground,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> tuple[NoisySum, Bits]:
     """Returns the answer and which rows counted."""
     await channel.send(server, request)
     opened = await channel.receive(server, Opened)
     if opened.send_rows:
-        for batch in rows.batches():
+        batches = rows.batches()
+        while (batch := await in_background(lambda: next(batches, None))) is not None:
             await channel.send(server, batch)
             on_rows(len(batch.ids))
         await channel.send(server, RowsEnd())
@@ -455,7 +513,9 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
         if not condition:
             raise MalformedMessage(culprit=server, field=name, reason=reason, step="NoisySum")
 
-    require(answer.sums.shape == (request.n_columns,), "sums", "not one for each column")
+    sums = 0 if request.key else request.n_columns
+    require(answer.sums.shape == (sums,), "sums", "not one for each column")
+    require(bool(answer.ciphertexts) == bool(request.key), "ciphertexts", "not where there is a key, and only there")
     require(0 <= answer.rows_kept <= request.n_rows, "rows_kept", "is out of range")
     require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
     require(0 < answer.noise_std < 2.0**61, "noise_std", "is out of range")
@@ -527,9 +587,9 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
 
 
 async def receive_rows(request: AggregateOpen, consumer: str, channel: Channel, desk: Desk) -> Tally:
-    tally = desk.tally(request)
+    tally = await desk.in_background(lambda: desk.tally(request))
     while tally.rows < request.n_rows:
-        batch = await channel.receive(consumer, WeightRows)
+        batch = await channel.receive(consumer, tally.batch_kind)
         await desk.in_background(partial(tally.add, batch, desk.join, consumer=consumer))
     await channel.receive(consumer, RowsEnd)
     tally.finish(consumer=consumer)
@@ -568,7 +628,8 @@ class Terms:
 def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
     """What is released; its entry and receipt are put in when it is charged."""
     return NoisySum(
-        sums=draft.sums,
+        sums=draft.released.sums,
+        ciphertexts=draft.released.ciphertexts,
         noise_std=draft.noise_std,
         sensitivity=draft.sensitivity,
         event=draft.event.canonical(),

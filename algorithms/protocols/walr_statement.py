@@ -26,7 +26,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 FORMAT = "blindfit-walr-release-1"
 ASKED = tuple(f.name for f in fields(AggregateOpen) if f.name not in walr.NOT_CONTENT)
 PROOF = ("entry", "receipt", "receipt_signature")
-ANSWERED = tuple(f.name for f in fields(NoisySum) if f.name not in (*PROOF, "sums"))
+ANSWERED = tuple(f.name for f in fields(NoisySum) if f.name not in (*PROOF, "sums", "ciphertexts"))
 _TYPES: dict[str, type] = {"Integer": int, "Real": float, "Text": str}
 _TYPE_OF = {f.name: _TYPES[str(f.type)] for f in (*fields(AggregateOpen), *fields(NoisySum)) if str(f.type) in _TYPES}
 
@@ -53,6 +53,7 @@ def statement(request: AggregateOpen, answer: NoisySum, about: Between) -> bytes
             "asked": {name: _TYPE_OF[name](getattr(request, name)) for name in ASKED},
             "answered": {name: _TYPE_OF[name](getattr(answer, name)) for name in ANSWERED},
             "sums": [int(value) for value in answer.sums],
+            "ciphertexts_sha256": hashlib.sha256(answer.ciphertexts).hexdigest(),
         }
     )
 

@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.released_evaluation import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE
+from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden
 from blindfit.parties.evaluate.settings import EvaluateJob
 
 
@@ -20,6 +20,9 @@ def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
     (active,), servers = (job.with_role(role) for role in ("active", "measurement"))
     about = "who learns what"
     for server in servers:
+        if job.parameters.hides_rows:
+            yield from rows_are_hidden(active, server)
+            continue
         text = f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on"
         yield Finding("note", about, text)
     yield Finding(

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols import walr_split
+from blindfit.algorithms.protocols import walr_encrypted, walr_split
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
@@ -18,6 +19,7 @@ from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 
 BYTES_PER_ID = 12
+ROW_KEY_BITS = min(KEY_BITS)
 CLIPPED_SHARE_WARNING = 0.05
 ANSWERED_BEFORE = "only a request that was answered before gets its answer again"
 
@@ -29,12 +31,22 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     if job.parameters.asks_shares:
         yield from _leaks_of_shares(job, active, server)
         return
-    yield Finding("note", "who learns what", f"{server} sees the ids and the rounded rows of {active}'s training rows")
+    if job.parameters.hides_rows:
+        yield from rows_are_hidden(active, server)
+    else:
+        sees = f"{server} sees the ids and the rounded rows of {active}'s training rows"
+        yield Finding("note", "who learns what", sees)
     yield Finding(
         "note",
         "who learns what",
         f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP",
     )
+
+
+def rows_are_hidden(active: str, server: str) -> Iterator[Finding]:
+    yield Finding("note", "who learns what", f"{server} sees the ids of {active}'s rows, and no feature or score")
+    text = f"{server} cannot check how long rows are: {active} must be trusted to follow the protocol"
+    yield Finding("warning", "unchecked-rows", f"{text}; the report will say so")
 
 
 def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Finding]:
@@ -87,7 +99,16 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
         yield from _fits(job, n, prepared.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     servers = len(job.with_role("measurement"))
-    yield Finding("note", "bytes", on_the_wire(servers * n * (4 * k + BYTES_PER_ID)))
+    row_bytes = _row_bytes(job, n, k, prepared.norm_bound)
+    yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
+
+
+def _row_bytes(job: Job[WalrJob], n: int, k: int, bound: int) -> int:
+    if not job.parameters.hides_rows:
+        return 4 * k
+    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
+    slots = ROW_KEY_BITS // walr_encrypted.slot_bits_of(n, bound, noise_std)
+    return 2 * ROW_KEY_BITS // 8 * -(-k // slots)
 
 
 def _fits(job: Job[WalrJob], n: int, bound: int) -> Iterator[Finding]:

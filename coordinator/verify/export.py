@@ -10,6 +10,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
+from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
 REPORT = "report.json"
@@ -37,13 +38,17 @@ def export(directory: Path, out: Path, console: Console) -> None:
     console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
 
 
+NO_FILE = {
+    SPLIT_LABELS: "labels were split between two servers, and a release file is of one server's release",
+    PAILLIER: "the server signed a sum that it could not read, and a release file is of a sum that it knows",
+}
+
+
 def _found(directory: Path) -> Path:
     found = [path / RELEASE_FILE for path in _places(directory) if (path / RELEASE_FILE).is_file()]
-    if not found and any((path / REPORT).is_file() and _is_of_two(path / REPORT) for path in _places(directory)):
-        raise ConfigError(
-            f"{directory}: labels were split between two servers, and a release file is of one server's release",
-            hint="the ledgers of both are exported by `blindfit ledger --export`",
-        )
+    trusts = {_trust(path / REPORT) for path in _places(directory) if (path / REPORT).is_file()}
+    if not found and (why := next((NO_FILE[trust] for trust in trusts if trust in NO_FILE), "")):
+        raise ConfigError(f"{directory}: {why}", hint="a server's ledger is exported by `blindfit ledger --export`")
     if len(found) != 1:
         raise ConfigError(
             f"{directory} has {'more than one' if found else 'no'} {RELEASE_FILE}",
@@ -56,7 +61,8 @@ def _places(directory: Path) -> list[Path]:
     return [directory, *sorted(path for path in directory.glob("*") if path.is_dir())]
 
 
-def _is_of_two(report: Path) -> bool:
-    """Whether an active party's own report tells of two servers."""
+def _trust(report: Path) -> str:
+    """What an active party's own report tells of its servers; empty: nothing."""
     content = read_json(report)
-    return isinstance(content, dict) and "servers" in content
+    privacy = content.get("privacy") if isinstance(content, dict) else None
+    return str(privacy.get("trust", "")) if isinstance(privacy, dict) else ""

@@ -16,7 +16,8 @@ from blindfit.algorithms.statistics.released_evaluation import (
     FigureName,
 )
 from blindfit.parties.job.parameters import PrivateParameters
-from blindfit.parties.measurement.trust import SPLIT_LABELS, Trust, wrong_servers
+from blindfit.parties.measurement import trust
+from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
@@ -27,7 +28,7 @@ class EvaluateSettings(Settings):
     figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
-    trust: Trust = "trusted"  # one server with the labels, or two with shares of them
+    trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
 
     @model_validator(mode="after")
@@ -49,8 +50,19 @@ class EvaluateJob(PrivateParameters):
     def asks_shares(self) -> bool:
         return self.evaluate.trust == SPLIT_LABELS
 
+    @property
+    def hides_rows(self) -> bool:
+        return self.evaluate.trust == PAILLIER
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        return trust.unsafe(self.evaluate.trust)
+
+    def unsafe_at(self, role: str) -> tuple[str, ...]:
+        return self.unsafe if role == "measurement" else ()
+
     def wrong_parties(self, roles: Sequence[str]) -> str:
-        return wrong_servers("evaluate.trust", self.evaluate.trust, roles)
+        return trust.wrong_servers("evaluate.trust", self.evaluate.trust, roles)
 
     @model_validator(mode="after")
     def _has_a_model_and_a_price(self) -> EvaluateJob:

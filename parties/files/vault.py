@@ -41,11 +41,12 @@ NONCE_BYTES, KEY_BYTES = 12, 32
 STRETCH = {"n": 2**15, "r": 8, "p": 3}  # 32 MiB and a quarter of a second for each guess: OWASP's lower memory setting
 
 MODEL_KEY, RECEIPT_KEY = "model_key.pem", "receipt_key.pem"
-PARTY_KEY = "secret.key"
+PARTY_KEY, ROW_KEY = "secret.key", "rows.key"
 SECRETS = (
     MODEL_KEY,
     RECEIPT_KEY,
     PARTY_KEY,
+    ROW_KEY,
     "checkpoints/*/*.json",
     "models/*/shares.json",
     "snapshots/*/header.json",

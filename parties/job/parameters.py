@@ -51,6 +51,10 @@ class JobParameters(Settings):
         """The defences that it does without."""
         return ()
 
+    def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - a job of a system may concern one role alone
+        """Those of `unsafe` that a party of this role must allow."""
+        return self.unsafe
+
     @property
     def required_privacy(self) -> PrivacySettings:
         """Of a job that is a release under differential privacy.
@@ -63,6 +67,11 @@ class JobParameters(Settings):
     @property
     def asks_shares(self) -> bool:
         """Whether its measurement servers hold shares of labels, and not labels."""
+        return False
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether its measurement server gets rows that it cannot read."""
         return False
 
     def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - a job of a system may have a say

@@ -65,6 +65,7 @@ class ApprovedJob:
     dataset: str
     epsilon: float
     delta: float
+    unsafe: tuple[str, ...] = ()
 
 
 class Asked(Protocol):

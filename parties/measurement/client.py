@@ -22,7 +22,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
 from blindfit.algorithms.protocols import release_labels, walr
 from blindfit.algorithms.protocols.release_labels import LabelsOpen
-from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, NoisySum
+from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.measurement import codec as measurement_codec
@@ -121,7 +121,7 @@ class MeasurementClient:
         return await self._with_stub("Budget", call)
 
     async def aggregate(
-        self, rows: ConsumerRows, request: AggregateOpen, on_rows: Callable[[int], None] = lambda _: None
+        self, rows: SentRows, request: AggregateOpen, on_rows: Callable[[int], None] = lambda _: None
     ) -> Aggregate:
         """Raises:
         BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any row is sent.
@@ -135,7 +135,7 @@ class MeasurementClient:
                 self._server, self._address, stub.Aggregate(), self._step_timeout_s, self._limits.max_message_bytes
             )
             try:
-                answer, kept = await walr.run_active(rows, request, self._server, channel, on_rows)
+                answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
                 await channel.finish()
             finally:
                 channel.close()

@@ -13,9 +13,11 @@ import grpc
 import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
+from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.table import Gate, Table, listed
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
+from blindfit.algorithms.protocols.walr_encrypted import TABLE, EncryptedRows
 from blindfit.parties.wire import error_codes
 from blindfit.protos import measurement_pb2 as pb
 
@@ -27,6 +29,7 @@ _BODIES: dict[type, str] = {
     AggregateOpen: "open",
     WeightRows: "rows",
     RowsEnd: "end",
+    EncryptedRows: "encrypted",
     Opened: "opened",
     NoisySum: "answer",
     RowsKept: "kept",
@@ -47,6 +50,9 @@ _OPEN_FIELDS = (
     "content_sha256",
     "session",
     "content_salt",
+    "key",
+    "public_key",
+    "slot_bits",
 )
 _TERMS = ("least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta")
 _ANSWER_FIELDS = (
@@ -59,6 +65,7 @@ _ANSWER_FIELDS = (
     "rows_scaled",
     *_TERMS,
     "entry",
+    "ciphertexts",
 )
 
 
@@ -69,6 +76,9 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
     if isinstance(message, WeightRows):
         weights = np.ascontiguousarray(message.weights, "<i4").tobytes()
         return pb.AggregateRequest(rows=pb.WeightRows(ids=message.ids, weights=weights))
+    if isinstance(message, EncryptedRows):
+        width_bytes, octets = message.rows.to_wire()  # type: ignore[union-attr]  # those that go out are fresh
+        return pb.AggregateRequest(encrypted=pb.EncryptedRows(ids=message.ids, width_bytes=width_bytes, rows=octets))
     if isinstance(message, AggregateOpen):
         fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
         receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
@@ -102,7 +112,7 @@ class Messages:
         bodies: the field of the envelope that holds a message of this class.
         decoders: (protobuf message, culprit) -> message of this class.
         answer: the class after which the server has answered, whatever becomes of the call.
-        table: who sends what to whom.
+        tables: who sends what to whom.
     """
 
     bodies: Mapping[type, str]
@@ -110,10 +120,10 @@ class Messages:
     request_to_pb: Callable[[object], Any]
     response_to_pb: Callable[[object], Any]
     answer: type
-    table: Table
+    tables: tuple[Table, ...]
 
     def gate(self, role: str, roles: Mapping[str, str]) -> Gate:
-        return Gate(role, roles, listed([self.table]))
+        return Gate(role, roles, listed(self.tables))
 
     def from_pb(self, envelope: Any, kind: type[M], *, culprit: str) -> M:
         """Raises:
@@ -171,12 +181,15 @@ def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str
 _DECODERS: dict[type, Any] = {
     AggregateOpen: _open_from_pb,
     WeightRows: _rows_from_pb,
+    EncryptedRows: lambda message, _culprit: EncryptedRows(
+        tuple(message.ids), ReceivedCiphertext(message.width_bytes, message.rows)
+    ),
     RowsEnd: lambda _message, _culprit: RowsEnd(),
     Opened: lambda message, _culprit: Opened(int(message.send_rows)),
     NoisySum: answer_from_pb,
     RowsKept: lambda message, _culprit: RowsKept(message.bits),
 }
-AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, walr.TABLE)
+AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, (walr.TABLE, TABLE))
 
 
 # --- channels --------------------------------------------------------------------------------------

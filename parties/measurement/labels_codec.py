@@ -171,4 +171,4 @@ _BODIES: dict[type, str] = {
     FittedRelease: "release",
     NoisyLabels: "labels",
 }
-MESSAGES = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, FittedRelease, release_labels.TABLE)
+MESSAGES = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, FittedRelease, (release_labels.TABLE,))

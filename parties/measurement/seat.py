@@ -72,7 +72,7 @@ def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob |
     if session is None or session.state not in ("RUNNING", "DONE"):
         return None
     privacy = session.job.required_privacy
-    return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta)
+    return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta, session.job.unsafe)
 
 
 def _session_of(party: Party, session_id: str, consumer: str) -> Session[JobParameters] | None:

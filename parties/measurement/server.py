@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from blindfit.algorithms.protocols import release_labels, walr, walr_split, walr_statement
+from blindfit.algorithms.protocols import release_labels, walr, walr_encrypted, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms
 from blindfit.algorithms.protocols.walr_split import Counted, ShareTally
 from blindfit.algorithms.protocols.walr_statement import Between
@@ -27,6 +27,7 @@ from blindfit.parties.measurement.charging import Asked, ChargingService, Cost, 
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk, allowed_mechanisms
+from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.store import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
@@ -43,6 +44,8 @@ class MeasurementService(ChargingService):
         """Policy, receipt, budget; the stored answer when the same request was answered before."""
         if dataset.settings.label_kind == "number":
             self.refuse("dataset", "its labels are numbers: ask for a release of labels")
+        if request.key:
+            self._check_hidden_rows(request, consumer)
         self.check_receipt(request, dataset)
         with self.store.view() as view:  # the same request may be answered at this moment
             stored = view.answer(consumer, request.request_id)
@@ -52,6 +55,14 @@ class MeasurementService(ChargingService):
             self.check_policy(request, dataset, cost)
             self.check_chargeable(view, request, dataset, consumer, cost)
         return None
+
+    def _check_hidden_rows(self, request: AggregateOpen, consumer: str) -> None:
+        """Rows that cannot be checked: only where the policy lists the flag, or the operator saw it with the job."""
+        job = self.approved_job(request.session, consumer) if self.policy.approve == "ask" else None
+        if job and UNCHECKED_ROWS not in job.unsafe:
+            self.refuse("key", "the approved job does not hide its rows")
+        for field, reason in self.policy.refusals(request.epsilon, request.delta, (UNCHECKED_ROWS,)):
+            self.refuse(field, reason)
 
     def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
         """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
@@ -160,6 +171,8 @@ class AggregateDesk(Background):
     def _check_shares(self, request: AggregateOpen) -> None:
         """What is remembered is told again of the newest split alone: the other server knows no other."""
         walr_split.step_2_check(request, consumer=self._consumer)
+        if request.key:
+            self._service.refuse("key", "its labels are shares: servers of shares sum rows that they can read")
         if request.snapshot != self._dataset.snapshot:
             self._service.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
 
@@ -197,6 +210,8 @@ class AggregateDesk(Background):
         return walr_split.step_4_counted(self._kept.read())
 
     def tally(self, request: AggregateOpen) -> Tally:
+        if request.key:
+            return walr_encrypted.tally_of(request, self.keep_bits, consumer=self._consumer)
         return (ShareTally if self._is_of_shares else Tally)(request, self.keep_bits)
 
     def _joined(self) -> JoinState:

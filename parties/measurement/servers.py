@@ -17,7 +17,8 @@ from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
-from blindfit.parties.measurement.trust import SPLIT_LABELS
+from blindfit.parties.measurement.row_key import RowKey
+from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
@@ -100,6 +101,7 @@ class Released:
             "request_id": request.request_id,
             "receipt": answer.receipt.decode("ascii", "replace"),
             **(self._promise_of_two() if len(self.servers) > 1 else {}),
+            **({"trust": PAILLIER} if request.key else {}),
         }
 
     def _promise_of_two(self) -> dict[str, Any]:
@@ -151,8 +153,14 @@ async def release_sum(
 
 
 class Servers:
-    def __init__(self, party: Party, session: Session[Any], servers: Sequence[Server]) -> None:
-        self._party, self._session, self.servers = party, session, servers
+    """Args:
+    key: that hides rows from them; None: they read them.
+    """
+
+    def __init__(
+        self, party: Party, session: Session[Any], servers: Sequence[Server], key: RowKey | None = None
+    ) -> None:
+        self._party, self._session, self.servers, self._key = party, session, servers, key
 
     @classmethod
     async def of(cls, party: Party, session: Session[Any]) -> Servers:
@@ -166,7 +174,11 @@ class Servers:
             return Server(member, client, description)
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
-        return cls(party, session, await all_or_none(map(described, members)))
+        servers = await all_or_none(map(described, members))
+        if not session.job.hides_rows:
+            return cls(party, session, servers)
+        session.report("load key")
+        return cls(party, session, servers, await asyncio.to_thread(RowKey.load_or_create, party.data_dir, party.vault))
 
     def requests(self, rows: ConsumerRows, norm_bound: int, frac_bits: int) -> list[AggregateOpen]:
         """One for each, the same in all but dataset, snapshot and receipt.
@@ -185,7 +197,7 @@ class Servers:
             frac_bits=frac_bits,
             max_rows_per_person=privacy.max_rows_per_person or most,
             release=privacy.release,
-            content_salt=self._party.secret.derive("salt of sent rows", bytes.fromhex(self._session.published.id)),
+            content_salt=self._content_salt(),
         )
         requests = []
         for server in self.servers:
@@ -194,7 +206,12 @@ class Servers:
             requests.append(walr.step_1_open(rows, norm_bound, of_this, receipt, self._session.id))
         if job.asks_shares:
             walr_split.step_1_check(requests[0])
-        return requests
+        return [self._key.request(request) for request in requests] if self._key else requests
+
+    def _content_salt(self) -> bytes:
+        """A server that reads the rows is told it; one that does not must not try rows out."""
+        purpose = "salt of hidden rows" if self._key else "salt of sent rows"
+        return self._party.secret.derive(purpose, bytes.fromhex(self._session.published.id))
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
         """Of the errors, the first that is not about the connection."""
@@ -207,7 +224,8 @@ class Servers:
     async def _ask(self, server: Server, request: AggregateOpen, rows: ConsumerRows) -> Aggregate:
         name, session = server.member.name, self._session
         on_rows = asking.reporter(session, "send rows", request.n_rows, name)
-        aggregate = await server.client.aggregate(rows, request, on_rows)
+        sent = await asyncio.to_thread(self._key.hidden, rows, request) if self._key else rows
+        aggregate = await server.client.aggregate(sent, request, on_rows)
         description, answer = server.description, aggregate.answer
         about = Between(name, session.me.name, description.population)
         walr_statement.check_proof(request, answer, about)
@@ -218,6 +236,8 @@ class Servers:
             raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
         if session.job.asks_shares:
             walr_split.step_6_check(answer, request, server=name)
+        if self._key:
+            return await asyncio.to_thread(self._key.opened, aggregate, request, server=name)
         return aggregate
 
     def _together(self, answers: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:

@@ -328,7 +328,7 @@ class Sessions:
             self._refuse("parties", reason)
         if not policy.accept_seed and session.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
-        for field_name, reason in policy.refusals(job.epsilon, job.delta, job.unsafe):
+        for field_name, reason in policy.refusals(job.epsilon, job.delta, job.unsafe_at(session.me.role)):
             self._refuse(field_name, reason)
 
     def _refuse(self, field_name: str, reason: str) -> None:

@@ -11,14 +11,15 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.parties.job.parameters import TrainingParameters
-from blindfit.parties.measurement.trust import SPLIT_LABELS, Trust, wrong_servers
+from blindfit.parties.measurement import trust
+from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS, Trust
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
 
 
 class WalrSettings(Settings):
-    trust: Trust = "trusted"  # one server with the labels, or two with shares of them
+    trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
     intercept: bool = True
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
@@ -82,8 +83,19 @@ class WalrJob(TrainingParameters):
     def asks_shares(self) -> bool:
         return self.walr.trust == SPLIT_LABELS
 
+    @property
+    def hides_rows(self) -> bool:
+        return self.walr.trust == PAILLIER
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        return trust.unsafe(self.walr.trust)
+
+    def unsafe_at(self, role: str) -> tuple[str, ...]:
+        return self.unsafe if role == "measurement" else ()
+
     def wrong_parties(self, roles: Sequence[str]) -> str:
-        return wrong_servers("walr.trust", self.walr.trust, roles)
+        return trust.wrong_servers("walr.trust", self.walr.trust, roles)
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

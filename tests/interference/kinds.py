@@ -69,6 +69,8 @@ BY_NAME = {
     "DatasetDescription.receipt_key": RANDOM,
     "DatasetDescription.receipt_key_signature": RANDOM,
     "NoisySum.sums": RELEASED,
+    "NoisySum.ciphertexts": RELEASED,
+    "EncryptedRows.rows": HIDDEN,
     "NoisySum.entry": DERIVED,
     "NoisyLabels.steps": RELEASED,
     "FittedRelease.parameters": RELEASED,

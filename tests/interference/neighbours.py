@@ -401,6 +401,11 @@ PAIRS = (
     Pair("walr-split", "a-share-asked", "west", asked("west", a_share("west"))),
     Pair("walr-split", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
     Pair("walr-split", "a-feature", "shop", a_feature("shop"), NORM),
+    # walr-hidden: of the rows the server sees no more than that there are some
+    Pair("walr-hidden", "a-label", "meter", a_label("meter")),
+    Pair("walr-hidden", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
+    Pair("walr-hidden", "a-feature", "shop", a_feature("shop"), NORM),
+    Pair("walr-hidden", "held-out-feature", "shop", a_held_out_feature("shop")),
     # label-dp
     Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
     Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),

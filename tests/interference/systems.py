@@ -99,6 +99,13 @@ def walr_split() -> Case:
     )
 
 
+def walr_hidden() -> Case:
+    """The server sums rows that it cannot read."""
+    case = walr()
+    hidden = replace(case, job={**case.job, "walr": {"trust": "paillier"}})
+    return hidden.with_policy("meter", unsafe=["unchecked-rows"])
+
+
 def label_dp(**more: Callable[[int], Any]) -> Case:
     case = walr()
     return Case(
@@ -322,6 +329,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "walr-persons": walr_persons,
     "walr-unknown": walr_unknown,
     "walr-split": walr_split,
+    "walr-hidden": walr_hidden,
     "label-dp": label_dp,
     "label-dp-persons": label_dp_persons,
     "dp-lr": dp_lr,

@@ -25,6 +25,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
+from blindfit.algorithms.protocols import walr_encrypted
 from blindfit.algorithms.protocols.falcon import roles as falcon_roles
 from blindfit.algorithms.protocols.taylor import roles
 from blindfit.coordinator import operator
@@ -32,6 +33,7 @@ from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import key_node as falcon_key_node
 from blindfit.parties.identity import connections
+from blindfit.parties.measurement import row_key
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
@@ -320,7 +322,8 @@ def quick_keys() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlindfitEngine, "generate_private_key", lambda _self, _bits: _key())
         patch.setattr(falcon_key_node, "generate_private_key", lambda _bits: _key())
-        for checking in (roles, falcon_roles):
+        patch.setattr(row_key, "generate_private_key", _key)
+        for checking in (roles, falcon_roles, walr_encrypted):
             patch.setattr(checking, "check_public_key", lambda *_, **__: None)
         yield
 

@@ -137,6 +137,7 @@ def _report_of_the_active_party() -> dict[str, object]:
         receipt=b"{}",
     )
     request = SimpleNamespace(
+        key="",
         n_rows=100,
         frac_bits=16,
         epsilon=1.0,

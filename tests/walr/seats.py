@@ -88,7 +88,7 @@ def run_both(
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
     """The answer, which rows counted, and what was sent."""
     network = LocalNetwork({consumer: "active", "labels": "measurement"}, walr.TABLE, wire=wire)
-    active = walr.run_active(rows, request, "labels", network.channel(consumer))
+    active = walr.run_active(rows, request, "labels", network.channel(consumer), desk.in_background)
     server = walr.run_measurement_server(consumer, network.channel("labels"), desk)
     answer, kept = asyncio.run(first_failure(active, server))
     assert not network.unread

@@ -37,7 +37,7 @@ name = "{name}"
 role = "{role}"
 data_dir = "state/{name}"
 identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ protocols = ["walr"], most_epsilon = 8.0, accept_seed = true{least} }}
+policy = {{ protocols = ["walr", "evaluate"], most_epsilon = 8.0, accept_seed = true{more} }}
 
 [peers]
 {peers}
@@ -87,6 +87,7 @@ class House:
             self.write_party(name)
         self.write_job("job.toml", "split-labels", ("shop", *SERVERS))
         self.write_job("trusted.toml", "trusted", ("shop", "whole"))
+        self.write_job("hidden.toml", "paillier", ("shop", "whole"))
         self.split()
 
     def write_labels(self, labels: list[int]) -> None:
@@ -96,11 +97,13 @@ class House:
             columns["person"] = [f"person {i // 4}" for i in range(ROWS)]
         pyarrow.csv.write_csv(pa.table(columns), self.root / "labels.csv")
 
-    def write_party(self, name: str, budget: float = 8.0, peers: tuple[str, ...] = tuple(ROLES)) -> None:
+    def write_party(
+        self, name: str, budget: float = 8.0, peers: tuple[str, ...] = tuple(ROLES), policy: str = ""
+    ) -> None:
         others = {other: ROLES[other] for other in peers if other != name} | {"coordinator": "coordinator"}
         said = "\n".join(f'{other} = {{ role = "{role}" }}' for other, role in others.items())
-        least = ", least_rows = 20" if ROLES[name] == "measurement" else ""
-        text = PARTY.format(name=name, role=ROLES[name], least=least, peers=said)
+        more = (", least_rows = 20" if ROLES[name] == "measurement" else "") + policy
+        text = PARTY.format(name=name, role=ROLES[name], more=more, peers=said)
         if name == "shop":
             text += SHOP
         else:

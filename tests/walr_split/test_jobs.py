@@ -336,11 +336,11 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
         if here.server != "west":
             return made
         sums = {
-            "too large": made.sums + field.P,
-            "negative": made.sums - field.P,
-            "of another split": (made.sums + field.P // 3) % field.P,
+            "too large": made.released.sums + field.P,
+            "negative": made.released.sums - field.P,
+            "of another split": (made.released.sums + field.P // 3) % field.P,
         }[wrong]
-        return replace(made, sums=sums)
+        return replace(made, released=walr.Released(sums))
 
     monkeypatch.setattr(MeasurementService, "release", lying)
     monkeypatch.setattr(walr, "step_5_draft", drawn)

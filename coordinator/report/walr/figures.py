@@ -30,10 +30,6 @@ class PrivacyFigures(MeasuredPrivacy):
     trust: str = "trusted"
     epsilon_of_both: float | None = None  # where labels are split: against the active party alone
 
-    @property
-    def is_split(self) -> bool:
-        return self.trust == "split-labels"
-
 
 @dataclass(frozen=True)
 class FitFigures:

@@ -20,18 +20,17 @@ def two_sentences(facts: Figures) -> str:
     )
 
 
-def trust(facts: Figures) -> Section:
+def trust(facts: Figures) -> list[Section]:
     privacy = facts.privacy
-    return Section(
-        "trust",
-        "Against whom",
-        (
-            f"Against {facts.active} together with one of {facts.server}: epsilon {figure(privacy.epsilon)}. This is "
-            "what both ledgers charge; it holds if the other server is honest.",
-            f"Against {facts.active} alone: epsilon {figure(privacy.epsilon_of_both or privacy.epsilon)} at the same "
-            "delta, as both servers have answered the same request, each with a whole noise of its own.",
-        ),
+    together = (
+        f"Against {facts.active} together with one of {facts.server}: epsilon {figure(privacy.epsilon)}. This is "
+        "what both ledgers charge; it holds if the other server is honest."
     )
+    alone = (
+        f"Against {facts.active} alone: epsilon {figure(privacy.epsilon_of_both or privacy.epsilon)} at the same "
+        "delta, as both servers have answered the same request, each with a whole noise of its own."
+    )
+    return [Section("trust", "Against whom", (together, alone))]
 
 
 def mechanism(facts: Figures) -> Section:

@@ -6,13 +6,13 @@ Source: the docstring of algorithms/protocols/walr.py (model, what each role lea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.walr import split_labels
+from blindfit.coordinator.report.walr import hidden_rows, split_labels, trusted
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
@@ -32,40 +32,48 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
+    words = words_of(facts)
     return [
         _unit(facts),
         label_privacy.neighbours(facts.privacy),
         label_privacy.epsilon(facts.privacy),
         label_privacy.delta(facts.privacy, facts.rows.trained),
-        *([split_labels.trust(facts)] if facts.privacy.is_split else []),
-        split_labels.mechanism(facts) if facts.privacy.is_split else _mechanism(facts),
+        *words.trust(facts),
+        words.mechanism(facts),
         _noise(facts),
         _composition(facts),
         _active_learnt(facts),
-        split_labels.server_learnt(facts) if facts.privacy.is_split else _server_learnt(facts),
+        words.server_learnt(facts),
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
-        split_labels.collusion(facts)
-        if facts.privacy.is_split
-        else measured.collusion(
-            facts,
-            revealed=f"every label is revealed to them, and so is every row that {facts.active} sent",
-            whatever="whatever it sends",
-        ),
+        words.collusion(facts),
         measured.not_covered(),
     ]
 
 
 def two_sentences(facts: Figures) -> str:
-    privacy = facts.privacy
-    if privacy.is_split:
-        return split_labels.two_sentences(facts)
-    return (
-        f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
-        f"{facts.active} learnt only one noisy sum for each column. "
-        f"{facts.server} saw the ids and the clipped rows that were trained on, and is trusted: "
-        "if it colludes with anyone, the labels are known."
-    )
+    return words_of(facts).two_sentences(facts)
+
+
+class Words(Protocol):
+    """What is said otherwise for each way to trust."""
+
+    def two_sentences(self, facts: Figures) -> str: ...
+
+    def trust(self, facts: Figures) -> list[Section]: ...
+
+    def mechanism(self, facts: Figures) -> Section: ...
+
+    def server_learnt(self, facts: Figures) -> Section: ...
+
+    def collusion(self, facts: Figures) -> Section: ...
+
+
+WORDS: Mapping[str, Words] = {"trusted": trusted, "split-labels": split_labels, "paillier": hidden_rows}
+
+
+def words_of(facts: Figures) -> Words:
+    return WORDS[facts.privacy.trust]
 
 
 # --- the promise ---------------------------------------------------------------------------------------
@@ -77,21 +85,6 @@ def _unit(facts: Figures) -> Section:
         facts,
         of_a_row="whether it is 0 or 1.",
         of_a_person=f"lets at most {most} of a person count; further rows are left out.",
-    )
-
-
-def _mechanism(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "mechanism",
-        "Mechanism",
-        (
-            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}.",
-            f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and {facts.server} enforces it.",
-            f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
-            f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
-            "its sensitivity.",
-        ),
     )
 
 
@@ -139,19 +132,6 @@ def _active_learnt(facts: Figures) -> Section:
             "post-processing, which costs no further privacy.",
             "It was also told what describes the dataset, and what was released about this population before.",
             "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
-        ),
-    )
-
-
-def _server_learnt(facts: Figures) -> Section:
-    sent = counted(facts.rows.sent, "row")
-    return Section(
-        "learnt-measurement",
-        f"What {facts.server} (measurement server) learnt",
-        (
-            f"The ids and the standardised, clipped, rounded features of the {sent} sent for training.",
-            "It holds the labels already. Held-out rows were not sent to it.",
-            "Nobody sends it the weights, but it could compute them: it knows the rows, the noisy sum and the job.",
         ),
     )
 

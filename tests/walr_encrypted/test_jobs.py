@@ -1,0 +1,300 @@
+"""Whole jobs of a shop that hides its rows from a server: the sum, the charge, who must allow it, what each sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.protocols.walr_encrypted import EncryptedTally
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.walr.statement import privacy_statement
+from blindfit.coordinator.verify.export import export
+from blindfit.parties.files.vault import ROW_KEY
+from blindfit.parties.measurement import codec
+from blindfit.parties.measurement.server import MeasurementService
+from blindfit.parties.measurement.servers import Servers
+from tests.walr_split.house import House
+from tests.walr_split.test_jobs import released, without_noise
+
+ALLOWED = ', unsafe = ["unchecked-rows"]'
+
+
+@pytest.fixture
+def house(tmp_path: Path, real_key: PrivateKey) -> House:
+    """The shop's key is here already: to make one takes a second."""
+    house = House(tmp_path)
+    house.write_party("whole", policy=ALLOWED)
+    shop = tmp_path / "state" / "shop"
+    shop.mkdir(parents=True, mode=0o700)
+    (shop / ROW_KEY).write_bytes(real_key.to_bytes())
+    (shop / ROW_KEY).chmod(0o600)
+    return house
+
+
+def spent(house: House) -> int:
+    with house.store("whole") as store:
+        return len(store.reader().ledger())
+
+
+def test_the_sum_is_that_of_a_trusted_server(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_noise(monkeypatch)
+    sums = released(monkeypatch)
+    hidden = house.run(job="hidden.toml")
+    trusted = house.run(job="trusted.toml")
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    assert sums[0].noise_std == sums[1].noise_std
+    models = [house.root / "state/shop/models" / session.id / "model.json" for session in (hidden, trusted)]
+    weights = [json.loads(path.read_text()) for path in models]
+    assert weights[0]["weights"] == weights[1]["weights"]
+    assert spent(house) == 2  # another request
+
+
+def test_a_persons_rows_are_counted_as_ever(
+    tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(tmp_path, persons=True)
+    house.write_party("whole", policy=ALLOWED)
+    without_noise(monkeypatch)
+    sums = released(monkeypatch)
+    house.run(job="hidden.toml")
+    house.run(job="trusted.toml")
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    assert sums[0].rows_kept == sums[1].rows_kept < 90
+
+
+def test_a_job_again_gets_the_remembered_answer_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the rows would be encrypted anew."""
+    sums = released(monkeypatch)
+    house.run(job="hidden.toml")
+    house.run(job="hidden.toml")
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    assert spent(house) == 1
+
+
+def test_who_lost_the_key_pays_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was remembered is under the old one."""
+    sums = released(monkeypatch)
+    house.run(job="hidden.toml")
+    (house.root / "state/shop" / ROW_KEY).unlink()
+    house.run(job="hidden.toml")
+    assert sums[0].sums.tolist() != sums[1].sums.tolist()
+    assert spent(house) == 2
+
+
+# --- who must allow it ----------------------------------------------------------------------------------------
+
+
+def test_a_server_whose_policy_does_not_say_so_refuses(house: House) -> None:
+    house.write_party("whole")
+    with pytest.raises(PolicyRefused, match="unchecked-rows"):
+        house.run(job="hidden.toml")
+    assert not (house.root / "state/whole/party.sqlite").exists() or spent(house) == 0
+
+
+def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """A consumer whose job is one thing and whose request is another."""
+    made = Servers.requests
+
+    def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
+        return [replace(request, **changes) for request in made(self, *args)]
+
+    monkeypatch.setattr(Servers, "requests", changed)
+
+
+def test_a_consumer_that_hides_rows_in_a_job_that_does_not_say_so_is_refused(
+    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+) -> None:
+    house.write_party("whole")
+    key = real_key.public_key
+    asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=60, content_salt=b"")
+    with pytest.raises(BlindfitError, match="unchecked-rows"):
+        house.run(job="trusted.toml")
+    assert spent(house) == 0
+
+
+def test_servers_of_shares_sum_no_hidden_rows(
+    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+) -> None:
+    for name in ("east", "west"):
+        house.write_party(name, policy=ALLOWED)
+    key = real_key.public_key
+    asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=70, content_salt=b"")
+    with pytest.raises(BlindfitError, match="sum rows that they can read"):
+        house.run()
+    assert house.charges() == [0, 0]
+
+
+def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: House) -> None:
+    house.write_party("shop", policy=ALLOWED)
+    with pytest.raises(ConfigError, match=r"policy\.unsafe"):
+        house.run(job="hidden.toml")
+
+
+# --- what each sees ----------------------------------------------------------------------------------------------
+
+
+def test_the_server_gets_no_feature_no_salt_and_no_sum(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every octet that it gets, and of all that it keeps."""
+    seen: list[bytes] = []
+    from_pb = codec.Messages.from_pb
+
+    def noted(self: codec.Messages, envelope: Any, kind: type, *, culprit: str) -> Any:
+        if culprit == "shop":
+            seen.append(envelope.SerializeToString())
+        return from_pb(self, envelope, kind, culprit=culprit)
+
+    monkeypatch.setattr(codec.Messages, "from_pb", noted)
+    sums = released(monkeypatch)
+    asked: list[Any] = []
+    make = Servers.requests
+
+    def remembered(self: Servers, rows: Any, *args: Any) -> Any:
+        asked.append(rows)
+        return make(self, rows, *args)
+
+    monkeypatch.setattr(Servers, "requests", remembered)
+    house.run(job="hidden.toml")
+    got = b"".join(seen)
+    kept = b"".join(p.read_bytes() for p in (house.root / "state/whole").rglob("*") if p.is_file())
+    for row in asked[0].weights[:20]:
+        assert row.astype("<i4").tobytes() not in got + kept
+    for value in sums[0].sums.tolist():
+        assert str(value).encode() not in kept
+        assert int(value).to_bytes(8, "little", signed=True) not in kept
+
+
+def test_the_same_row_twice_looks_different_each_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows are made one and the same: the server sees as many different ciphertexts as rows."""
+    header, *lines = (house.root / "features.csv").read_text().splitlines()
+    same = [line.split(",")[0] + ",1.5,2.5" for line in lines]
+    (house.root / "features.csv").write_text("\n".join([header, *same]) + "\n")
+    widths: list[bytes] = []
+    taken = EncryptedTally.add
+
+    def noted(self: Any, batch: Any, join: Any, *, consumer: str) -> None:
+        width = batch.rows.width_bytes
+        widths.extend(batch.rows.data[i : i + width] for i in range(0, len(batch.rows.data), width))
+        taken(self, batch, join, consumer=consumer)
+
+    monkeypatch.setattr(EncryptedTally, "add", noted)
+    house.run(job="hidden.toml")
+    assert len(set(widths)) == len(widths) >= 90
+
+
+@pytest.mark.parametrize("flipped", [0, 17])
+def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
+    house: House, monkeypatch: pytest.MonkeyPatch, flipped: int
+) -> None:
+    """One label changes: the same request, the same counts, as many octets; only the ciphertext of the sum differs,
+    and that by fresh randomness in any case."""
+    answers: list[NoisySum] = []
+    release = MeasurementService.release
+
+    def noted(self: MeasurementService, *args: Any) -> NoisySum:
+        answers.append(release(self, *args))
+        return answers[-1]
+
+    monkeypatch.setattr(MeasurementService, "release", noted)
+    sums = released(monkeypatch)
+    without_noise(monkeypatch)
+    house.run(job="hidden.toml")
+    labels = list(house.labels.values())
+    labels[flipped] = 1 - labels[flipped]
+    house.write_labels(labels)
+    house.publish("whole")
+    house.run(job="hidden.toml")
+    one, other = answers
+    assert len(one.ciphertexts) == len(other.ciphertexts)
+    for name in ("noise_std", "sensitivity", "rows_kept", "rows_scaled", "event", "unit"):
+        assert getattr(one, name) == getattr(other, name)
+    assert np.abs(sums[0].sums - sums[1].sums).max() <= sums[0].sensitivity
+
+
+# --- lies ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_does_not_decrypt_within_reach_ends_the_job(
+    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+) -> None:
+    draft = walr.step_5_draft
+
+    def drawn(*args: Any, **more: Any) -> walr.Draft:
+        made = draft(*args, **more)
+        key = real_key.public_key
+        octets = pow(int.from_bytes(made.released.ciphertexts, "big"), 2**200, key.n**2)
+        lie = octets.to_bytes(key.ciphertext_bytes, "big")
+        return replace(made, released=replace(made.released, ciphertexts=lie))
+
+    monkeypatch.setattr(walr, "step_5_draft", drawn)
+    with pytest.raises(BlindfitError, match=r"whole|ciphertexts|shop"):
+        house.run(job="hidden.toml")
+    assert not list((house.root / "state/shop/models").rglob("model.json"))
+
+
+def test_an_answer_whose_ciphertexts_were_changed_is_not_the_receipts(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_pb = codec.answer_to_pb
+
+    def changed(message: NoisySum) -> Any:
+        out = to_pb(message)
+        if message.receipt:
+            out.ciphertexts = message.ciphertexts[:-1] + bytes([message.ciphertexts[-1] ^ 1])
+        return out
+
+    monkeypatch.setattr(codec, "answer_to_pb", changed)
+    with pytest.raises(BlindfitError, match="answer_sha256"):
+        house.run(job="hidden.toml")
+
+
+def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
+    house: House, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = house.root / "state/shop" / ROW_KEY
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(BlindfitError, match="its operator knows why"):
+        house.run(job="hidden.toml")
+    assert ROW_KEY in "".join(capfd.readouterr())
+    assert spent(house) == 0
+
+
+# --- what is said of it ---------------------------------------------------------------------------------------------
+
+
+def test_the_report_says_that_nobody_checked_the_rows(house: House) -> None:
+    session = house.run(job="hidden.toml")
+    made = write(session, house.root / "report", [])
+    sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
+    assert "if it follows the protocol" in sections["trust"]
+    assert "nobody checks it" in sections["mechanism"]
+    assert "no feature" in sections["learnt-measurement"]
+    assert "follows the protocol" in (house.root / "report" / "report.html").read_text()
+
+
+def test_there_is_no_release_file_of_a_sum_that_the_server_could_not_read(house: House, tmp_path: Path) -> None:
+    session = house.run(job="hidden.toml")
+    directory = house.root / "state/shop/models" / session.id
+    with pytest.raises(ConfigError, match="could not read"):
+        export(directory, tmp_path / "out.blindfit", Console(quiet=True))
+
+
+def test_the_key_is_not_told_and_not_readable_by_others(house: House, tmp_path: Path) -> None:
+    (house.root / "state/shop" / ROW_KEY).unlink()
+    session = house.run(job="hidden.toml")
+    path = house.root / "state/shop" / ROW_KEY
+    assert path.stat().st_mode & 0o077 == 0
+    key = PrivateKey.from_bytes(path.read_bytes())
+    told = json.dumps([vars(session).get("parties", ""), str(house.report(session))])
+    for secret in (key.p, key.q):
+        assert str(secret) not in told
+        assert format(secret, "x") not in told

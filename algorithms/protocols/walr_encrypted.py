@@ -7,13 +7,13 @@ Model: both follow the protocol. The server cannot check rows that it cannot rea
 
     step  who      does                                                                     sends
     1     active   as `walr` 1, under a key pair of its own; the hash of the rows takes a
-                   salt that stays with it                                                  AggregateOpen
-    2     server   as `walr` 2, and checks the key                                          Opened
-    3     active   Enc(row), its columns packed                                             EncryptedRows ..., RowsEnd
+                   salt that stays with it                                                  --
+    2     server   as `walr` 2, and checks the key                                          --
+    3     active   Enc(row), its columns packed, in place of `walr` 3                       EncryptedRows ...
     4     server   joins by id; multiplies each row into one of two products, chosen by
                    its label, so that the work is the same whatever the labels              --
     5     server   to the product of label 1: + discrete Gaussian noise, as `walr` 5,
-                   and a fresh r^n; charge and answer as `walr` 5                           NoisySum, RowsKept ...
+                   and a fresh r^n; charge and answer as `walr` 5                           --
     6     active   decrypts the noisy sum; goes on as `walr` 6                              --
 
 Departures: none from `walr` but these: the same integers are summed, and the noise has the same law.

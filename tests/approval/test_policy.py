@@ -137,8 +137,8 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
     ("policy", "said"),
     [
         (
-            {"protocols": ["walr"], "unsafe": ["leverage"]},
-            "without the protocol taylor or falcon, policy.unsafe does nothing",
+            {"protocols": ["label-dp"], "unsafe": ["leverage"]},
+            "without the protocol walr or taylor or falcon or evaluate, policy.unsafe does nothing",
         ),
         (
             {"protocols": ["taylor"], "unsafe": ["jitter"]},

@@ -110,6 +110,7 @@ class AggregateOpen:
     key: Text = ""  # fingerprint of the consumer's, under which rows and sum are encrypted; empty: they are not
     public_key: Octets = b""
     slot_bits: Integer = 0  # of one number in a ciphertext
+    in_shares: Integer = 0  # 1: rows come less masks, to two servers (walr_shares)
 
     @property
     def sensitivity(self) -> int:
@@ -303,6 +304,8 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     require(bool(request.key) == bool(request.public_key), "key", "goes with a public key, and a public key with it")
     low, high = (1, MAX_SLOT_BITS) if request.key else (0, 0)
     require(low <= request.slot_bits <= high, "slot_bits", "is out of range")
+    require(request.in_shares in (0, 1), "in_shares", "is not 0 or 1")
+    require(not (request.in_shares and request.key), "key", "hides rows that are hidden in shares")
     low_epsilon, high_epsilon = MIN_EPSILON, MAX_EPSILON
     require(
         low_epsilon <= request.epsilon <= high_epsilon,

@@ -1,0 +1,281 @@
+"""A proof that secret rows of integers are short: each of Euclidean norm at most R, by who put them in.
+
+Squares alone prove nothing: modulo p rows of huge numbers have small sums of squares. So the prover shows two things.
+
+1. No number is huge. Nobody chose the signs u in {-1, 0, 1} (with chances 1/4, 1/2, 1/4) when the rows were put in. If one
+   number is at least 2 b, then |u.w mod p| < b with a chance of at most 1/2: of w's largest number c and the rest s,
+   either s is small and s + c, s - c are not, or s is not. So with 64 of them, each shown to lie in [-b, b) by its bits,
+   all numbers lie below 2 b but for a chance of 2^-64.
+2. The squares of a row and of six more numbers add up to R^2, modulo p: so also as integers, where all are below 2 b and
+   (columns + 6) (2 b)^2 + R^2 < p.
+
+All of it is linear in what a dealer gave: masks that the prover knows, and the sums of their squares, as the square of a
+masked number d + r is d^2 + 2 d r + r^2 with d public. One opened number says whether everything holds.
+
+An honest prover's u.w stays below b: it has |w| = R root(rows) exactly, so by Hoeffding's bound |u.w| > t |w| has a chance
+of at most 2 e^(-t^2), which is 5e-16 at t = 6. Rows go in blocks for that.
+
+Source: ours; random signs as in Gentry, Halevi, Lyubashevsky 2022, "Practical non-interactive publicly verifiable
+secret sharing", lemma 3.2 (and "approximate range proofs" before it).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.dealing import Arrays, Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.sharing.shares import Holder, Share
+
+SQUARES = 6  # that fill a row's up to R^2
+PROJECTIONS = 64
+TAIL = 6.0  # t
+MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 2**13, 32
+_LIMB_BITS, _LIMBS = 21, 3
+
+Signs = npt.NDArray[np.float64]  # (PROJECTIONS, numbers of a block), of -1, 0 and 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public, and the same for all.
+
+    Attributes:
+        bits: log2 of b.
+        block_rows: how many rows are projected together.
+    """
+
+    n_rows: int
+    n_columns: int
+    norm_bound: int
+
+    def __post_init__(self) -> None:
+        if self._rows_that_fit < LEAST_BLOCK_ROWS:
+            raise RangeError(
+                f"rows of norm {self.norm_bound} in {self.n_columns} columns are too long to be proved short",
+                hint="take fewer fraction bits (frac_bits), or fewer columns",
+            )
+
+    @property
+    def width(self) -> int:
+        return self.n_columns + SQUARES
+
+    @property
+    def bits(self) -> int:
+        room = (f.P - self.norm_bound**2 - 1) // self.width
+        return math.isqrt(room).bit_length() - 2  # (2 b)^2 <= room
+
+    @property
+    def _rows_that_fit(self) -> int:
+        return math.floor((2**self.bits / (TAIL * self.norm_bound)) ** 2)
+
+    @property
+    def block_rows(self) -> int:
+        return min(MOST_BLOCK_ROWS, self._rows_that_fit)
+
+    def blocks(self) -> list[slice]:
+        return [
+            slice(start, min(start + self.block_rows, self.n_rows)) for start in range(0, self.n_rows, self.block_rows)
+        ]
+
+
+# --- what is dealt ------------------------------------------------------------------------------------------------
+
+
+def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
+    """Masks of a block's numbers, and the sum of their squares for each row.
+
+    Args:
+        prover: whose masks they are; None at who only holds shares.
+    """
+    rows = plan.blocks()[block]
+    shape = (rows.stop - rows.start, plan.width)
+
+    def derive(_: Arrays) -> Arrays:
+        masks = row_masks(plan, block, prover)
+        squares = f.multiply(masks, masks)
+        return {"mask": masks, "square": f.sum_over_first(f.contiguous(squares.T))}
+
+    return Item(f"rows/{block}", derived={"mask": shape, "square": shape[:1]}, derive=derive)
+
+
+def bits_item(plan: Plan, block: int, prover: Seed | None) -> Item:
+    """Masks of the bits of a block's projections, and their squares."""
+    shape = (PROJECTIONS, plan.bits + 1)
+
+    def derive(_: Arrays) -> Arrays:
+        masks = bit_masks(plan, block, prover)
+        return {"mask": masks, "square": f.multiply(masks, masks)}
+
+    return Item(f"bits/{block}", derived={"mask": shape, "square": shape}, derive=derive)
+
+
+def row_masks(plan: Plan, block: int, prover: Seed | None) -> Elements:
+    rows = plan.blocks()[block]
+    return _of(prover).elements(f"rows/{block}", (rows.stop - rows.start, plan.width))
+
+
+def bit_masks(plan: Plan, block: int, prover: Seed | None) -> Elements:
+    return _of(prover).elements(f"bits/{block}", (PROJECTIONS, plan.bits + 1))
+
+
+def _of(prover: Seed | None) -> Seed:
+    if prover is None:
+        raise RangeError("who holds shares derives nothing")
+    return prover
+
+
+# --- the prover -----------------------------------------------------------------------------------------------------
+
+
+def filled(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
+    """Rows with the six numbers whose squares fill theirs up to R^2.
+
+    Raises:
+        RangeError: a row is longer.
+    """
+    wide = rows.astype(np.int64)
+    missing = plan.norm_bound**2 - (wide**2).sum(axis=1)
+    if missing.size and missing.min() < 0:
+        raise RangeError("a row is longer than the norm bound")
+    return np.concatenate([wide, squares_of(missing)], axis=1)
+
+
+def squares_of(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """(n, 6) numbers whose squares add up to these, below 2^51: two of them greedily, four from a table (Lagrange)."""
+    first = _roots(numbers)
+    rest = numbers - first**2
+    second = _roots(rest)
+    return np.column_stack([first, second, _four_squares()[rest - second**2]])
+
+
+def _roots(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rounded down; below 2^52 a float64's root is off by one at most."""
+    roots = np.sqrt(numbers.astype(np.float64)).astype(np.int64)
+    roots -= roots**2 > numbers
+    return roots + ((roots + 1) ** 2 <= numbers)
+
+
+@cache
+def _four_squares() -> npt.NDArray[np.int64]:
+    """Of every number up to 2^14 + 1: what two greedy squares leave of a number below 2^52 is less."""
+    most = 2**14 + 2
+    table = np.full((most, 4), -1, np.int64)
+    side = np.arange(math.isqrt(most) + 1)
+    a, b = (grid.ravel() for grid in np.meshgrid(side, side))
+    sums, places = np.unique(a**2 + b**2, return_index=True)
+    pairs = np.column_stack([a[places], b[places]])
+    for low, pair in zip(sums, pairs, strict=True):  # of the most unequal pairs the last one stays: any will do
+        if low >= most:
+            break
+        fits = sums < most - low
+        table[sums[fits] + low] = np.column_stack([np.broadcast_to(pair, (int(fits.sum()), 2)), pairs[fits]])
+    return table
+
+
+def projected(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
+    """u.w of a block, exactly: it stays below 2^53.
+
+    Raises:
+        RangeError: one passes b, which happens to an honest prover once in 10^12 blocks.
+    """
+    values = (signs @ numbers.reshape(-1).astype(np.float64)).astype(np.int64)
+    if np.abs(values).max() >= 1 << plan.bits:
+        raise RangeError("a random sum of the rows came out too large: run the job again")
+    return values
+
+
+def bits_of(projections: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
+    """(PROJECTIONS, bits + 1), the lowest first, of u.w + b."""
+    shifted = projections + (1 << plan.bits)
+    return (shifted[:, None] >> np.arange(plan.bits + 1)) & 1
+
+
+# --- all ------------------------------------------------------------------------------------------------------------
+
+
+def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
+    """From a seed that nobody knew when the rows were put in."""
+    rows = plan.blocks()[block]
+    count = PROJECTIONS * (rows.stop - rows.start) * plan.width
+    octets = np.frombuffer(seed.elements(f"signs/{block}", (-(-count // 28),)).tobytes(), np.uint8).reshape(-1, 8)
+    coins = (
+        np.unpackbits(octets[:, :7], axis=1).reshape(-1)[: 2 * count].reshape(2, count)
+    )  # 56 of an element's 61 bits
+    return (coins[0].astype(np.float64) - coins[1]).reshape(PROJECTIONS, -1)
+
+
+# --- who hold shares --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Verifier:
+    """One holder's side: what it computes is linear in its shares.
+
+    Attributes:
+        holder: this party.
+    """
+
+    plan: Plan
+    holder: Holder
+
+    def projections(self, signs: Signs, masked: Elements, masks: Share) -> Share:
+        """u.w of a block, (PROJECTIONS,).
+
+        Args:
+            masked: the block's numbers less their masks, (rows, width): public.
+            masks: shares of these.
+        """
+        whole = self.holder.plus(masks, masked)
+        return whole._each(lambda part: _project(signs, part))
+
+    def of_rows(self, coefficients: Elements, masked: Elements, masks: Share, squares: Share) -> Share:
+        """Zero if the squares of every row add up to R^2; (1,).
+
+        Args:
+            coefficients: one for each row, that nobody knew before.
+            squares: the sum of the masks' squares, for each row.
+        """
+        scaled = f.multiply(masked, coefficients[:, None])
+        own = f.sum_over_first(f.multiply(scaled, masked).reshape(-1, 1))
+        wanted = f.multiply(f.sum_over_first(coefficients.reshape(-1, 1)), f.elements([self.plan.norm_bound**2]))
+        crossed = masks.times(scaled).total()
+        total = crossed + crossed + squares.times(coefficients).total()
+        return self.holder.plus(-total, f.subtract(wanted, own))
+
+    def of_bits(
+        self, coefficients: Seed, name: str, projections: Share, masked: Elements, given: dict[str, Share]
+    ) -> Share:
+        """Zero if the bits are bits, and those of the projections; (1,).
+
+        Args:
+            masked: the bits less their masks: public.
+            given: shares of masks and of their squares.
+        """
+        bits = self.holder.plus(given["mask"], masked)
+        twice = given["mask"].times(masked)
+        squares = self.holder.plus(twice + twice + given["square"], f.multiply(masked, masked))
+        are_bits = (squares - bits).times(coefficients.elements(f"{name}/bits", masked.shape)).total()
+        powers = f.elements(1 << np.arange(self.plan.bits + 1, dtype=np.int64))
+        written = self.holder.plus(-bits.times_vector(powers), f.elements([1 << self.plan.bits]))
+        difference = (projections + written).times(coefficients.elements(f"{name}/sums", (PROJECTIONS,)))
+        return are_bits + difference.total()
+
+
+def _project(signs: Signs, values: Elements) -> Elements:
+    """Modulo p, by products of floats that are exact: numbers in limbs of 21 bits, fewer than 2^32 of them."""
+    flat = values.reshape(-1)
+    mask = np.uint64(2**_LIMB_BITS - 1)
+    limbs = np.stack([(flat >> np.uint64(_LIMB_BITS * at)) & mask for at in range(_LIMBS)], axis=1)
+    sums = (signs @ limbs.astype(np.float64)).astype(np.int64)
+    parts = [f.times_power_of_two(f.elements(f.contiguous(sums[:, at])), _LIMB_BITS * at) for at in range(_LIMBS)]
+    return f.total(parts)

@@ -52,7 +52,7 @@ def walr() -> System[WalrJob]:
 
     return System(
         WalrJob,
-        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement)},
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement), "key-node": Role(0, 1, _mask_dealer)},
         tables=_tables_of_two_servers,
         options={"measurement": frozenset({"policy.unsafe"})},
         unsafe=frozenset({UNCHECKED_ROWS}),
@@ -204,7 +204,7 @@ def evaluate() -> System[EvaluateJob]:
 
     return System(
         EvaluateJob,
-        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement)},
+        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement), "key-node": Role(0, 1, _mask_dealer)},
         tables=_tables_of_two_servers,
         options={"measurement": frozenset({"policy.unsafe"})},
         unsafe=frozenset({UNCHECKED_ROWS}),
@@ -224,15 +224,21 @@ SYSTEMS: dict[str, Callable[[], System[Any]]] = {
 
 
 def _tables_of_two_servers() -> Sequence[Table]:
-    from blindfit.algorithms.protocols import walr_split
+    from blindfit.algorithms.protocols import walr_shares, walr_split
 
-    return (walr_split.TABLE,)
+    return (walr_split.TABLE, walr_shares.TABLE)
 
 
 def _measurement(party: Party) -> Seat[JobParameters]:
     from blindfit.parties.measurement.seat import MeasurementSeat
 
     return MeasurementSeat(party)
+
+
+def _mask_dealer(party: Party) -> Seat[JobParameters]:
+    from blindfit.parties.measurement.dealer import MaskDealer
+
+    return MaskDealer(party)
 
 
 def _vertical_roles(

@@ -67,19 +67,21 @@ class BudgetDescription(_message.Message):
     def __init__(self, population: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., spent_epsilon: _Optional[float] = ..., releases: _Optional[int] = ...) -> None: ...
 
 class AggregateRequest(_message.Message):
-    __slots__ = ("open", "rows", "end", "encrypted")
+    __slots__ = ("open", "rows", "end", "encrypted", "masked")
     OPEN_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
+    MASKED_FIELD_NUMBER: _ClassVar[int]
     open: AggregateOpen
     rows: WeightRows
     end: RowsEnd
     encrypted: EncryptedRows
-    def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ..., encrypted: _Optional[_Union[EncryptedRows, _Mapping]] = ...) -> None: ...
+    masked: MaskedRows
+    def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ..., encrypted: _Optional[_Union[EncryptedRows, _Mapping]] = ..., masked: _Optional[_Union[MaskedRows, _Mapping]] = ...) -> None: ...
 
 class AggregateOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt", "key", "public_key", "slot_bits")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt", "key", "public_key", "slot_bits", "in_shares")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +101,7 @@ class AggregateOpen(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
     SLOT_BITS_FIELD_NUMBER: _ClassVar[int]
+    IN_SHARES_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     request_id: str
     dataset: str
@@ -118,7 +121,8 @@ class AggregateOpen(_message.Message):
     key: str
     public_key: bytes
     slot_bits: int
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ...) -> None: ...
+    in_shares: int
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ..., in_shares: _Optional[int] = ...) -> None: ...
 
 class WeightRows(_message.Message):
     __slots__ = ("ids", "weights")
@@ -137,6 +141,14 @@ class EncryptedRows(_message.Message):
     width_bytes: int
     rows: bytes
     def __init__(self, ids: _Optional[_Iterable[str]] = ..., width_bytes: _Optional[int] = ..., rows: _Optional[bytes] = ...) -> None: ...
+
+class MaskedRows(_message.Message):
+    __slots__ = ("ids", "values")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    values: bytes
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., values: _Optional[bytes] = ...) -> None: ...
 
 class RowsEnd(_message.Message):
     __slots__ = ()

@@ -1,9 +1,9 @@
-"""WALR with labels and features hidden from two measurement servers in shares: what this adds to `walr` and `walr_split`.
+"""WALR with labels and features in shares between two measurement servers: what this adds to `walr` and `walr_split`.
 
 Source: ours, on the shares of Damgard et al. 2013 (SPDZ) and the dealing of algorithms/sharing; the norm check is that
     of algorithms/sharing/short_rows.py.
-Model: the active party may do what it likes, together with one of the servers. The servers do not collude with each other,
-    nor with the dealer (the key node), who follows the protocol.
+Model: the active party may do what it likes, together with one of the servers. The servers do not collude with each
+    other, nor with the dealer (the key node), who follows the protocol.
 
     step  who      does                                                                     sends
     0     active   says how many rows and columns it has, and their norm bound              Dimensions
@@ -31,14 +31,14 @@ Learns: each server, ids, how many columns and the norm bound; of rows and label
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import MAX_COLUMNS, MAX_NORM_BOUND, MAX_ROWS, IntegerRows
-from blindfit.algorithms.messages import Channel, Integer, Octets, ShareVector, Texts
+from blindfit.algorithms.messages import Channel, Integer, Octets, ShareVector, Texts, parameters_digest
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
 from blindfit.algorithms.protocols.falcon.messages import (
@@ -137,9 +137,19 @@ def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
     return Item(f"labels/{block}", random=random, derived=derived, derive=derive)
 
 
-async def run_key_node(active: str, servers: Sequence[str], channel: Channel) -> Plan:
+async def ask_for_masks(plan: Plan, others: Sequence[str], channel: Channel) -> None:
+    """Step 0, at the active party; takes the dealer and the servers."""
+    for other in others:
+        await channel.send(other, Dimensions(plan.n_rows, plan.n_columns, plan.norm_bound))
+
+
+async def receive_plan(active: str, channel: Channel) -> Plan:
+    """Step 0, at all others."""
+    return plan_of(await channel.receive(active, Dimensions), culprit=active)
+
+
+async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel: Channel) -> None:
     """Step 0, at the dealer; it forgets the seeds when it returns."""
-    plan = plan_of(await channel.receive(active, Dimensions), culprit=active)
     prover, seeds = Seed.random(), [Seed.random() for _ in servers]
     for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
         await channel.send(party, DealtSeed(seed.octets))
@@ -147,7 +157,6 @@ async def run_key_node(active: str, servers: Sequence[str], channel: Channel) ->
     for block in range(len(plan.blocks())):
         for dealer, item_of in ((checked, short_rows.rows_item), (checked, short_rows.bits_item), (plain, labels_item)):
             await _send_pieces(servers[0], Correction, dealer.correction(item_of(plan, block, prover)), channel)
-    return plan
 
 
 async def _send_pieces(
@@ -158,7 +167,7 @@ async def _send_pieces(
 
 
 async def _receive_pieces(
-    sender: str, kind: type[Correction | MaskedInput | OpenedShares], length: int, channel: Channel
+    sender: str, kind: type[Correction | OpenedShares], length: int, channel: Channel
 ) -> Elements:
     pieces: list[Elements] = []
     for start in range(0, length, PIECE):
@@ -208,9 +217,8 @@ class Dealt:
         return Expander(self.seed, self.place, macs).shares(item, correction)
 
 
-async def receive_dealt(place: int, active: str, key_node: str, channel: Channel) -> Dealt:
+async def receive_dealt(plan: Plan, place: int, key_node: str, channel: Channel) -> Dealt:
     """Step 0, at a server."""
-    plan = plan_of(await channel.receive(active, Dimensions), culprit=active)
     seed = await receive_seed(key_node, channel)
     if place:
         return Dealt(plan, seed, place, None)
@@ -221,6 +229,12 @@ async def receive_dealt(place: int, active: str, key_node: str, channel: Channel
         rows, bits, labels = [await _receive_pieces(key_node, Correction, length, channel) for length in lengths]
         corrections.append((rows, bits, labels))
     return Dealt(plan, seed, place, corrections)
+
+
+def step_1_open(request: AggregateOpen) -> AggregateOpen:
+    """The request, for rows in shares: its name is another, and the salt of the rows' hash stays here."""
+    name = parameters_digest({"in shares": request.request_id}).hex()
+    return replace(request, in_shares=1, content_salt=b"", request_id=name)
 
 
 # --- the active party --------------------------------------------------------------------------------

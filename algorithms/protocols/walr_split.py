@@ -53,6 +53,7 @@ _ASKED_ALIKE = (
     "epsilon",
     "delta",
     "mechanism",
+    "in_shares",
 )
 
 
@@ -64,6 +65,7 @@ class Agreement:
     split_id: Text
     ids_sha256: Octets  # of all ids of the table, under a key that follows from the split id
     request_sha256: Octets  # of all that both must be asked alike, the hash of the rows included
+    answered_in: Text  # the session in which it was answered, where rows are in shares; empty: it was not
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,9 +118,10 @@ def reach(n_rows: int, norm_bound: int, noise_std: float) -> float:
     return n_rows * norm_bound + walr.NOISE_REACH * math.sqrt(SERVERS) * noise_std
 
 
-def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes) -> Agreement:
+def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, answered_in: str = "") -> Agreement:
     asked = {name: getattr(request, name) for name in _ASKED_ALIKE}
-    return Agreement(split_id, ids_sha256, parameters_digest({**asked, "rows": request.content_sha256.hex()}))
+    request_sha256 = parameters_digest({**asked, "rows": request.content_sha256.hex()})
+    return Agreement(split_id, ids_sha256, request_sha256, answered_in)
 
 
 def step_2_difference(mine: Agreement, theirs: Agreement) -> str:
@@ -129,6 +132,8 @@ def step_2_difference(mine: Agreement, theirs: Agreement) -> str:
         return "the two tables do not list the same ids: publish both tables of one `blindfit split-labels`"
     if mine.request_sha256 != theirs.request_sha256:
         return "the two servers were asked for different things, or sent different rows"
+    if mine.answered_in != theirs.answered_in:
+        return "one server does not remember the other's answer: ask for another draw (privacy.release)"
     return ""
 
 

@@ -1,22 +1,22 @@
 """A proof that secret rows of integers are short: each of Euclidean norm at most R, by who put them in.
 
-Squares alone prove nothing: modulo p rows of huge numbers have small sums of squares. So the prover shows two things.
+Squares alone prove nothing: modulo p, rows of huge numbers have small sums of squares. So the prover shows two things.
 
-1. No number is huge. Nobody chose the signs u in {-1, 0, 1} (with chances 1/4, 1/2, 1/4) when the rows were put in. If one
-   number is at least 2 b, then |u.w mod p| < b with a chance of at most 1/2: of w's largest number c and the rest s,
-   either s is small and s + c, s - c are not, or s is not. So with 64 of them, each shown to lie in [-b, b) by its bits,
-   all numbers lie below 2 b but for a chance of 2^-64.
-2. The squares of a row and of six more numbers add up to R^2, modulo p: so also as integers, where all are below 2 b and
-   (columns + 6) (2 b)^2 + R^2 < p.
+1. No number is huge. Nobody knew the signs u in {-1, 0, 1} (chances 1/4, 1/2, 1/4) when the rows were put in. Where a
+   number passes 2 b, the chance of |u.w mod p| <= b is at most 1/2: of that number c and the rest s, either s is
+   small, and then s + c and s - c are not, or s is not. So with 64 such sums, each shown to lie in [-b, b) by its
+   bits, no number passes 2 b but for a chance of 2^-64.
+2. The squares of a row and of six more numbers add up to R^2, modulo p: so also as integers, where no number passes
+   2 b and (columns + 6) (2 b)^2 + R^2 < p.
 
-All of it is linear in what a dealer gave: masks that the prover knows, and the sums of their squares, as the square of a
-masked number d + r is d^2 + 2 d r + r^2 with d public. One opened number says whether everything holds.
+All of it is linear in what a dealer gave: masks that the prover knows, and their squares, as the square of a masked
+number d + r is d^2 + 2 d r + r^2 with d public. One opened number says whether everything holds.
 
-An honest prover's u.w stays below b: it has |w| = R root(rows) exactly, so by Hoeffding's bound |u.w| > t |w| has a chance
-of at most 2 e^(-t^2), which is 5e-16 at t = 6. Rows go in blocks for that.
+An honest prover's u.w stays below b: it has |w| = R root(rows) exactly, so by Hoeffding's bound |u.w| > t |w| has a
+chance of at most 2 e^(-t^2), which is 5e-16 at t = 6. Rows go in blocks for that.
 
 Source: ours; random signs as in Gentry, Halevi, Lyubashevsky 2022, "Practical non-interactive publicly verifiable
-secret sharing", lemma 3.2 (and "approximate range proofs" before it).
+secret sharing", and in the "approximate range proofs" of lattice cryptography before it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def _rows_that_fit(self) -> int:
-        return math.floor((2**self.bits / (TAIL * self.norm_bound)) ** 2)
+        return int((math.ldexp(1.0, self.bits) / (TAIL * self.norm_bound)) ** 2)
 
     @property
     def block_rows(self) -> int:
@@ -208,10 +208,8 @@ def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
     rows = plan.blocks()[block]
     count = PROJECTIONS * (rows.stop - rows.start) * plan.width
     octets = np.frombuffer(seed.elements(f"signs/{block}", (-(-count // 28),)).tobytes(), np.uint8).reshape(-1, 8)
-    coins = (
-        np.unpackbits(octets[:, :7], axis=1).reshape(-1)[: 2 * count].reshape(2, count)
-    )  # 56 of an element's 61 bits
-    return (coins[0].astype(np.float64) - coins[1]).reshape(PROJECTIONS, -1)
+    coins = np.unpackbits(octets[:, :7], axis=1).reshape(-1)[: 2 * count].reshape(2, count)  # 56 of 61 bits
+    return np.asarray(coins[0].astype(np.float64) - coins[1]).reshape(PROJECTIONS, -1)
 
 
 # --- who hold shares --------------------------------------------------------------------------------------------------
@@ -277,5 +275,5 @@ def _project(signs: Signs, values: Elements) -> Elements:
     mask = np.uint64(2**_LIMB_BITS - 1)
     limbs = np.stack([(flat >> np.uint64(_LIMB_BITS * at)) & mask for at in range(_LIMBS)], axis=1)
     sums = (signs @ limbs.astype(np.float64)).astype(np.int64)
-    parts = [f.times_power_of_two(f.elements(f.contiguous(sums[:, at])), _LIMB_BITS * at) for at in range(_LIMBS)]
+    parts = [f.times_power_of_two(f.elements(sums[:, at].copy()), _LIMB_BITS * at) for at in range(_LIMBS)]
     return f.total(parts)

@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.released_evaluation import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden
+from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
 from blindfit.parties.evaluate.settings import EvaluateJob
 
 
@@ -19,8 +19,11 @@ def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
     privacy = job.parameters.required_privacy
     (active,), servers = (job.with_role(role) for role in ("active", "measurement"))
     about = "who learns what"
+    if job.parameters.shares_rows:
+        yield from rows_are_in_shares(job, active, " and ".join(servers))
+        servers = []
     for server in servers:
-        if job.parameters.hides_rows:
+        if job.parameters.encrypts_rows:
             yield from rows_are_hidden(active, server)
             continue
         text = f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on"
@@ -31,9 +34,10 @@ def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
 
 
 def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    checks = {"measurement": _check_labels, "active": _opens}
     for party in here:
-        check = _check_labels if party.settings.role == "measurement" else _opens
-        yield from caught(party.name, partial(check, job, party))
+        if check := checks.get(party.settings.role):
+            yield from caught(party.name, partial(check, job, party))
     yield _width(job)
 
 

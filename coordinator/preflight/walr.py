@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.protocols import walr_encrypted, walr_split
+from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
@@ -19,6 +21,7 @@ from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 
 BYTES_PER_ID = 12
+MASKED_BYTES = 8  # of a number
 ROW_KEY_BITS = min(KEY_BITS)
 CLIPPED_SHARE_WARNING = 0.05
 ANSWERED_BEFORE = "only a request that was answered before gets its answer again"
@@ -31,7 +34,7 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     if job.parameters.asks_shares:
         yield from _leaks_of_shares(job, active, server)
         return
-    if job.parameters.hides_rows:
+    if job.parameters.encrypts_rows:
         yield from rows_are_hidden(active, server)
     else:
         sees = f"{server} sees the ids and the rounded rows of {active}'s training rows"
@@ -49,12 +52,21 @@ def rows_are_hidden(active: str, server: str) -> Iterator[Finding]:
     yield Finding("warning", "unchecked-rows", f"{text}; the report will say so")
 
 
+def rows_are_in_shares(job: Job[Any], active: str, servers: str) -> Iterator[Finding]:
+    (key_node,) = job.with_role("key-node")
+    about = "who learns what"
+    yield Finding("note", about, f"{servers} see the ids of {active}'s rows, and no feature, score or label")
+    yield Finding("note", about, f"{key_node} deals masks and sees nothing; with one server it would know everything")
+
+
 def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Finding]:
     privacy, multiplier = job.parameters.required_privacy, _multiplier(job)
     both = gaussian.gaussian_epsilon(multiplier * math.sqrt(walr_split.SERVERS), privacy.delta)
-    yield Finding(
-        "note", "who learns what", f"{servers} see the ids and the rounded rows of {active}'s training rows, no label"
-    )
+    if job.parameters.shares_rows:
+        yield from rows_are_in_shares(job, active, servers)
+    else:
+        see = f"{servers} see the ids and the rounded rows of {active}'s training rows, no label"
+        yield Finding("note", "who learns what", see)
     yield Finding(
         "note",
         "who learns what",
@@ -64,9 +76,10 @@ def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[F
 
 
 def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    checks = {"measurement": _check_labels, "active": _check_features}
     for party in here:
-        check = _check_labels if party.settings.role == "measurement" else _check_features
-        yield from caught(party.name, partial(check, job, party))
+        if check := checks.get(party.settings.role):
+            yield from caught(party.name, partial(check, job, party))
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -97,6 +110,8 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     yield _noise(job, n, k, bound)
     if job.parameters.asks_shares:
         yield from _fits(job, n, prepared.norm_bound)
+    if job.parameters.shares_rows:
+        Plan(n, k, prepared.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     servers = len(job.with_role("measurement"))
     row_bytes = _row_bytes(job, n, k, prepared.norm_bound)
@@ -104,7 +119,9 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _row_bytes(job: Job[WalrJob], n: int, k: int, bound: int) -> int:
-    if not job.parameters.hides_rows:
+    if job.parameters.shares_rows:
+        return MASKED_BYTES * Plan(n, k, bound).width
+    if not job.parameters.encrypts_rows:
         return 4 * k
     noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
     slots = ROW_KEY_BITS // walr_encrypted.slot_bits_of(n, bound, noise_std)

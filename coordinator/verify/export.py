@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
-from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
 REPORT = "report.json"
@@ -40,6 +40,7 @@ def export(directory: Path, out: Path, console: Console) -> None:
 
 NO_FILE = {
     SPLIT_LABELS: "labels were split between two servers, and a release file is of one server's release",
+    SHARES: "labels and rows were in shares between two servers, and a release file is of one server's release",
     PAILLIER: "the server signed a sum that it could not read, and a release file is of a sum that it knows",
 }
 

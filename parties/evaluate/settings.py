@@ -17,7 +17,7 @@ from blindfit.algorithms.statistics.released_evaluation import (
 )
 from blindfit.parties.job.parameters import PrivateParameters
 from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS, Trust
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
@@ -48,11 +48,15 @@ class EvaluateJob(PrivateParameters):
 
     @property
     def asks_shares(self) -> bool:
-        return self.evaluate.trust == SPLIT_LABELS
+        return self.evaluate.trust in TWO_SERVERS
 
     @property
-    def hides_rows(self) -> bool:
+    def encrypts_rows(self) -> bool:
         return self.evaluate.trust == PAILLIER
+
+    @property
+    def shares_rows(self) -> bool:
+        return self.evaluate.trust == SHARES
 
     @property
     def unsafe(self) -> tuple[str, ...]:

@@ -70,8 +70,13 @@ class JobParameters(Settings):
         return False
 
     @property
-    def hides_rows(self) -> bool:
+    def encrypts_rows(self) -> bool:
         """Whether its measurement server gets rows that it cannot read."""
+        return False
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether its measurement servers get shares of rows."""
         return False
 
     def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - a job of a system may have a say

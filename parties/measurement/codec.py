@@ -14,10 +14,12 @@ import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
-from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares
 from blindfit.algorithms.protocols.table import Gate, Table, listed
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
-from blindfit.algorithms.protocols.walr_encrypted import TABLE, EncryptedRows
+from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
+from blindfit.algorithms.protocols.walr_shares import MaskedRows
+from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import error_codes
 from blindfit.protos import measurement_pb2 as pb
 
@@ -30,6 +32,7 @@ _BODIES: dict[type, str] = {
     WeightRows: "rows",
     RowsEnd: "end",
     EncryptedRows: "encrypted",
+    MaskedRows: "masked",
     Opened: "opened",
     NoisySum: "answer",
     RowsKept: "kept",
@@ -53,6 +56,7 @@ _OPEN_FIELDS = (
     "key",
     "public_key",
     "slot_bits",
+    "in_shares",
 )
 _TERMS = ("least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta")
 _ANSWER_FIELDS = (
@@ -79,6 +83,9 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
     if isinstance(message, EncryptedRows):
         width_bytes, octets = message.rows.to_wire()  # type: ignore[union-attr]  # those that go out are fresh
         return pb.AggregateRequest(encrypted=pb.EncryptedRows(ids=message.ids, width_bytes=width_bytes, rows=octets))
+    if isinstance(message, MaskedRows):
+        values = np.ascontiguousarray(message.values, "<u8").tobytes()
+        return pb.AggregateRequest(masked=pb.MaskedRows(ids=message.ids, values=values))
     if isinstance(message, AggregateOpen):
         fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
         receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
@@ -161,6 +168,14 @@ def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
     return WeightRows(tuple(message.ids), weights)
 
 
+def _masked_from_pb(message: pb.MaskedRows, culprit: str) -> MaskedRows:
+    values = np.frombuffer(message.values[: len(message.values) // 8 * 8], "<u8").astype(np.uint64, copy=False)
+    if len(message.values) % 8 or not values.size or int(values.max()) >= field.P:
+        reason = "are not elements of the field"
+        raise MalformedMessage(culprit=culprit, field="values", reason=reason, step="MaskedRows")
+    return MaskedRows(tuple(message.ids), values)
+
+
 def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
     require_finite(message, ("noise_std", "sensitivity", *_TERMS[1:]), "NoisySum", culprit)
     fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
@@ -181,6 +196,7 @@ def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str
 _DECODERS: dict[type, Any] = {
     AggregateOpen: _open_from_pb,
     WeightRows: _rows_from_pb,
+    MaskedRows: _masked_from_pb,
     EncryptedRows: lambda message, _culprit: EncryptedRows(
         tuple(message.ids), ReceivedCiphertext(message.width_bytes, message.rows)
     ),
@@ -189,7 +205,8 @@ _DECODERS: dict[type, Any] = {
     NoisySum: answer_from_pb,
     RowsKept: lambda message, _culprit: RowsKept(message.bits),
 }
-AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, (walr.TABLE, TABLE))
+_TABLES = (walr.TABLE, walr_encrypted.TABLE, walr_shares.TABLE)
+AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, _TABLES)
 
 
 # --- channels --------------------------------------------------------------------------------------

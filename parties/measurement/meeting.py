@@ -11,9 +11,11 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
+from blindfit.algorithms.errors import CannotAnswer, PolicyRefused
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.protocols.walr_split import Agreement, Counted
+from blindfit.parties.measurement.patience import patient
+from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.sessions.sessions import Session
 
 log = structlog.get_logger(__name__)
@@ -27,18 +29,25 @@ class Meeting:
         self._begun = asyncio.Event()
         self._told: dict[type, Any] = {}
         self._heard: dict[type, asyncio.Task[Any]] = {}
+        self.rows = RowProof(session, peer) if session.job.shares_rows else None
 
     def begin(self) -> None:
         """The session's members have shaken hands: what goes between servers does not come before that."""
         self._begun.set()
+        if self.rows:
+            self.rows.begin()
 
     async def end(self) -> None:
         """Waits for what the other server still has to say."""
         await asyncio.gather(*self._heard.values())
+        if self.rows:
+            await self.rows.end()
 
     def cancel(self) -> None:
         for task in self._heard.values():
             task.cancel()
+        if self.rows:
+            self.rows.cancel()
 
     async def agree(self, mine: Agreement) -> None:
         """Raises:
@@ -80,14 +89,7 @@ class Meeting:
 
     async def _hear(self, kind: type, patience_s: float) -> Any:
         """The other server may get all rows while this one remembers its answer: they take longer than a step."""
-        loop = asyncio.get_running_loop()
-        give_up = loop.time() + patience_s
-        while True:
-            try:
-                return await self._session.channel.receive(self._peer, kind)
-            except PeerTimeout:
-                if loop.time() >= give_up:
-                    raise
+        return await patient(lambda: self._session.channel.receive(self._peer, kind), patience_s)
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._session.me.name, field=field, reason=reason)

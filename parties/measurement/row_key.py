@@ -42,6 +42,12 @@ class RowKey:
         """The same, for rows that are hidden."""
         return walr_encrypted.step_1_open(request, self.private_key.public_key)
 
+    async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
+        """Nothing goes before the rows."""
+
+    async def prove(self) -> None:
+        """Nothing is proved of them."""
+
     def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> HiddenRows:
         layout = walr_encrypted.layout_of(request, self.private_key.public_key)
         return HiddenRows(rows, layout, OwnKey(self.private_key))

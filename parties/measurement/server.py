@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from blindfit.algorithms.protocols import release_labels, walr, walr_encrypted, walr_split, walr_statement
+from blindfit.algorithms.protocols import release_labels, walr, walr_encrypted, walr_shares, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms
+from blindfit.algorithms.protocols.walr_shares import SharedRowsTally
 from blindfit.algorithms.protocols.walr_split import Counted, ShareTally
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
@@ -156,6 +157,8 @@ class AggregateDesk(Background):
         self.request = request
         if self._is_of_shares:
             self._check_shares(request)
+        elif request.in_shares:
+            self._service.refuse("in_shares", "its labels are no shares")
         self._upload = self._closing.enter_context(Upload(self._service, self._dataset, self._consumer))
         answer = self._service.admit(request, self._dataset, self._consumer)
         if answer is None:
@@ -171,6 +174,8 @@ class AggregateDesk(Background):
     def _check_shares(self, request: AggregateOpen) -> None:
         """What is remembered is told again of the newest split alone: the other server knows no other."""
         walr_split.step_2_check(request, consumer=self._consumer)
+        if request.in_shares:
+            walr_shares.plan_of(request, culprit=self._consumer)
         if request.key:
             self._service.refuse("key", "its labels are shares: servers of shares sum rows that they can read")
         if request.snapshot != self._dataset.snapshot:
@@ -187,10 +192,18 @@ class AggregateDesk(Background):
         if not self._is_of_shares:
             return
         index, meeting = self._dataset.index, self._meeting()
+        if bool(request.in_shares) != bool(meeting.rows):
+            self._service.refuse("in_shares", "the job says otherwise")
         ids_sha256 = await self.in_background(index.ids_sha256)
-        await meeting.agree(walr_split.step_2_agreement(request, index.split_id, ids_sha256))
+        answered_in = await self.in_background(self._answered_in) if request.in_shares and answer else ""
+        await meeting.agree(walr_split.step_2_agreement(request, index.split_id, ids_sha256, answered_in))
         if answer is not None:
             meeting.counted_before(await self.in_background(lambda: self._counted_in(answer)))
+
+    def _answered_in(self) -> str:
+        """Shares of one sum come from the masks of one session."""
+        stored = self._service.store.reader().answer(self._consumer, self.request.request_id)
+        return stored.session if stored else ""
 
     def _counted_in(self, answer: NoisySum) -> Counted:
         if answer.rows_kept == self.request.n_rows:
@@ -200,7 +213,10 @@ class AggregateDesk(Background):
     async def before_release(self, tally: Tally) -> None:
         if not self._is_of_shares:
             return
-        await self._meeting().counted(await self.in_background(lambda: self._counted(tally)))
+        meeting = self._meeting()
+        await meeting.counted(await self.in_background(lambda: self._counted(tally)))
+        if meeting.rows:
+            await meeting.rows.add_up(tally)
 
     def _counted(self, tally: Tally) -> Counted:
         """Once nothing but another charge that comes between could refuse this one."""
@@ -210,6 +226,8 @@ class AggregateDesk(Background):
         return walr_split.step_4_counted(self._kept.read())
 
     def tally(self, request: AggregateOpen) -> Tally:
+        if request.in_shares:
+            return SharedRowsTally(request, self.keep_bits)
         if request.key:
             return walr_encrypted.tally_of(request, self.keep_bits, consumer=self._consumer)
         return (ShareTally if self._is_of_shares else Tally)(request, self.keep_bits)

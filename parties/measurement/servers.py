@@ -6,19 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr, walr_split, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings, SentRows
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
 from blindfit.parties.measurement.row_key import RowKey
-from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS
+from blindfit.parties.measurement.row_shares import RowShares
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
@@ -109,7 +110,7 @@ class Released:
         request = self.request
         multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
         both = gaussian.gaussian_epsilon(multiplier * walr_split.SERVERS**0.5, request.delta)
-        return {"trust": SPLIT_LABELS, "epsilon_of_both": both}
+        return {"trust": SHARES if request.in_shares else SPLIT_LABELS, "epsilon_of_both": both}
 
     def told(self) -> dict[str, Any]:
         """Of what each server gave, for the party's own report; nothing where one is trusted."""
@@ -154,13 +155,13 @@ async def release_sum(
 
 class Servers:
     """Args:
-    key: that hides rows from them; None: they read them.
+    hiding: how rows are hidden from them; None: they read them.
     """
 
     def __init__(
-        self, party: Party, session: Session[Any], servers: Sequence[Server], key: RowKey | None = None
+        self, party: Party, session: Session[Any], servers: Sequence[Server], hiding: Hiding | None = None
     ) -> None:
-        self._party, self._session, self.servers, self._key = party, session, servers, key
+        self._party, self._session, self.servers, self._hiding = party, session, servers, hiding
 
     @classmethod
     async def of(cls, party: Party, session: Session[Any]) -> Servers:
@@ -175,10 +176,7 @@ class Servers:
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
         servers = await all_or_none(map(described, members))
-        if not session.job.hides_rows:
-            return cls(party, session, servers)
-        session.report("load key")
-        return cls(party, session, servers, await asyncio.to_thread(RowKey.load_or_create, party.data_dir, party.vault))
+        return cls(party, session, servers, await hiding_of(party, session, servers))
 
     def requests(self, rows: ConsumerRows, norm_bound: int, frac_bits: int) -> list[AggregateOpen]:
         """One for each, the same in all but dataset, snapshot and receipt.
@@ -206,17 +204,19 @@ class Servers:
             requests.append(walr.step_1_open(rows, norm_bound, of_this, receipt, self._session.id))
         if job.asks_shares:
             walr_split.step_1_check(requests[0])
-        return [self._key.request(request) for request in requests] if self._key else requests
+        return [self._hiding.request(request) for request in requests] if self._hiding else requests
 
     def _content_salt(self) -> bytes:
         """A server that reads the rows is told it; one that does not must not try rows out."""
-        purpose = "salt of hidden rows" if self._key else "salt of sent rows"
+        purpose = "salt of hidden rows" if self._hiding else "salt of sent rows"
         return self._party.secret.derive(purpose, bytes.fromhex(self._session.published.id))
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
         """Of the errors, the first that is not about the connection."""
-        asked = (self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
-        answers = await all_or_none(asked)
+        if self._hiding:
+            await self._hiding.begin(rows, requests[0])
+        asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
+        answers = await beside(asked, self._hiding.prove()) if self._hiding else await asked
         aggregate = self._together(answers, requests[0]) if self._session.job.asks_shares else answers[0]
         budgets = await all_or_none(server.client.budget(server.member.dataset) for server in self.servers)
         return Released(self.servers, aggregate, requests, answers, budgets)
@@ -224,7 +224,7 @@ class Servers:
     async def _ask(self, server: Server, request: AggregateOpen, rows: ConsumerRows) -> Aggregate:
         name, session = server.member.name, self._session
         on_rows = asking.reporter(session, "send rows", request.n_rows, name)
-        sent = await asyncio.to_thread(self._key.hidden, rows, request) if self._key else rows
+        sent = await asyncio.to_thread(self._hiding.hidden, rows, request) if self._hiding else rows
         aggregate = await server.client.aggregate(sent, request, on_rows)
         description, answer = server.description, aggregate.answer
         about = Between(name, session.me.name, description.population)
@@ -236,8 +236,8 @@ class Servers:
             raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
         if session.job.asks_shares:
             walr_split.step_6_check(answer, request, server=name)
-        if self._key:
-            return await asyncio.to_thread(self._key.opened, aggregate, request, server=name)
+        if self._hiding:
+            return await asyncio.to_thread(self._hiding.opened, aggregate, request, server=name)
         return aggregate
 
     def _together(self, answers: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
@@ -246,6 +246,43 @@ class Servers:
         if (answers[0].kept != answers[1].kept).any():
             raise DataError(f"at {' and '.join(names)} different rows counted", hint="ask their operators")
         return Aggregate(answer, answers[0].kept, sum(a.bytes_sent for a in answers))
+
+
+class Hiding(Protocol):
+    """A way to hide rows from servers."""
+
+    def request(self, request: AggregateOpen) -> AggregateOpen: ...
+
+    async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None: ...
+
+    def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> SentRows: ...
+
+    async def prove(self) -> None: ...
+
+    def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate: ...
+
+
+async def hiding_of(party: Party, session: Session[Any], servers: Sequence[Server]) -> Hiding | None:
+    if session.job.shares_rows:
+        return RowShares(session, tuple(server.member.name for server in servers))
+    if session.job.encrypts_rows:
+        session.report("load key")
+        return await asyncio.to_thread(RowKey.load_or_create, party.data_dir, party.vault)
+    return None
+
+
+async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
+    """The answers, once they are there; of a proof that fails before them, its error."""
+    asked, proving = asyncio.ensure_future(answers), asyncio.ensure_future(proof)
+    try:
+        await asyncio.wait((asked, proving), return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            await proving
+        return await asked
+    finally:
+        for task in (asked, proving):
+            task.cancel()
+        await asyncio.gather(asked, proving, return_exceptions=True)
 
 
 async def all_or_none(work: Iterable[Awaitable[T]]) -> list[T]:

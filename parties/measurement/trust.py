@@ -1,14 +1,16 @@
 """Who is trusted with what: one measurement server with labels and rows, or with labels alone; or neither of two that
-hold shares of the labels."""
+hold shares of the labels, with rows or with shares of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-Trust = Literal["trusted", "split-labels", "paillier"]
+Trust = Literal["trusted", "split-labels", "paillier", "shares"]
 SPLIT_LABELS: Trust = "split-labels"
 PAILLIER: Trust = "paillier"  # rows go to the server encrypted
+SHARES: Trust = "shares"  # rows go to two servers in shares; a key node deals masks
+TWO_SERVERS = (SPLIT_LABELS, SHARES)  # that hold shares of labels
 UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
 
 
@@ -23,8 +25,8 @@ def wrong_servers(option: str, trust: Trust, roles: Sequence[str]) -> str:
     Args:
         option: of the job, which says whom it trusts.
     """
-    wanted = 2 if trust == SPLIT_LABELS else 1
-    if roles.count("measurement") == wanted:
+    wanted, dealers = (2 if trust in TWO_SERVERS else 1), int(trust == SHARES)
+    if (roles.count("measurement"), roles.count("key-node")) == (wanted, dealers):
         return ""
     words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
-    return f'{option} = "{trust}" needs {words[wanted]}'
+    return f'{option} = "{trust}" needs {words[wanted]}, and {"one" if dealers else "no"} key node'

@@ -89,7 +89,7 @@ class Consumer:
         clock.lap("fit_s")
         report = _report(session, prepared, released, fit, clock.laps)
         self._write(session, prepared, fit, report)
-        if len(released.servers) == 1 and not job.hides_rows:  # the file is of a sum that the server knows
+        if len(released.servers) == 1 and not job.encrypts_rows:  # the file is of a sum that the server knows
             start = init_weights(init, prepared.standardiser, job.walr)
             write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
             write_rows(self._party, session, released, prepared.train.ids)

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import PAILLIER, SPLIT_LABELS, Trust
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Trust
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
@@ -81,11 +81,15 @@ class WalrJob(TrainingParameters):
 
     @property
     def asks_shares(self) -> bool:
-        return self.walr.trust == SPLIT_LABELS
+        return self.walr.trust in TWO_SERVERS
 
     @property
-    def hides_rows(self) -> bool:
+    def encrypts_rows(self) -> bool:
         return self.walr.trust == PAILLIER
+
+    @property
+    def shares_rows(self) -> bool:
+        return self.walr.trust == SHARES
 
     @property
     def unsafe(self) -> tuple[str, ...]:

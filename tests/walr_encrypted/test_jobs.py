@@ -111,7 +111,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     monkeypatch.setattr(Servers, "requests", changed)
 
 
-def test_a_consumer_that_hides_rows_in_a_job_that_does_not_say_so_is_refused(
+def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
     house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
 ) -> None:
     house.write_party("whole")

@@ -12,7 +12,7 @@ import numpy as np
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import walr_shares, walr_split
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_shares import Dimensions, MaskedRows, Server, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr_shares import MaskedRows, Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.walr.seats import request_for
@@ -68,11 +68,9 @@ class Seats:
 
     async def _run(self) -> Elements:
         plan = walr_shares.plan_of(self.request)
-        said = Dimensions(plan.n_rows, plan.n_columns, plan.norm_bound)
         shop = self.network.channel("shop")
-        for name in ("dealer", *SERVERS):
-            await shop.send(name, said)
-        dealer = asyncio.ensure_future(walr_shares.run_key_node("shop", SERVERS, self.network.channel("dealer")))
+        await walr_shares.ask_for_masks(plan, ("dealer", *SERVERS), shop)
+        dealer = asyncio.ensure_future(self._dealer())
         seed = await walr_shares.receive_seed("dealer", shop)
         shared = SharedRows(self.rows, plan, seed)
         tasks = [asyncio.ensure_future(self._server(name, shared)) for name in SERVERS]
@@ -84,10 +82,16 @@ class Seats:
                 task.cancel()
         return np.asarray(walr_split.field.add(done[0], done[1]))
 
+    async def _dealer(self) -> None:
+        channel = self.network.channel("dealer")
+        plan = await walr_shares.receive_plan("shop", channel)
+        await walr_shares.run_key_node(plan, "shop", SERVERS, channel)
+
     async def _server(self, name: str, shared: SharedRows) -> Elements:
         place = SERVERS.index(name)
         channel = self.network.channel(name)
-        dealt = await walr_shares.receive_dealt(place, "shop", "dealer", channel)
+        plan = await walr_shares.receive_plan("shop", channel)
+        dealt = await walr_shares.receive_dealt(plan, place, "dealer", channel)
         tally = SharedRowsTally(self.request, lambda _: None)
         labels = dict(zip(self.rows.ids, self.shares[name], strict=True))
         kept = np.ones(len(self.rows.ids), np.bool_) if self.kept is None else self.kept

@@ -30,7 +30,7 @@ from tests.nodes import Nodes
 
 ROWS = 120
 SERVERS = ("east", "west")
-ROLES = {"shop": "active", "east": "measurement", "west": "measurement", "whole": "measurement"}
+ROLES = {"shop": "active", "east": "measurement", "west": "measurement", "whole": "measurement", "dealer": "key-node"}
 
 PARTY = """
 name = "{name}"
@@ -88,6 +88,7 @@ class House:
         self.write_job("job.toml", "split-labels", ("shop", *SERVERS))
         self.write_job("trusted.toml", "trusted", ("shop", "whole"))
         self.write_job("hidden.toml", "paillier", ("shop", "whole"))
+        self.write_job("shares.toml", "shares", ("shop", *SERVERS, "dealer"))
         self.split()
 
     def write_labels(self, labels: list[int]) -> None:
@@ -106,7 +107,7 @@ class House:
         text = PARTY.format(name=name, role=ROLES[name], more=more, peers=said)
         if name == "shop":
             text += SHOP
-        else:
+        elif name != "dealer":
             url = f"parquet:{name}.parquet" if name in SERVERS else "csv:labels.csv"
             meaning = OF_SHARES if name in SERVERS else OF_LABELS
             meaning += 'person = "person"\nmax_rows_per_person = 2\n' if self.persons else ""
@@ -114,7 +115,8 @@ class House:
         (self.root / f"{name}.toml").write_text(text)
 
     def write_job(self, file: str, trust: str, parties: tuple[str, ...]) -> None:
-        lines = [f'{p} = {{ role = "{ROLES[p]}", config = "{p}.toml", dataset = "rows" }}' for p in parties]
+        rows = {p: "" if p == "dealer" else ', dataset = "rows"' for p in parties}
+        lines = [f'{p} = {{ role = "{ROLES[p]}", config = "{p}.toml"{rows[p]} }}' for p in parties]
         (self.root / file).write_text(JOB.format(trust=trust, parties="\n".join(lines)))
 
     def split(self) -> None:

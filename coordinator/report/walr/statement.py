@@ -12,7 +12,7 @@ from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.walr import hidden_rows, split_labels, trusted
+from blindfit.coordinator.report.walr import hidden_rows, shared_rows, split_labels, trusted
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
@@ -69,7 +69,12 @@ class Words(Protocol):
     def collusion(self, facts: Figures) -> Section: ...
 
 
-WORDS: Mapping[str, Words] = {"trusted": trusted, "split-labels": split_labels, "paillier": hidden_rows}
+WORDS: Mapping[str, Words] = {
+    "trusted": trusted,
+    "split-labels": split_labels,
+    "paillier": hidden_rows,
+    "shares": shared_rows,
+}
 
 
 def words_of(facts: Figures) -> Words:

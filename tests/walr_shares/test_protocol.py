@@ -1,0 +1,208 @@
+"""All seats of WALR in shares: the sum, who lies about what, and what anybody sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
+from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.protocols import walr_shares
+from blindfit.algorithms.protocols.walr_shares import Dimensions, MaskedRows, Server, SharedRows
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import short_rows
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Share
+from tests.walr_shares.seats import NORM_BOUND, SERVERS, Seats, rows_of
+from tests.walr_shares.test_short_rows import huge_row
+
+RED_BY_CHANCE = 1e-7
+
+
+def labels_for(n: int) -> np.ndarray:
+    return np.random.default_rng(n).integers(0, 2, n).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 3), (9000, 2)])
+def test_the_sum_is_exact(n_rows: int, n_columns: int) -> None:
+    """Also in several blocks."""
+    rows, labels = rows_of(n_rows, n_columns), labels_for(n_rows)
+    seats = Seats(rows, labels)
+    assert f.integers(seats.run()).tolist() == (rows.weights.astype(np.int64).T @ labels).tolist()
+    assert not seats.network.unread
+
+
+def test_rows_that_do_not_count_are_not_summed() -> None:
+    rows, labels = rows_of(), np.ones(40, np.uint8)
+    kept = np.arange(40) % 3 > 0
+    total = f.integers(Seats(rows, labels, kept=kept).run())
+    assert total.tolist() == rows.weights[kept].astype(np.int64).sum(axis=0).tolist()
+
+
+# --- who lies ------------------------------------------------------------------------------------------------
+
+
+def shifted(batch: MaskedRows, place: int, by: int) -> MaskedRows:
+    values = batch.values.copy()
+    values[place] = f.add(values[place : place + 1], f.elements([by]))[0]
+    return replace(batch, values=values)
+
+
+@pytest.mark.parametrize("by", [1, -1, 2**30, 2**59])
+def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None:
+    with pytest.raises(MalformedMessage, match="shop.*longer than the norm bound"):
+        Seats(rows_of(), labels_for(40), masked=lambda _server, batch: shifted(batch, 0, by)).run()
+
+
+def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
+    """It proves what it can: the sums are too large for its bits."""
+    rows = rows_of()
+    plan = walr_shares.plan_of(Seats(rows, labels_for(40)).request)
+    row = f.elements(np.array(huge_row(plan), np.int64))
+
+    def masked(_server: str, batch: MaskedRows) -> MaskedRows:
+        values = batch.values.copy()
+        own = f.elements(short_rows.filled(rows.weights[:1], plan))[0]
+        values[: plan.width] = f.add(values[: plan.width], f.subtract(row, own))
+        return replace(batch, values=values)
+
+    async def proves(shared: SharedRows, channel: Channel) -> None:
+        seeds = [(await channel.receive(server, walr_shares.Challenge)).seed for server in SERVERS]
+        signs = short_rows.signs_of(short_rows.Seed(seeds[0]), plan, 0)
+        numbers = f.elements(shared.filled(slice(0, 40)))
+        numbers[0] = row
+        sums = f.integers(short_rows._project(signs, numbers))
+        assert np.abs(sums).max() > 1 << plan.bits
+        bits = short_rows.bits_of(np.clip(sums, -(1 << plan.bits), (1 << plan.bits) - 1), plan)
+        told = f.subtract(f.elements(bits), short_rows.bit_masks(plan, 0, shared.seed))
+        for server in SERVERS:
+            await channel.send(server, walr_shares.MaskedInput(told.reshape(-1)))
+
+    with pytest.raises(MalformedMessage, match="longer than the norm bound"):
+        Seats(rows, labels_for(40), masked=masked, prove=proves).run()
+
+
+def test_a_shop_that_sends_the_servers_different_rows_is_noticed() -> None:
+    def masked(server: str, batch: MaskedRows) -> MaskedRows:
+        return shifted(batch, 0, 1) if server == "east" else batch
+
+    with pytest.raises(MalformedMessage, match="other openings"):
+        Seats(rows_of(), labels_for(40), masked=masked).run()
+
+
+class SaysZero(Server):
+    """Colludes with a shop whose rows are too long: it opens what makes the sum 0, which it can compute."""
+
+    async def _require_zero(self, parts: Any) -> None:
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        lie = replace_value(total, f.subtract(total.value, self.excess))
+        await super()._require_zero([lie])
+
+    excess: Elements = f.elements([0])
+
+
+def replace_value(share: Share, value: Elements) -> Share:
+    return Share(value, share.mac)
+
+
+@pytest.mark.parametrize("liar", SERVERS)
+def test_a_server_that_hides_a_long_row_is_caught_by_the_mac(liar: str) -> None:
+    """It knows what the rows exceed the bound by; it does not know the MAC key."""
+
+    class Colludes(SaysZero):
+        excess = f.elements([12345])
+
+    with pytest.raises((MacCheckFailed, MalformedMessage)):
+        Seats(
+            rows_of(),
+            labels_for(40),
+            masked=lambda _server, batch: shifted(batch, 0, 2**30),
+            servers={liar: Colludes},
+        ).run()
+    with pytest.raises(MacCheckFailed):  # nor may an honest shop's zero be another number
+        Seats(rows_of(), labels_for(40), servers={liar: Colludes}).run()
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) -> None:
+    async def proves(shared: SharedRows, channel: Channel) -> None:
+        class Twisted:
+            async def send(self, to: str, message: Any) -> None:
+                if to == server:
+                    message = walr_shares.MaskedInput(f.add(message.values, f.elements([1])))
+                await channel.send(to, message)
+
+            async def receive(self, sender: str, kind: Any) -> Any:
+                return await channel.receive(sender, kind)
+
+        await walr_shares.run_active(shared, SERVERS, Twisted())
+
+    with pytest.raises(MalformedMessage, match="other openings"):
+        Seats(rows_of(), labels_for(40), prove=proves).run()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Dimensions(0, 3, 5),
+        Dimensions(2**40, 3, 5),
+        Dimensions(5, 2**20, 5),
+        Dimensions(5, 3, 2**26),
+        Dimensions(5, 3, 0),
+    ],
+)
+def test_dimensions_out_of_range_are_refused(said: Dimensions) -> None:
+    with pytest.raises(MalformedMessage, match="shop.*out of range"):
+        walr_shares.plan_of(said, culprit="shop")
+    with pytest.raises(MalformedMessage, match="too long to be proved"):
+        walr_shares.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
+
+
+# --- what is seen ------------------------------------------------------------------------------------------------
+
+
+def test_what_a_server_gets_of_rows_is_uniform_whatever_they_are() -> None:
+    """Rows of zeros and others: a Kolmogorov-Smirnov test of 40,000 numbers, red by chance once in 10^7."""
+    for weights in (np.zeros((4000, 4), np.int32), rows_of(4000, 4).weights):
+        seats = Seats(replace(rows_of(4000, 4), weights=weights), labels_for(4000))
+        seats.run()
+        for name in SERVERS:
+            got = np.concatenate([batch.values for batch in seats.seen[name]]) / f.P
+            assert stats.kstest(got, "uniform").pvalue > RED_BY_CHANCE
+
+
+def test_each_servers_share_of_the_sum_is_uniform() -> None:
+    """Over dealings: of the same rows and labels, so that one answer alone tells nothing."""
+    taken: list[float] = []
+    sum_of = Server.sum_of
+
+    class Noted(Server):
+        async def sum_of(self, tally: Any) -> Elements:
+            share = await sum_of(self, tally)
+            taken.append(float(share[0]) / f.P)
+            return share
+
+    for _ in range(150):
+        Seats(rows_of(2, 1), np.ones(2, np.uint8), servers={"west": Noted}).run()
+    assert stats.kstest(taken, "uniform").pvalue > RED_BY_CHANCE
+
+
+def test_all_that_goes_is_in_the_table() -> None:
+    seats = Seats(rows_of(), labels_for(40))
+    seats.run()
+    sent = {step for _, _, step in seats.network.sent}
+    documented = {arrow.message.__name__ for arrow in walr_shares.TABLE.arrows}
+    assert sent == documented - {"MaskedRows"}  # which go in a call of their own
+
+
+def test_the_norm_bound_is_the_longest_row_that_passes() -> None:
+    weights = np.zeros((3, 2), np.int32)
+    weights[1, 0] = NORM_BOUND
+    rows = replace(rows_of(3, 2), weights=weights)
+    assert f.integers(Seats(rows, np.ones(3, np.uint8)).run()).tolist() == [NORM_BOUND, 0]

@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols import (
     taylor,
     walr,
     walr_encrypted,
+    walr_shares,
     walr_split,
 )
 from blindfit.algorithms.protocols.table import Arrow, Table
@@ -39,6 +40,7 @@ PROTOCOLS = (
     shared_scores,
     walr,
     walr_encrypted,
+    walr_shares,
     walr_split,
     release_labels,
 )

@@ -20,7 +20,7 @@ Model: the active party may do what it likes, together with one of the servers. 
           server   opens labels less masks, those of rows that count                        OpenedShares ...
                    its share of X^T y from what is public and dealt                         --
     7     server   adds a whole noise of its own and answers, as in `walr_split` 4 and 5    --
-    8     active   adds both answers and goes on, as in `walr_split` 6                      --
+    8     active   adds both answers and goes on, as in `walr_split` 6                      MasksUsed
 
 Departures: none from `walr_split` but that rows are hidden; a row that is too long ends the job, where a server that
     reads it would make it shorter.
@@ -88,6 +88,11 @@ class Challenge:
     seed: Octets  # of the signs
 
 
+@dataclass(frozen=True, slots=True)
+class MasksUsed:
+    """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""
+
+
 _BOTH = (MEASUREMENT, MEASUREMENT)
 TABLE = Table(
     "walr-shares",
@@ -102,6 +107,7 @@ TABLE = Table(
     Arrow("4", MEASUREMENT, ACTIVE, Challenge, ONCE, "public signs"),
     Arrow("5", ACTIVE, MEASUREMENT, MaskedInput, CHUNKS, "uniform numbers"),
     Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; else uniform numbers"),
+    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "that both have answered"),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import walr_shares
+from blindfit.algorithms.protocols.walr_shares import MasksUsed
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
@@ -33,4 +34,5 @@ class MaskDealer:
             await walr_shares.run_key_node(plan, active, servers, channel)
 
         await in_own_thread(channel, dealt)
+        await patient(lambda: channel.receive(active, MasksUsed), session.job.timeouts.session_s)
         return {"rows.masked": plan.n_rows}

@@ -48,6 +48,9 @@ class RowKey:
     async def prove(self) -> None:
         """Nothing is proved of them."""
 
+    async def end(self) -> None:
+        """Nobody waits for it."""
+
     def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> HiddenRows:
         layout = walr_encrypted.layout_of(request, self.private_key.public_key)
         return HiddenRows(rows, layout, OwnKey(self.private_key))

@@ -9,7 +9,7 @@ from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import walr_shares
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_shares import SharedRows
+from blindfit.algorithms.protocols.walr_shares import MasksUsed, SharedRows
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.work.own_thread import in_own_thread
@@ -48,6 +48,10 @@ class RowShares:
                 await walr_shares.run_active(self._shared, self.servers, channel)
 
         await in_own_thread(self.session.channel, proved)
+
+    async def end(self) -> None:
+        """Both have answered."""
+        await self.session.channel.send(self.session.with_role("key-node").name, MasksUsed())
 
     def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate:  # noqa: ARG002 - in the clear
         return aggregate

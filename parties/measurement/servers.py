@@ -162,6 +162,8 @@ class Servers:
         self, party: Party, session: Session[Any], servers: Sequence[Server], hiding: Hiding | None = None
     ) -> None:
         self._party, self._session, self.servers, self._hiding = party, session, servers, hiding
+        self._sent_rows: dict[str, int] = {}
+        self._all_sent = asyncio.Event()
 
     @classmethod
     async def of(cls, party: Party, session: Session[Any]) -> Servers:
@@ -216,14 +218,27 @@ class Servers:
         if self._hiding:
             await self._hiding.begin(rows, requests[0])
         asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
-        answers = await beside(asked, self._hiding.prove()) if self._hiding else await asked
+        answers = await (beside(asked, self._prove(self._hiding)) if self._hiding else asked)
+        if self._hiding:
+            await self._hiding.end()
         aggregate = self._together(answers, requests[0]) if self._session.job.asks_shares else answers[0]
         budgets = await all_or_none(server.client.budget(server.member.dataset) for server in self.servers)
         return Released(self.servers, aggregate, requests, answers, budgets)
 
+    async def _prove(self, hiding: Hiding) -> None:
+        await self._all_sent.wait()
+        await hiding.prove()
+
     async def _ask(self, server: Server, request: AggregateOpen, rows: ConsumerRows) -> Aggregate:
         name, session = server.member.name, self._session
-        on_rows = asking.reporter(session, "send rows", request.n_rows, name)
+        told, sent_rows = asking.reporter(session, "send rows", request.n_rows, name), self._sent_rows
+
+        def on_rows(rows: int) -> None:
+            told(rows)
+            sent_rows[name] = 0 if rows < 0 else sent_rows[name] + rows
+            if list(sent_rows.values()) == [request.n_rows] * len(self.servers):
+                self._all_sent.set()
+
         sent = await asyncio.to_thread(self._hiding.hidden, rows, request) if self._hiding else rows
         aggregate = await server.client.aggregate(sent, request, on_rows)
         description, answer = server.description, aggregate.answer
@@ -257,7 +272,11 @@ class Hiding(Protocol):
 
     def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> SentRows: ...
 
-    async def prove(self) -> None: ...
+    async def prove(self) -> None:
+        """Once all rows were sent."""
+
+    async def end(self) -> None:
+        """All answers are here."""
 
     def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate: ...
 

@@ -71,6 +71,8 @@ BY_NAME = {
     "NoisySum.sums": RELEASED,
     "NoisySum.ciphertexts": RELEASED,
     "EncryptedRows.rows": HIDDEN,
+    "MaskedRows.values": HIDDEN,
+    "Challenge.seed": DERIVED,  # of what two servers drew
     "NoisySum.entry": DERIVED,
     "NoisyLabels.steps": RELEASED,
     "FittedRelease.parameters": RELEASED,

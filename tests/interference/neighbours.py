@@ -367,7 +367,12 @@ def in_job(build: Build, **changes: Any) -> Build:
     return lambda case, probe: build(case.with_job(**changes), probe)
 
 
-NORM = ("AggregateOpen.norm_bound", "summary/privacy.norm_bound", "summary/privacy.sensitivity")
+NORM = (
+    "AggregateOpen.norm_bound",
+    "Dimensions.norm_bound",
+    "summary/privacy.norm_bound",
+    "summary/privacy.sensitivity",
+)
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
 """What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so the noise."""
 IDS = ("*.ids", "*.content_sha256")
@@ -406,6 +411,12 @@ PAIRS = (
     Pair("walr-hidden", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
     Pair("walr-hidden", "a-feature", "shop", a_feature("shop"), NORM),
     Pair("walr-hidden", "held-out-feature", "shop", a_held_out_feature("shop")),
+    # walr-shares: neither features nor labels
+    Pair("walr-shares", "a-share", "east", a_share("east")),
+    Pair("walr-shares", "a-share-of-the-other", "west", a_share("west")),
+    Pair("walr-shares", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
+    Pair("walr-shares", "a-feature", "shop", a_feature("shop"), NORM),
+    Pair("walr-shares", "held-out-feature", "shop", a_held_out_feature("shop")),
     # label-dp
     Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
     Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),

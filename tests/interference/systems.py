@@ -106,6 +106,13 @@ def walr_hidden() -> Case:
     return hidden.with_policy("meter", unsafe=["unchecked-rows"])
 
 
+def walr_shares() -> Case:
+    """Labels and rows in shares between two servers."""
+    case = walr_split()
+    hidden = replace(case, job={**case.job, "walr": {"trust": "shares"}})
+    return replace(hidden, roles={**hidden.roles, "dealer": "key-node"})
+
+
 def label_dp(**more: Callable[[int], Any]) -> Case:
     case = walr()
     return Case(
@@ -330,6 +337,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "walr-unknown": walr_unknown,
     "walr-split": walr_split,
     "walr-hidden": walr_hidden,
+    "walr-shares": walr_shares,
     "label-dp": label_dp,
     "label-dp-persons": label_dp_persons,
     "dp-lr": dp_lr,

@@ -353,6 +353,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
             says=("even if it colludes with one of", "of 3 spent on members"), writes=("runs/walr-split/report.html",)
         ),
+        "blindfit run examples/walr/split_labels/shares.toml --out runs/walr-shares": Typed(
+            says=("no feature and no label",), writes=("runs/walr-shares/report.html",)
+        ),
         "blindfit run examples/walr/hidden_rows.toml --out runs/walr-hidden": Typed(
             says=(r"insurer follows the protocol"), writes=("runs/walr-hidden/report.html",)
         ),

@@ -12,7 +12,7 @@ import numpy as np
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import walr_shares, walr_split
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_shares import MaskedRows, Server, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr_shares import MaskedRows, MasksUsed, Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.walr.seats import request_for
@@ -74,7 +74,7 @@ class Seats:
         seed = await walr_shares.receive_seed("dealer", shop)
         shared = SharedRows(self.rows, plan, seed)
         tasks = [asyncio.ensure_future(self._server(name, shared)) for name in SERVERS]
-        tasks += [dealer, asyncio.ensure_future(self.prove(shared, shop))]
+        tasks += [dealer, asyncio.ensure_future(self._proves(shared, shop))]
         try:
             done: list[Any] = await asyncio.gather(*tasks)
         finally:
@@ -82,10 +82,15 @@ class Seats:
                 task.cancel()
         return np.asarray(walr_split.field.add(done[0], done[1]))
 
+    async def _proves(self, shared: SharedRows, shop: Channel) -> None:
+        await self.prove(shared, shop)
+        await shop.send("dealer", MasksUsed())
+
     async def _dealer(self) -> None:
         channel = self.network.channel("dealer")
         plan = await walr_shares.receive_plan("shop", channel)
         await walr_shares.run_key_node(plan, "shop", SERVERS, channel)
+        await channel.receive("shop", MasksUsed)
 
     async def _server(self, name: str, shared: SharedRows) -> Elements:
         place = SERVERS.index(name)

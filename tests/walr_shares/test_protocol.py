@@ -54,7 +54,7 @@ def shifted(batch: MaskedRows, place: int, by: int) -> MaskedRows:
 
 @pytest.mark.parametrize("by", [1, -1, 2**30, 2**59])
 def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None:
-    with pytest.raises(MalformedMessage, match="shop.*longer than the norm bound"):
+    with pytest.raises(MalformedMessage, match=r"shop.*longer than the norm bound"):
         Seats(rows_of(), labels_for(40), masked=lambda _server, batch: shifted(batch, 0, by)).run()
 
 
@@ -158,7 +158,7 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
     ],
 )
 def test_dimensions_out_of_range_are_refused(said: Dimensions) -> None:
-    with pytest.raises(MalformedMessage, match="shop.*out of range"):
+    with pytest.raises(MalformedMessage, match=r"shop.*out of range"):
         walr_shares.plan_of(said, culprit="shop")
     with pytest.raises(MalformedMessage, match="too long to be proved"):
         walr_shares.plan_of(Dimensions(5, 20, 2**25), culprit="shop")

@@ -35,7 +35,8 @@ def mechanism(facts: Figures) -> Section:
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and proves to both servers, in "
             "shares with MACs, that no row is longer: else neither answers.",
             "Rows times labels are added up in shares, exactly and modulo 2^61 - 1; each server adds noise to its "
-            f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted server.",
+            f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
+            "server.",
             f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
             "its sensitivity.",
         ),

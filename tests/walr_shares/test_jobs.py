@@ -1,0 +1,233 @@
+"""Whole jobs of a shop, a dealer and two servers with shares of labels and rows: sums, charges, who is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import BlindfitError, ConfigError
+from blindfit.algorithms.fixed_point import quantise_rows
+from blindfit.algorithms.protocols import walr_shares
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
+from blindfit.algorithms.protocols.walr_shares import SharedRows
+from blindfit.algorithms.sharing import short_rows
+from blindfit.coordinator.report import write
+from blindfit.coordinator.report.walr.statement import privacy_statement
+from blindfit.coordinator.verify.export import export
+from blindfit.parties.measurement import codec
+from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.row_shares import RowShares
+from blindfit.parties.measurement.servers import Servers
+from tests.walr_split.house import SERVERS, House
+from tests.walr_split.test_jobs import released, without_noise
+
+JOB = "shares.toml"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_the_sum_is_the_trusted_servers(tmp_path: Path, persons: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path, persons)
+    without_noise(monkeypatch)
+    sums = released(monkeypatch)
+    house.run(job=JOB)
+    house.run(job="trusted.toml")
+    shared, trusted = sums
+    assert shared.sums.tolist() == trusted.sums.tolist()
+    assert shared.rows_kept == trusted.rows_kept
+    assert (shared.rows_kept < 90) == persons
+    assert shared.noise_std == pytest.approx(np.sqrt(2) * trusted.noise_std)
+    assert house.charges() == [1, 1]
+
+
+def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though new masks are dealt, which nobody uses."""
+    sums = released(monkeypatch)
+    house.run(job=JOB)
+    house.run(job=JOB)
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    assert house.charges() == [1, 1]
+
+
+def test_the_same_rows_released_in_another_way_are_another_request(house: House) -> None:
+    house.run(job=JOB)
+    house.run()
+    assert house.charges() == [2, 2]
+
+
+@pytest.mark.parametrize("forgetful", SERVERS)
+def test_where_one_server_has_lost_its_answer_both_refuse(house: House, forgetful: str) -> None:
+    """Shares of one sum come from one dealing: the other's answer goes with no new one."""
+    house.run(job=JOB)
+    with contextlib.closing(sqlite3.connect(house.root / "state" / forgetful / "party.sqlite")) as database:
+        assert database.execute("DELETE FROM answers").rowcount == 1
+        database.commit()
+    with pytest.raises(BlindfitError, match="does not remember"):
+        house.run(job=JOB)
+    assert house.charges() == [1, 1]
+    house.run("privacy.release=second", job=JOB)
+    assert house.charges() == [2, 2]
+
+
+# --- a consumer that lies -----------------------------------------------------------------------------------------
+
+
+def longer(rows: ConsumerRows) -> ConsumerRows:
+    """As long as the integers of the wire allow."""
+    weights = rows.weights.copy()
+    weights[0, 0] = 2**30
+    return replace(rows, weights=weights)
+
+
+def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that they are as short as they should be, and proves what it can."""
+    filled = short_rows.filled
+
+    def believed(rows: Any, plan: Any) -> np.ndarray:
+        honest = filled(np.where(np.abs(rows) > 2**29, 0, rows), plan)
+        honest[:, : rows.shape[1]] = rows
+        return honest
+
+    def projected(signs: Any, numbers: np.ndarray, plan: Any) -> np.ndarray:
+        values = (signs @ numbers.reshape(-1).astype(np.float64)).astype(np.int64)
+        return np.clip(values, -(1 << plan.bits), (1 << plan.bits) - 1)
+
+    begin = RowShares.begin
+
+    async def begun(self: RowShares, rows: ConsumerRows, request: AggregateOpen) -> None:
+        await begin(self, longer(rows), request)
+
+    monkeypatch.setattr(short_rows, "filled", believed)
+    monkeypatch.setattr(short_rows, "projected", projected)
+    monkeypatch.setattr(RowShares, "begin", begun)
+    with pytest.raises(BlindfitError, match="longer than the norm bound"):
+        house.run(job=JOB)
+    assert house.charges() == [0, 0]
+
+
+def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor rows in shares where the job says split-labels: both servers were told otherwise."""
+    monkeypatch.setattr(RowShares, "request", lambda _self, request: request)
+    with pytest.raises(BlindfitError, match="in_shares"):
+        house.run(job=JOB)
+    assert house.charges() == [0, 0]
+
+
+@pytest.mark.parametrize("job", ["job.toml", "trusted.toml"])
+def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Servers.requests
+
+    def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
+        return [walr_shares.step_1_open(request) for request in made(self, *args)]
+
+    monkeypatch.setattr(Servers, "requests", changed)
+    with pytest.raises(BlindfitError, match="in_shares"):
+        house.run(job=job)
+    assert house.charges() == [0, 0]
+
+
+def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer that cuts its calls once the proof has begun, and calls again in the same session."""
+    aggregate, calls = MeasurementClient.aggregate, [0]
+
+    async def twice(self: MeasurementClient, *args: Any) -> Any:
+        answer = await aggregate(self, *args)
+        calls[0] += 1
+        rows, request = args[0], replace(args[1], request_id=args[1].request_id[:-1] + "x")
+        await aggregate(self, rows, request, *args[2:])
+        return answer
+
+    monkeypatch.setattr(MeasurementClient, "aggregate", twice)
+    with pytest.raises(BlindfitError):
+        house.run("timeouts.step_s=5", job=JOB)
+    assert calls[0] >= 1
+    assert max(house.charges()) <= 1
+
+
+# --- what is seen, and said ---------------------------------------------------------------------------------------
+
+
+def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+    from_pb = codec.Messages.from_pb
+
+    def noted(self: codec.Messages, envelope: Any, kind: type, *, culprit: str) -> Any:
+        if culprit == "shop":
+            seen.append(envelope.SerializeToString())
+        return from_pb(self, envelope, kind, culprit=culprit)
+
+    monkeypatch.setattr(codec.Messages, "from_pb", noted)
+    asked: list[ConsumerRows] = []
+    hidden = RowShares.hidden
+
+    def remembered(self: RowShares, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:
+        asked.append(rows)
+        assert request.content_salt == b""
+        return hidden(self, rows, request)
+
+    monkeypatch.setattr(RowShares, "hidden", remembered)
+    house.run(job=JOB)
+    got = b"".join(seen)
+    assert len(got) > 90 * 8 * 9 * 2
+    kept = b"".join(
+        path.read_bytes() for name in SERVERS for path in (house.root / "state" / name).rglob("*") if path.is_file()
+    )
+    for row in asked[0].weights[:20]:
+        assert row.astype("<i4").tobytes() not in got + kept
+        assert row.astype("<i8").tobytes() not in got + kept
+
+
+def test_the_report_says_who_must_not_collude(house: House) -> None:
+    session = house.run(job=JOB)
+    made = write(session, house.root / "report", [])
+    sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
+    assert "Against shop alone: epsilon 0.684" in sections["trust"]
+    assert "proves to both servers" in sections["mechanism"]
+    assert "uniform numbers" in sections["learnt-measurement"]
+    assert "nor either of them with the key node" in sections["collusion"]
+    assert json.loads(json.dumps(house.report(session)["privacy"]))["trust"] == "shares"
+    with pytest.raises(ConfigError, match="in shares between two servers"):
+        export(house.root / "state/shop/models" / session.id, house.root / "out", Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("parties", "wanted"),
+    [(("shop", *SERVERS), "one key node"), (("shop", "whole", "dealer"), "exactly two")],
+)
+def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: House, parties: tuple[str, ...], wanted: str) -> None:
+    house.write_job("wrong.toml", "shares", parties)
+    with pytest.raises(ConfigError, match=wanted):
+        house.run(job="wrong.toml")
+    house.write_job("wrong.toml", "split-labels", ("shop", *SERVERS, "dealer"))
+    with pytest.raises(ConfigError, match="no key node"):
+        house.run(job="wrong.toml")
+
+
+def test_rows_that_cannot_be_proved_short_are_refused_before_anything_is_sent(house: House) -> None:
+    with pytest.raises(BlindfitError, match=r"fraction bits|operator knows"):
+        house.run("walr.frac_bits=24", "walr.norm_bound=2.0", job=JOB)
+    assert house.charges() == [0, 0]
+
+
+def test_quantised_rows_never_pass_the_bound() -> None:
+    """Else an honest consumer could not fill them up."""
+    real = np.random.default_rng(1).normal(size=(2000, 7)) * 10
+    rows = quantise_rows(real, 3 * 2**16, 16)
+    plan = short_rows.Plan(2000, 7, 3 * 2**16)
+    assert ((short_rows.filled(rows, plan) ** 2).sum(axis=1) == plan.norm_bound**2).all()

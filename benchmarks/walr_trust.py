@@ -12,7 +12,7 @@ repetition of each in turn, medians.
 
 `bytes_sent` is what the active party sends; `dealt_bytes`, what the key node sends to the first server (counted).
 `loss` is the log loss of the model on the rows that it was fitted to, which this program knows; `sklearn_loss`, that of
-scikit-learn's fit to the labels themselves. Noise is in all but the last: of two servers its variance is twice that of one.
+scikit-learn's fit to the labels themselves. The noise of two servers has twice the variance of that of one.
 """
 
 from __future__ import annotations

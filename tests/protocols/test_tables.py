@@ -15,7 +15,7 @@ import pytest
 
 from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, falcon, link, shared_scores, taylor
+from blindfit.algorithms.protocols import align, falcon, link, shared_scores, taylor, walr_shares
 from blindfit.algorithms.protocols.falcon import messages as falcon_messages
 from blindfit.algorithms.protocols.shared_scores import messages as shared_scores_messages
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed

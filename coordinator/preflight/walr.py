@@ -16,7 +16,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.walr.consumer import prepare_rows
+from blindfit.parties.walr.rows import prepare_rows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 

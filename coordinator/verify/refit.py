@@ -21,8 +21,9 @@ from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.written import read_json
 from blindfit.parties.training.rows import read_rows
-from blindfit.parties.walr.consumer import SentColumns, fit_sum
+from blindfit.parties.walr.fit import fit_sum
 from blindfit.parties.walr.release_file import ROWS_FORMAT
+from blindfit.parties.walr.rows import SentColumns
 
 
 @dataclass(frozen=True)

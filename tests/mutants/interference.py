@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "a-hash-of-the-rows-told",
         (25,),
-        "parties/walr/consumer.py",
+        "parties/walr/report.py",
         '("clipped", "dropped_columns", "request_id")',
         '("clipped", "dropped_columns")',
         (f"{SAME}[walr-a-feature-coordinator]",),
@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         "constant-columns-not-sent",
         (25,),
-        "parties/walr/consumer.py",
+        "parties/walr/rows.py",
         "return len(self.standardiser.columns) + self.intercept",
         "return len(self.standardiser.kept) + self.intercept",
         (f"{SAME}[walr-constant-in-training-meter]",),

@@ -255,7 +255,7 @@ MUTANTS = (
     Mutant(
         "walr-scaled-on-test-rows-too",
         (12,),
-        "parties/walr/consumer.py",
+        "parties/walr/rows.py",
         "Standardiser.fit(train.features, source.feature_names,",
         "Standardiser.fit([*train.features, *test.features], source.feature_names,",
         ("tests/walr/test_prepare_rows.py",),

@@ -26,7 +26,7 @@ PARTIES = {
     "clinic": {"role": "measurement", "dataset": "visits"},
 }
 MODEL_TABLES = ("rows", "privacy", "fit", "timing")
-# As `blindfit.parties.walr.consumer._report` makes it; test_content.py holds the two together.
+# As `blindfit.parties.walr.report.report_of` makes it; test_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "insurer",

@@ -16,7 +16,7 @@ from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
 from blindfit.coordinator.report.walr.figures import figures_of
 from blindfit.parties.measurement.servers import Released
-from blindfit.parties.walr import consumer as active
+from blindfit.parties.walr import report as active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 from tests.report.pages import check_nothing_is_kept_of_models
 
@@ -118,7 +118,7 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
         assert report[table].keys() == PARTY_REPORT[table].keys()
     assert report.keys() == PARTY_REPORT.keys()
     session = made_up.session()
-    session.summaries["insurer"] = active._summary(report)
+    session.summaries["insurer"] = active.summary(report)
     facts = figures_of(write(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
     assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)
@@ -168,7 +168,7 @@ def _report_of_the_active_party() -> dict[str, object]:
     server, aggregate = SimpleNamespace(), SimpleNamespace(answer=answer, bytes_sent=10)
     released = Released([server], aggregate, [request], [aggregate], [budget])  # type: ignore[list-item, arg-type]
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
-    return active._report(
+    return active.report_of(
         session,  # type: ignore[arg-type]
         prepared,  # type: ignore[arg-type]
         released,

@@ -1,0 +1,94 @@
+"""The fit on the rows that counted: post-processing of the release, and the same bit for bit when done again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.measurement.servers import Released
+from blindfit.parties.training.rows import Report
+from blindfit.parties.walr.release_file import BATCHES
+from blindfit.parties.walr.rows import PreparedRows, SentColumns
+from blindfit.parties.walr.settings import WalrJob, WalrSettings
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class FittedModel:
+    model: WALRModel
+    fit: WalrFit
+    noise_std: float  # of each coordinate of mu
+
+
+def fit_walr(
+    prepared: PreparedRows,
+    released: Released,
+    job: WalrJob,
+    randomness: PublicRandomness,
+    report: Report,
+    init: Pretrained | None = None,
+) -> FittedModel:
+    """On exactly the integer rows that counted."""
+    settings, aggregate, request = job.walr, released.aggregate, released.request
+    values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
+    columns = SentColumns(prepared.standardiser, settings.intercept)
+    start = init_weights(init, prepared.standardiser, settings)
+    generator = randomness.generator(BATCHES)
+    fit, noise_std = fit_sum(values, columns, aggregate.answer, request, settings, start, generator, report)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    return FittedModel(
+        WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
+    )
+
+
+def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: WalrSettings) -> Floats | None:
+    return init.weights_for(standardiser, intercept=settings.intercept) if init else None
+
+
+def fit_sum(
+    values: IntegerRows,
+    columns: SentColumns,
+    answer: NoisySum,
+    request: AggregateOpen,
+    settings: WalrSettings,
+    start: Floats | None,
+    generator: np.random.Generator,
+    report: Report,
+) -> tuple[WalrFit, float]:
+    """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
+
+    Args:
+        values: the rows that counted, as they were sent.
+    """
+    mu, noise_std = walr.step_6_mean(answer, request)
+    trained_on = columns.trained_on
+    if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
+        values, mu = values[:, trained_on], mu[trained_on]
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    report("check feasibility", 0, 0, "")
+    fit = fit_released(
+        QuantisedRows(values, request.frac_bits),
+        mu,
+        noise_std=noise_std,
+        norm_bound=norm_bound,
+        epsilon=request.epsilon,
+        settings=settings.solver_settings(0.0),
+        l2=settings.l2,
+        treatment=settings.mu,
+        init=start,
+        generator=generator,
+        on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
+    )
+    return fit, noise_std

@@ -1,0 +1,112 @@
+"""The active party's rows: read, split, standardised, clipped and rounded to what is sent."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
+from blindfit.parties.data.source import Source
+from blindfit.parties.training.rows import Report
+from blindfit.parties.training.split import read_split
+from blindfit.parties.walr.settings import WalrJob, WalrSettings
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedRows:
+    """Training rows as they are sent and trained on; held-out rows as they were read."""
+
+    train: ConsumerRows
+    standardiser: Standardiser
+    norm_bound: int  # grid steps
+    rows_clipped: int
+    test_ids: Any  # pyarrow StringArray
+    test_features: Floats
+
+    def columns_with_weights(self, *, intercept: bool) -> list[int]:
+        """Their places among those that are sent."""
+        return SentColumns(self.standardiser, intercept).trained_on
+
+
+def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, report: Report) -> PreparedRows:
+    """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
+    train, test = read_split(source, job, randomness, report)
+    report("prepare rows", 0, sum(map(len, train.features)), "rows")
+    standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True)
+    columns = SentColumns(standardiser, job.walr.intercept)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
+        norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
+    bound = _norm_bound(job.walr, norms)
+    weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
+    return PreparedRows(
+        train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
+        standardiser=standardiser,
+        norm_bound=bound,
+        rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
+        test_ids=test.all_ids(),
+        test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
+    )
+
+
+@dataclass(frozen=True)
+class SentColumns:
+    """Raw features -> what is sent. Made twice for each batch, so that memory never holds two copies of all.
+
+    A column that is constant on the training rows is sent as 0: to leave it out would tell others of it.
+    """
+
+    standardiser: Standardiser
+    intercept: bool
+
+    def of(self, features: Floats) -> Floats:
+        columns = np.zeros((len(features), self.width))
+        columns[:, list(self.standardiser.kept)] = self.standardiser.transform(features)
+        if self.intercept:
+            columns[:, -1] = 1.0
+        return columns
+
+    @property
+    def width(self) -> int:
+        return len(self.standardiser.columns) + self.intercept
+
+    @property
+    def trained_on(self) -> list[int]:
+        """The places of those that the model has weights for."""
+        return [*self.standardiser.kept, *([self.width - 1] if self.intercept else [])]
+
+
+def _norm_bound(settings: WalrSettings, norms: Floats) -> int:
+    """In grid steps. Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+    if settings.norm_bound != "auto":
+        return fixed_point.norm_bound_steps(settings.norm_bound, settings.frac_bits)
+    if not np.quantile(norms, settings.norm_quantile):
+        return fixed_point.norm_bound_steps(1.0, settings.frac_bits)
+    return fixed_point.norm_bound_steps(
+        walr_defaults.default_norm_bound(norms, settings.norm_quantile), settings.frac_bits
+    )
+
+
+def _quantised(blocks: list[Floats], columns: SentColumns, bound: int, frac_bits: int) -> IntegerRows:
+    """Each raw batch is let go as soon as its integers are made."""
+    rows = np.empty((sum(map(len, blocks)), columns.width), np.int32)
+    starts = np.cumsum([0, *map(len, blocks)])
+
+    def quantise(i: int) -> None:
+        rows[starts[i] : starts[i + 1]] = fixed_point.quantise_rows(columns.of(blocks[i]), bound, frac_bits)
+        blocks[i] = blocks[i][:0]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(quantise, range(len(blocks))))
+    return rows

@@ -46,7 +46,8 @@ OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where rep
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
+    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty())
 
 
 def _job(path: Path, overrides: list[str] | None) -> Job[Any]:

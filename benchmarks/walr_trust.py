@@ -172,7 +172,7 @@ def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:
     """Of the corrections that the first server gets."""
     plan = Plan(n_rows, n_columns, norm_bound)
     elements = 0
-    for block in range(len(plan.blocks())):
+    for block in range(len(plan.blocks)):
         elements += short_rows.rows_item(plan, block, None).correction_length(macs=True)
         elements += short_rows.bits_item(plan, block, None).correction_length(macs=True)
         elements += walr_shares.labels_item(plan, block, None).correction_length(macs=False)

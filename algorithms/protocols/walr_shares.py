@@ -133,7 +133,7 @@ def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
 
 def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
     """Masks of a block's labels, and their products with the masks of its rows."""
-    rows = plan.blocks()[block]
+    rows = plan.blocks[block]
 
     def derive(drawn: Arrays) -> Arrays:
         masks = f.contiguous(short_rows.row_masks(plan, block, prover)[:, : plan.n_columns])
@@ -160,7 +160,7 @@ async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel:
     for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
         await channel.send(party, DealtSeed(seed.octets))
     checked, plain = Dealer(seeds), Dealer(seeds, macs=False)
-    for block in range(len(plan.blocks())):
+    for block in range(len(plan.blocks)):
         for dealer, item_of in ((checked, short_rows.rows_item), (checked, short_rows.bits_item), (plain, labels_item)):
             await _send_pieces(servers[0], Correction, dealer.correction(item_of(plan, block, prover)), channel)
 
@@ -229,7 +229,7 @@ async def receive_dealt(plan: Plan, place: int, key_node: str, channel: Channel)
     if place:
         return Dealt(plan, seed, place, None)
     corrections = []
-    for block in range(len(plan.blocks())):
+    for block in range(len(plan.blocks)):
         items = [item_of(plan, block, None) for item_of in (short_rows.rows_item, short_rows.bits_item)]
         lengths = [item.correction_length(macs=True) for item in items] + [plan.n_columns]
         rows, bits, labels = [await _receive_pieces(key_node, Correction, length, channel) for length in lengths]
@@ -256,7 +256,7 @@ class SharedRows:
 
     def batches(self) -> Iterator[MaskedRows]:
         step = self.rows.rows_that_fit(8 * self.plan.width)
-        for block, whole in enumerate(self.plan.blocks()):
+        for block, whole in enumerate(self.plan.blocks):
             ids = self.rows.ids[whole]
             masked = f.subtract(f.elements(self.filled(whole)), short_rows.row_masks(self.plan, block, self.seed))
             for start in range(0, len(ids), step):
@@ -273,7 +273,7 @@ async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel)
     for server, seed in zip(servers, seeds, strict=True):
         if len(seed) != SEED_BYTES or seed != seeds[0]:
             raise MalformedMessage(culprit=server, field="seed", reason="is not what both drew", step="Challenge")
-    for block, whole in enumerate(rows.plan.blocks()):
+    for block, whole in enumerate(rows.plan.blocks):
         signs = short_rows.signs_of(Seed(seeds[0]), rows.plan, block)
         bits = short_rows.bits_of(short_rows.projected(signs, rows.filled(whole), rows.plan), rows.plan)
         masked = f.subtract(f.elements(bits), short_rows.bit_masks(rows.plan, block, rows.seed))
@@ -313,7 +313,7 @@ class SharedRowsTally(ShareTally):
     def blocks(self) -> Iterator[tuple[Elements, Elements]]:
         """Masked rows, and this server's shares of their labels."""
         masked, labels = np.concatenate(self._masked), np.concatenate(self._labels)
-        for rows in self.plan.blocks():
+        for rows in self.plan.blocks:
             yield f.contiguous(masked[rows]), labels[rows]
 
     def summed(self, share: Elements) -> None:
@@ -415,7 +415,7 @@ class Server:
         masked_labels = f.add(whole, await _receive_pieces(self.other, OpenedShares, len(whole), self.channel))
         columns, first = slice(0, self.dealt.plan.n_columns), self.dealt.place == 0
         total = f.elements(np.zeros(self.dealt.plan.n_columns, np.int64))
-        for block, ((rows, _), rows_of_block) in enumerate(zip(blocks, self.dealt.plan.blocks(), strict=True)):
+        for block, ((rows, _), rows_of_block) in enumerate(zip(blocks, self.dealt.plan.blocks, strict=True)):
             e, d = masked_labels[rows_of_block], f.contiguous(rows[:, columns])
             masks = self.dealt.rows(block)["mask"].columns(columns).value
             parts = [total, f.transposed_times(masks, e), f.transposed_times(d, dealt[block]["mask"].value)]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,9 @@ from blindfit.algorithms.sharing.shares import Holder, Share
 SQUARES = 6  # that fill a row's up to R^2
 PROJECTIONS = 64
 TAIL = 6.0  # t
-MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 2**13, 32
+MOST_BLOCK_NUMBERS = 2**17  # the signs of a block take 64 MiB
+LEAST_BLOCK_ROWS = 32  # where numbers are many grid steps
+MOST_NUMBERS = 2**27  # of all rows: 2 GiB of shares at a holder
 _LIMB_BITS, _LIMBS = 21, 3
 
 Signs = npt.NDArray[np.float64]  # (PROJECTIONS, numbers of a block), of -1, 0 and 1
@@ -59,6 +61,11 @@ class Plan:
     norm_bound: int
 
     def __post_init__(self) -> None:
+        if self.n_rows * self.width > MOST_NUMBERS:
+            raise RangeError(
+                f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that shares are held of",
+                hint="take fewer rows or columns, or another walr.trust",
+            )
         if self._rows_that_fit < LEAST_BLOCK_ROWS:
             raise RangeError(
                 f"rows of norm {self.norm_bound} in {self.n_columns} columns are too long to be proved short",
@@ -80,8 +87,9 @@ class Plan:
 
     @property
     def block_rows(self) -> int:
-        return min(MOST_BLOCK_ROWS, self._rows_that_fit)
+        return min(max(1, MOST_BLOCK_NUMBERS // self.width), self._rows_that_fit)
 
+    @cached_property
     def blocks(self) -> list[slice]:
         return [
             slice(start, min(start + self.block_rows, self.n_rows)) for start in range(0, self.n_rows, self.block_rows)
@@ -97,7 +105,7 @@ def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
     Args:
         prover: whose masks they are; None at who only holds shares.
     """
-    rows = plan.blocks()[block]
+    rows = plan.blocks[block]
     shape = (rows.stop - rows.start, plan.width)
 
     def derive(_: Arrays) -> Arrays:
@@ -120,7 +128,7 @@ def bits_item(plan: Plan, block: int, prover: Seed | None) -> Item:
 
 
 def row_masks(plan: Plan, block: int, prover: Seed | None) -> Elements:
-    rows = plan.blocks()[block]
+    rows = plan.blocks[block]
     return _of(prover).elements(f"rows/{block}", (rows.stop - rows.start, plan.width))
 
 
@@ -205,7 +213,7 @@ def bits_of(projections: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.in
 
 def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
     """From a seed that nobody knew when the rows were put in."""
-    rows = plan.blocks()[block]
+    rows = plan.blocks[block]
     count = PROJECTIONS * (rows.stop - rows.start) * plan.width
     octets = np.frombuffer(seed.elements(f"signs/{block}", (-(-count // 28),)).tobytes(), np.uint8).reshape(-1, 8)
     coins = np.unpackbits(octets[:, :7], axis=1).reshape(-1)[: 2 * count].reshape(2, count)  # 56 of 61 bits

@@ -149,9 +149,16 @@ def test_squares_of_what_the_bits_allow_do_not_wrap_round(n_columns: int, norm_b
         return
     assert plan.width * (2 * 2**plan.bits) ** 2 + norm_bound**2 < f.P
     rows = plan.block_rows
-    assert short_rows.LEAST_BLOCK_ROWS <= rows <= short_rows.MOST_BLOCK_ROWS
+    assert 1 <= rows <= max(1, short_rows.MOST_BLOCK_NUMBERS // plan.width)
+    assert n_rows * plan.width <= short_rows.MOST_NUMBERS
     assert short_rows.TAIL * norm_bound * math.sqrt(rows) <= 2**plan.bits  # an honest sum fits but for 2 e^-36
-    assert plan.blocks()[-1].stop == n_rows if n_rows < 2**16 else True
+    assert plan.blocks[-1].stop == n_rows
+
+
+def test_so_many_rows_that_a_holder_could_not_hold_their_shares_are_refused() -> None:
+    """A consumer that says so would fill its memory."""
+    with pytest.raises(RangeError, match="are more than"):
+        Plan(2**31, 50, 2**15)
 
 
 def test_rows_that_cannot_be_proved_are_refused_with_what_to_do() -> None:

@@ -41,9 +41,9 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
     Channel,
-    Int32Tensor,
     Integer,
     IntegerTensor,
+    NarrowTensor,
     Octets,
     ParameterValue,
     Real,
@@ -112,7 +112,7 @@ class Opened:
 @dataclass(frozen=True, slots=True, repr=False)
 class WeightRows:
     ids: Texts
-    weights: Int32Tensor  # (rows, n_columns)
+    weights: NarrowTensor  # (rows, n_columns); answer and hash do not depend on how wide they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class ConsumerRows:
 
     def _rows_that_fit(self) -> int:
         longest = max(map(len, self.ids), default=0)
-        row_bytes = 4 * (int(self.weights.shape[1]) + longest + 1)  # a character has at most 4 bytes
+        row_bytes = self.weights.itemsize * int(self.weights.shape[1]) + 4 * (longest + 1)  # at most 4 a character
         return min(BATCH_ROWS, max(1, BATCH_BYTES // row_bytes))
 
 
@@ -203,7 +203,13 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> AggregateOpen:
-    """The request; its id follows from the content, so that asking twice costs once."""
+    """The request; its id follows from the content, so that asking twice costs once.
+
+    Raises:
+        RangeError: rows of 16 bits, of which one within the bound may need more.
+    """
+    if rows.weights.dtype == np.int16 and norm_bound > fixed_point.MAX_NARROW_BOUND:
+        raise RangeError(f"rows of 16 bits hold no norm of {norm_bound} grid steps", hint="send rows of 32 bits")
     content = ContentDigest(settings.content_salt)
     for batch in rows.batches():
         content.update(batch)
@@ -234,7 +240,10 @@ def step_1_open(
 
 
 class ContentDigest:
-    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart."""
+    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart.
+
+    Weights count as 32-bit integers, however wide they travel: so to ask again in another width costs nothing either.
+    """
 
     def __init__(self, salt: bytes = b"") -> None:
         self._salt = salt
@@ -396,6 +405,9 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
             reason="not one row of n_columns for each id",
             step="WeightRows",
         )
+    if batch.weights.dtype == np.int16 and request.norm_bound > fixed_point.MAX_NARROW_BOUND:
+        reason = "are of 16 bits, of which a row within norm_bound may need more"
+        raise MalformedMessage(culprit=consumer, field="weights", reason=reason, step="WeightRows")
     if rows_before + n > request.n_rows:
         raise MalformedMessage(culprit=consumer, field="ids", reason="more rows than n_rows", step="WeightRows")
 

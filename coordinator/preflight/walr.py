@@ -77,17 +77,18 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
         yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = prepared.train.weights.shape
-    bound = prepared.norm_bound * 2.0**-job.parameters.walr.frac_bits
+    grid, bound = prepared.grid, prepared.grid.real_bound
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
     share = prepared.rows_clipped / n
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
+    yield Finding("ok", party.name, f"rows are rounded to steps of 2^-{grid.frac_bits}: {grid.row_bits}-bit integers")
     yield _noise(job, n, k, bound)
     if job.parameters.asks_shares:
-        yield from _fits(job, n, prepared.norm_bound)
+        yield from _fits(job, n, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     servers = len(job.with_role("measurement"))
-    yield Finding("note", "bytes", on_the_wire(servers * n * (4 * k + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(servers * n * (grid.row_bits // 8 * k + BYTES_PER_ID)))
 
 
 def _fits(job: Job[WalrJob], n: int, bound: int) -> Iterator[Finding]:

@@ -18,8 +18,9 @@ MAX_NORM_BOUND = 2**25  # of a row, in grid steps: its square must be exact in f
 MAX_COLUMNS = 2**12
 MAX_ROWS = 2**31  # a sum of rows stays below 2^56
 MIN_FRAC_BITS, MAX_FRAC_BITS = 4, 24
+MAX_NARROW_BOUND = 2**15 - 1  # of a norm: then no number of a row passes 16 bits
 
-IntegerRows = npt.NDArray[np.int32]
+IntegerRows = npt.NDArray[np.int16 | np.int32]
 RealRows = npt.NDArray[np.float64]
 MAX_BITS = 62  # of a number in int64, so that a sum of two still fits
 
@@ -168,6 +169,11 @@ def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
     return steps
 
 
+def integer_type(norm_bound: int) -> type[np.int16 | np.int32]:
+    """The narrowest of which each number of a row within the bound is one: half the memory, and half the wire."""
+    return np.int16 if norm_bound <= MAX_NARROW_BOUND else np.int32
+
+
 def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRows:
     """Clips real rows to the bound and rounds them toward zero.
 
@@ -177,7 +183,7 @@ def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRow
         frac_bits: of the grid.
 
     Returns:
-        (n, k) int32 with every integer row's norm at most norm_bound.
+        (n, k) of `integer_type`, with every integer row's norm at most norm_bound.
 
     Raises:
         RangeError: a number is not finite; cast to an integer, it would be any number.
@@ -190,8 +196,8 @@ def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRow
     if long.any():
         unit, factor = _directions(rows[long], norm_bound)
         scaled[long] = unit * factor
-    quantised, _ = enforce_norm_bound(scaled.astype(np.int32), norm_bound)
-    return quantised
+    quantised, _ = enforce_norm_bound(scaled.astype(np.int32), norm_bound)  # rounding may make a row too long
+    return quantised.astype(integer_type(norm_bound), copy=False)
 
 
 def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows, int]:

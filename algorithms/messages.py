@@ -24,6 +24,7 @@ ParameterValue = str | int | float | bool | tuple[str, ...]
 RealTensor = Annotated[npt.NDArray[np.float64], "real_tensor"]
 IntegerTensor = Annotated[npt.NDArray[np.int64], "integer_tensor"]
 Int32Tensor = Annotated[npt.NDArray[np.int32], "int32_tensor"]
+NarrowTensor = Annotated[npt.NDArray[np.int16 | np.int32], "int32_tensor"]  # held in 16 bits where they fit
 ShareVector = Annotated[npt.NDArray[np.uint64], "share_vector"]
 Texts = Annotated[tuple[str, ...], "texts"]
 Text = Annotated[str, "text"]

@@ -241,7 +241,7 @@ def training_matrix(directory: Path, job: Job[WalrJob]) -> tuple[Floats, NDArray
     prepared = prepare_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     table = pq.read_table(directory / "data" / "conversions.parquet")
     labels = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
-    x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * 2.0**-job.parameters.walr.frac_bits
+    x: Floats = prepared.train.weights[:, :-1].astype(np.float64) * prepared.grid.step
     return x, np.array([labels[i] for i in prepared.train.ids], np.int8)
 
 

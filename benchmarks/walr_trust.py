@@ -21,6 +21,7 @@ import argparse
 import json
 import statistics
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -163,9 +164,14 @@ def run_job(directory: Path, trust: str, repetition: int, x: Floats, y: Floats) 
         "job_s": session.seconds["job"],
         "aggregate_s": float(str(summary["timing.aggregate_s"])),
         "bytes_sent": float(str(summary["bytes_sent"])),
-        "norm_bound_steps": round(float(str(summary["privacy.norm_bound"])) * 2**16),
+        "norm_bound_steps": round(float(str(summary["privacy.norm_bound"])) * 2 ** grid_bits(summary)),
         "loss": metrics.log_loss(y, 1 / (1 + np.exp(-scores))),
     }
+
+
+def grid_bits(summary: Mapping[str, Any]) -> int:
+    """As the report has them: drawn as discrete Gaussian, grid 2^-12."""
+    return int(str(summary["privacy.mechanism"]).rpartition("2^-")[2])
 
 
 def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:

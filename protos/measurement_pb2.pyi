@@ -125,12 +125,14 @@ class AggregateOpen(_message.Message):
     def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ..., in_shares: _Optional[int] = ...) -> None: ...
 
 class WeightRows(_message.Message):
-    __slots__ = ("ids", "weights")
+    __slots__ = ("ids", "weights", "bits")
     IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BITS_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     weights: bytes
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., weights: _Optional[bytes] = ...) -> None: ...
+    bits: int
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., weights: _Optional[bytes] = ..., bits: _Optional[int] = ...) -> None: ...
 
 class EncryptedRows(_message.Message):
     __slots__ = ("ids", "width_bytes", "rows")

@@ -41,9 +41,9 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
     Channel,
-    Int32Tensor,
     Integer,
     IntegerTensor,
+    NarrowTensor,
     Octets,
     ParameterValue,
     Real,
@@ -126,7 +126,7 @@ class Opened:
 @dataclass(frozen=True, slots=True, repr=False)
 class WeightRows:
     ids: Texts
-    weights: Int32Tensor  # (rows, n_columns)
+    weights: NarrowTensor  # (rows, n_columns); answer and hash do not depend on how wide they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class ConsumerRows:
 
     def batches(self, batch_rows: int | None = None) -> Iterator[WeightRows]:
         """By default as many rows as surely fit in one message; the answer does not depend on it."""
-        batch_rows = batch_rows or self.rows_that_fit(4 * int(self.weights.shape[1]))
+        batch_rows = batch_rows or self.rows_that_fit(self.weights.itemsize * int(self.weights.shape[1]))
         for start in range(0, len(self.ids), batch_rows):
             stop = start + batch_rows
             yield WeightRows(self.ids[start:stop], self.weights[start:stop])
@@ -218,7 +218,13 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> AggregateOpen:
-    """The request; its id follows from the content, so that asking twice costs once."""
+    """The request; its id follows from the content, so that asking twice costs once.
+
+    Raises:
+        RangeError: rows of 16 bits, of which one within the bound may need more.
+    """
+    if rows.weights.dtype == np.int16 and norm_bound > fixed_point.MAX_NARROW_BOUND:
+        raise RangeError(f"rows of 16 bits hold no norm of {norm_bound} grid steps", hint="send rows of 32 bits")
     content = ContentDigest(settings.content_salt)
     for batch in rows.batches():
         content.update(batch)
@@ -249,7 +255,10 @@ def step_1_open(
 
 
 class ContentDigest:
-    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart."""
+    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart.
+
+    Weights count as 32-bit integers, however wide they travel: so to ask again in another width costs nothing either.
+    """
 
     def __init__(self, salt: bytes = b"") -> None:
         self._salt = salt
@@ -433,6 +442,9 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
             reason="not one row of n_columns for each id",
             step="WeightRows",
         )
+    if batch.weights.dtype == np.int16 and request.norm_bound > fixed_point.MAX_NARROW_BOUND:
+        reason = "are of 16 bits, of which a row within norm_bound may need more"
+        raise MalformedMessage(culprit=consumer, field="weights", reason=reason, step="WeightRows")
 
 
 def step_4_check_ids(ids: Sequence[str], rows_before: int, request: AggregateOpen, *, consumer: str) -> None:

@@ -66,14 +66,14 @@ class Rows(Protocol):
 class QuantisedRows:
     """Rows in fixed point: the real row is values * 2^-frac_bits."""
 
-    def __init__(self, values: NDArray[np.int32], frac_bits: int) -> None:
+    def __init__(self, values: NDArray[np.int16 | np.int32], frac_bits: int) -> None:
         """
         Args:
-            values: shape (n_rows, n_features), int32; kept, not copied.
+            values: shape (n_rows, n_features), int16 or int32; kept, not copied.
             frac_bits: 0 to 31.
         """
-        if values.dtype != np.int32:
-            raise DataError(f"quantised rows must be int32, not {values.dtype}")
+        if values.dtype not in (np.int16, np.int32):
+            raise DataError(f"quantised rows must be int16 or int32, not {values.dtype}")
         if not 0 <= frac_bits <= 31:
             raise ConfigError(f"frac_bits must lie between 0 and 31, not {frac_bits}")
         _check_shape(values)

@@ -11,6 +11,7 @@ from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.protocols import walr_encrypted, walr_split
+from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
@@ -102,27 +103,29 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
         yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = prepared.train.weights.shape
-    bound = prepared.norm_bound * 2.0**-job.parameters.walr.frac_bits
+    grid, bound = prepared.grid, prepared.grid.real_bound
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
     share = prepared.rows_clipped / n
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
+    yield Finding("ok", party.name, f"rows are rounded to steps of 2^-{grid.frac_bits}: {grid.row_bits}-bit integers")
     yield _noise(job, n, k, bound)
     if job.parameters.asks_shares:
-        yield from _fits(job, n, prepared.norm_bound)
+        yield from _fits(job, n, grid.norm_bound)
     if job.parameters.shares_rows:
-        Plan(n, k, prepared.norm_bound)
+        Plan(n, k, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     servers = len(job.with_role("measurement"))
-    row_bytes = _row_bytes(job, n, k, prepared.norm_bound)
+    row_bytes = _row_bytes(job, n, k, grid)
     yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
 
 
-def _row_bytes(job: Job[WalrJob], n: int, k: int, bound: int) -> int:
+def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid) -> int:
     if job.parameters.shares_rows:
-        return MASKED_BYTES * Plan(n, k, bound).width
+        return MASKED_BYTES * Plan(n, k, grid.norm_bound).width
     if not job.parameters.encrypts_rows:
-        return 4 * k
+        return grid.row_bits // 8 * k
+    bound = grid.norm_bound
     noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
     slots = ROW_KEY_BITS // walr_encrypted.slot_bits_of(n, bound, noise_std)
     return 2 * ROW_KEY_BITS // 8 * -(-k // slots)

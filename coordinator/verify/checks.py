@@ -292,7 +292,8 @@ def _fitted(read: Read) -> str:
     _require(model.intercept == settings.intercept, "the model's intercept is not that of the settings")
     _require(model.norm_bound == request.norm_bound * 2.0**-request.frac_bits, "the model has another norm bound")
     _require(answer.rows_kept > 0 and answer.rows_scaled == 0, "the server changed rows, so nothing was fitted to them")
-    _require(settings.frac_bits == request.frac_bits, "the settings have other fraction bits than the release")
+    of_settings = request.frac_bits if settings.frac_bits == "auto" else settings.frac_bits
+    _require(of_settings == request.frac_bits, "the settings have other fraction bits than the release")
     if settings.l2 == "auto":
         _, noise_std = walr.step_6_mean(answer, request)
         l2 = walr_defaults.default_l2(noise_std, model.norm_bound, len(model.weights), request.epsilon)

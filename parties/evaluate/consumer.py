@@ -15,6 +15,7 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, Interval, ScoredRows
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.evaluate.settings import EvaluateJob
@@ -65,11 +66,11 @@ class Evaluation:
         session.report("score rows", unit="rows")
         scored = await asyncio.to_thread(self._scored, session)
         rows = scored_rows(scored, job)
-        steps = fixed_point.norm_bound_steps(NORM_BOUND, job.evaluate.frac_bits)
-        integers = fixed_point.quantise_rows(rows.columns(), steps, job.evaluate.frac_bits)
+        grid = Grid.of(NORM_BOUND, job.evaluate.frac_bits)
+        integers = fixed_point.quantise_rows(rows.columns(), grid.norm_bound, grid.frac_bits)
         clock.lap("score_s")
         asked = ConsumerRows(scored.ids, integers)
-        released = await release_sum(self._party, session, asked, steps, job.evaluate.frac_bits)
+        released = await release_sum(self._party, session, asked, grid)
         clock.lap("aggregate_s")
         figures = evaluated(rows, released)
         report = _report(session, rows, released, figures, clock.laps)

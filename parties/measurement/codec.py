@@ -27,6 +27,7 @@ M = TypeVar("M")
 
 STATUS_POLLS, STATUS_POLL_S = 100, 0.02
 
+_WIDTHS = {16: "<i2", 32: "<i4"}  # of the integers of rows
 _BODIES: dict[type, str] = {
     AggregateOpen: "open",
     WeightRows: "rows",
@@ -78,8 +79,7 @@ _ANSWER_FIELDS = (
 
 def request_to_pb(message: object) -> pb.AggregateRequest:
     if isinstance(message, WeightRows):
-        weights = np.ascontiguousarray(message.weights, "<i4").tobytes()
-        return pb.AggregateRequest(rows=pb.WeightRows(ids=message.ids, weights=weights))
+        return pb.AggregateRequest(rows=_rows_to_pb(message))
     if isinstance(message, EncryptedRows):
         width_bytes, octets = message.rows.to_wire()  # type: ignore[union-attr]  # those that go out are fresh
         return pb.AggregateRequest(encrypted=pb.EncryptedRows(ids=message.ids, width_bytes=width_bytes, rows=octets))
@@ -93,6 +93,14 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
     if isinstance(message, RowsEnd):
         return pb.AggregateRequest(end=pb.RowsEnd())
     raise LocalProtocolError(f"{type(message).__name__} does not go to a measurement server")
+
+
+def _rows_to_pb(message: WeightRows) -> pb.WeightRows:
+    bits = 8 * message.weights.itemsize
+    if message.weights.dtype.kind != "i" or bits not in _WIDTHS:
+        raise LocalProtocolError(f"rows of {message.weights.dtype} do not go to a measurement server")
+    weights = np.ascontiguousarray(message.weights, _WIDTHS[bits]).tobytes()
+    return pb.WeightRows(ids=message.ids, weights=weights, bits=bits)
 
 
 def response_to_pb(message: object) -> pb.AggregateResponse:
@@ -156,15 +164,17 @@ def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
 
 
 def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
-    n = len(message.ids)
-    if n == 0 or len(message.weights) % (4 * n):
+    n, bits = len(message.ids), message.bits or 32
+    if bits not in _WIDTHS:
+        raise MalformedMessage(culprit=culprit, field="bits", reason="are neither 16 nor 32", step="WeightRows")
+    if n == 0 or len(message.weights) % (bits // 8 * n):
         raise MalformedMessage(
             culprit=culprit,
             field="weights",
             reason="are not n_columns integers for each id",
             step="WeightRows",
         )
-    weights = np.frombuffer(message.weights, "<i4").astype(np.int32, copy=False).reshape(n, -1)
+    weights = np.frombuffer(message.weights, _WIDTHS[bits]).astype(f"i{bits // 8}", copy=False).reshape(n, -1)
     return WeightRows(tuple(message.ids), weights)
 
 

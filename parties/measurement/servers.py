@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import DataError, MalformedMessage, TransportErr
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings, SentRows
+from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
@@ -135,13 +136,8 @@ class Released:
         }
 
 
-async def release_sum(
-    party: Party, session: Session[Any], rows: ConsumerRows, norm_bound: int, frac_bits: int
-) -> Released:
+async def release_sum(party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid) -> Released:
     """Asks the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
-
-    Args:
-        norm_bound: of a row, in grid steps.
 
     Raises:
         MalformedMessage: a server says that rows within the bound were too long.
@@ -149,7 +145,7 @@ async def release_sum(
     """
     servers = await Servers.of(party, session)
     session.report("hash rows")
-    requests = await asyncio.to_thread(servers.requests, rows, norm_bound, frac_bits)
+    requests = await asyncio.to_thread(servers.requests, rows, grid)
     return await servers.release(rows, requests)
 
 
@@ -180,7 +176,7 @@ class Servers:
         servers = await all_or_none(map(described, members))
         return cls(party, session, servers, await hiding_of(party, session, servers))
 
-    def requests(self, rows: ConsumerRows, norm_bound: int, frac_bits: int) -> list[AggregateOpen]:
+    def requests(self, rows: ConsumerRows, grid: Grid) -> list[AggregateOpen]:
         """One for each, the same in all but dataset, snapshot and receipt.
 
         Raises:
@@ -194,7 +190,7 @@ class Servers:
             epsilon=privacy.epsilon,
             delta=privacy.delta,
             mechanism=privacy.mechanism,
-            frac_bits=frac_bits,
+            frac_bits=grid.frac_bits,
             max_rows_per_person=privacy.max_rows_per_person or most,
             release=privacy.release,
             content_salt=self._content_salt(),
@@ -203,7 +199,7 @@ class Servers:
         for server in self.servers:
             of_this = replace(settings, dataset=server.member.dataset, snapshot=server.description.snapshot)
             receipt = self._party.store.reader().receipt_held(server.member.name, server.description.population)
-            requests.append(walr.step_1_open(rows, norm_bound, of_this, receipt, self._session.id))
+            requests.append(walr.step_1_open(rows, grid.norm_bound, of_this, receipt, self._session.id))
         if job.asks_shares:
             walr_split.step_1_check(requests[0])
         return [self._hiding.request(request) for request in requests] if self._hiding else requests

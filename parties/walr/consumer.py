@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from blindfit.algorithms import fixed_point
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import release_sum
@@ -32,7 +31,7 @@ class Consumer:
         source = check_features(self._party.snapshots.source(me.dataset), "an active party")
         read_start(job, self._party.base_dir, source)
         if job.walr.norm_bound != "auto":
-            fixed_point.norm_bound_steps(job.walr.norm_bound, job.walr.frac_bits)
+            job.grid(job.walr.norm_bound)
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
@@ -41,7 +40,7 @@ class Consumer:
         init = read_start(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
-        released = await release_sum(self._party, session, prepared.train, prepared.norm_bound, job.walr.frac_bits)
+        released = await release_sum(self._party, session, prepared.train, prepared.grid)
         clock.lap("aggregate_s")
         fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init)
         clock.lap("fit_s")

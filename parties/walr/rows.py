@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
@@ -30,7 +31,7 @@ class PreparedRows:
 
     train: ConsumerRows
     standardiser: Standardiser
-    norm_bound: int  # grid steps
+    grid: Grid
     rows_clipped: int
     test_ids: Any  # pyarrow StringArray
     test_features: Floats
@@ -48,13 +49,13 @@ def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, rep
     columns = SentColumns(standardiser, job.walr.intercept)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         norms = np.concatenate(list(pool.map(lambda block: row_norms(columns.of(block)), train.features)))
-    bound = _norm_bound(job.walr, norms)
-    weights = _quantised(train.features, columns, bound, job.walr.frac_bits)
+    grid = job.grid(_norm_bound(job.walr, norms))
+    weights = _quantised(train.features, columns, grid)
     return PreparedRows(
         train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
         standardiser=standardiser,
-        norm_bound=bound,
-        rows_clipped=int((norms > bound * 2.0**-job.walr.frac_bits).sum()),
+        grid=grid,
+        rows_clipped=int((norms > grid.real_bound).sum()),
         test_ids=test.all_ids(),
         test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
     )
@@ -87,24 +88,23 @@ class SentColumns:
         return [*self.standardiser.kept, *([self.width - 1] if self.intercept else [])]
 
 
-def _norm_bound(settings: WalrSettings, norms: Floats) -> int:
-    """In grid steps. Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
+    """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
     if settings.norm_bound != "auto":
-        return fixed_point.norm_bound_steps(settings.norm_bound, settings.frac_bits)
+        return settings.norm_bound
     if not np.quantile(norms, settings.norm_quantile):
-        return fixed_point.norm_bound_steps(1.0, settings.frac_bits)
-    return fixed_point.norm_bound_steps(
-        walr_defaults.default_norm_bound(norms, settings.norm_quantile), settings.frac_bits
-    )
+        return 1.0
+    return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
-def _quantised(blocks: list[Floats], columns: SentColumns, bound: int, frac_bits: int) -> IntegerRows:
+def _quantised(blocks: list[Floats], columns: SentColumns, grid: Grid) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
-    rows = np.empty((sum(map(len, blocks)), columns.width), np.int32)
+    rows = np.empty((sum(map(len, blocks)), columns.width), fixed_point.integer_type(grid.norm_bound))
     starts = np.cumsum([0, *map(len, blocks)])
 
     def quantise(i: int) -> None:
-        rows[starts[i] : starts[i + 1]] = fixed_point.quantise_rows(columns.of(blocks[i]), bound, frac_bits)
+        sent = columns.of(blocks[i])
+        rows[starts[i] : starts[i + 1]] = fixed_point.quantise_rows(sent, grid.norm_bound, grid.frac_bits)
         blocks[i] = blocks[i][:0]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
@@ -16,6 +18,7 @@ from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Tr
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
+FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)]
 
 
 class WalrSettings(Settings):
@@ -23,7 +26,7 @@ class WalrSettings(Settings):
     intercept: bool = True
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
-    frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
+    frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see walr_grid
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
     mu: Literal["clip", "as-released", "project"] = "clip"
     init: str | None = Field(
@@ -78,6 +81,18 @@ class WalrSettings(Settings):
 class WalrJob(TrainingParameters):
     protocol: Literal["walr"] = "walr"
     walr: WalrSettings = WalrSettings()
+
+    def grid(self, norm_bound: float) -> Grid:
+        """Of rows of at most this norm; public, as it follows from the norm and the job alone.
+
+        Raises:
+            RangeError: no grid holds such a norm, or is fine enough for the noise.
+        """
+        if self.walr.frac_bits != "auto":
+            return Grid.of(norm_bound, self.walr.frac_bits)
+        privacy = self.required_privacy
+        multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+        return auto_grid(norm_bound, multiplier, privacy.max_rows_per_person or 1)
 
     @property
     def asks_shares(self) -> bool:

@@ -145,7 +145,7 @@ def test_options_act_or_are_refused(project, override, expected):
 
 def test_show_gives_every_default_and_reads_back(project):
     shown = project.blindfit("show", "job.toml")
-    assert "frac_bits = 16" in shown.stdout
+    assert 'frac_bits = "auto"' in shown.stdout
     assert "# walr.rate is not set" in shown.stdout
     project.path("again.toml").write_text(shown.stdout)
     assert project.blindfit("show", "again.toml").stdout == shown.stdout

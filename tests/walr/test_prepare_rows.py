@@ -43,7 +43,7 @@ def test_rows_that_are_held_out_have_no_say_in_it(tmp_path: Path) -> None:
     held_out = before.test_ids.to_pylist()
     after = prepared(tmp_path, rows | {name: rows[name] + 1e6 for name in held_out})
     assert after.test_ids.to_pylist() == held_out
-    assert (after.standardiser, after.norm_bound) == (before.standardiser, before.norm_bound)
+    assert (after.standardiser, after.grid) == (before.standardiser, before.grid)
     assert (after.rows_clipped, after.train.ids) == (before.rows_clipped, before.train.ids)
     np.testing.assert_array_equal(after.train.weights, before.train.weights)
     trained = before.train.ids[0]

@@ -36,7 +36,7 @@ class Read:
         init = read_start(parameters, active.base_dir, source)
         prepared = prepare_rows(source, parameters, parameters.trial_randomness, lambda *_: None)
         columns = prepared.columns_with_weights(intercept=parameters.walr.intercept)
-        rows = QuantisedRows(prepared.train.weights[:, columns], parameters.walr.frac_bits)
+        rows = QuantisedRows(prepared.train.weights[:, columns], prepared.grid.frac_bits)
         return cls(parameters, active.name, prepared, rows, init)
 
     @property
@@ -45,7 +45,7 @@ class Read:
 
     @property
     def norm_bound(self) -> float:
-        return float(self.prepared.norm_bound * 2.0**-self.job.walr.frac_bits)
+        return self.prepared.grid.real_bound
 
     @property
     def rows_of_unit(self) -> int:

@@ -1,0 +1,186 @@
+"""The grid of rows: what "auto" takes, and that rows of 16 bits mean what rows of 32 bits do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import MAX_NARROW_BOUND, MAX_NORM_BOUND, quantise_rows
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows
+from blindfit.algorithms.protocols.walr_grid import LEAST_BITS, Grid, auto_grid
+from blindfit.parties.measurement import codec
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.protos import measurement_pb2 as pb
+
+SETTINGS = ReleaseSettings("visits", "v1", epsilon=1.0, delta=1e-6, frac_bits=11)
+BOUND = 9 * 2**11
+NARROW = np.array([[BOUND - 1, 0], [-3, 7], [0, -BOUND]], np.int16)
+NAMES = ("a", "b", "c")
+
+
+@given(
+    norm_bound=st.floats(0.1, 4000.0),
+    epsilon=st.floats(walr.MIN_EPSILON, walr.MAX_EPSILON),
+    delta=st.sampled_from([1e-30, 1e-9, 1e-6, 1e-3]),
+    rows=st.integers(1, 64),
+)
+def test_what_it_takes_is_wide_enough_for_the_noise(norm_bound: float, epsilon: float, delta: float, rows: int) -> None:
+    multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
+    grid = auto_grid(norm_bound, multiplier, rows)
+    for of_unit in (rows, rows + 1):  # the server's cap may be higher
+        GaussianMechanism(multiplier, (grid.norm_bound * of_unit) ** 2)  # refuses a noise of fewer steps than 2^16
+    assert grid.norm_bound <= norm_bound * 2.0**grid.frac_bits < grid.norm_bound + 1
+    assert 1 <= grid.norm_bound <= MAX_NORM_BOUND
+    assert (grid.row_bits == 16) == (grid.norm_bound <= MAX_NARROW_BOUND)
+
+
+@pytest.mark.parametrize(
+    ("norm_bound", "epsilon", "rows", "expected"),
+    [
+        (9.0, 1.0, 1, (11, 16)),  # 18,432 steps; with one bit more they would not fit
+        (9.0, 1.0, 8, (11, 16)),
+        (9.0, 0.01, 1, (11, 16)),
+        (9.0, 8.0, 1, (16, 32)),  # so little noise needs a finer grid
+        (9.0, 50.0, 1, (16, 32)),
+        (0.5, 50.0, 1, (20, 32)),
+        (31.9, 1.0, 1, (10, 16)),
+        (32.0, 1.0, 1, (16, 32)),  # 9 bits would round too much
+        (3000.0, 1.0, 1, (13, 32)),  # the finest on which sums are exact
+    ],
+)
+def test_the_grid_that_it_takes(norm_bound: float, epsilon: float, rows: int, expected: tuple[int, int]) -> None:
+    grid = auto_grid(norm_bound, gaussian.noise_multiplier("analytic", epsilon, 1e-6), rows)
+    assert (grid.frac_bits, grid.row_bits) == expected
+
+
+@pytest.mark.parametrize("norm_bound", [0.0, -1.0, math.inf, math.nan, 1e-9, 1e30])
+def test_a_norm_of_which_there_is_no_grid(norm_bound: float) -> None:
+    with pytest.raises(RangeError):
+        auto_grid(norm_bound, 4.0, 1)
+
+
+def test_the_job_says_which() -> None:
+    def grid(**walr_settings: Any) -> Grid:
+        privacy = {"epsilon": 1.0, "delta": 1e-6}
+        return WalrJob.model_validate({"seed": 3, "privacy": privacy, "walr": walr_settings}).grid(9.0)
+
+    assert grid() == grid(frac_bits="auto") == Grid(11, BOUND)
+    assert grid(frac_bits=16) == Grid(16, 9 * 2**16)
+    for wrong in (3, "most"):
+        with pytest.raises(ValueError, match="frac_bits"):
+            grid(frac_bits=wrong)
+
+
+def test_rounding_to_the_least_bits_hardly_moves_a_score() -> None:
+    drawn = np.random.default_rng(5)
+    rows, weights = drawn.standard_normal((20_000, 8)), drawn.standard_normal(8) / 8**0.5
+    step = 2.0**-LEAST_BITS
+    off = (quantise_rows(rows, 31 * 2**LEAST_BITS, LEAST_BITS) * step - rows) @ weights
+    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # as walr_grid says; the draws are seeded
+
+
+# --- the width on its way --------------------------------------------------------------------------------
+
+
+def test_rows_within_a_small_bound_are_narrow_and_the_same() -> None:
+    reals = np.random.default_rng(1).standard_normal((500, 6)) * 2
+    narrow, wide = quantise_rows(reals, BOUND, 11), quantise_rows(reals, MAX_NARROW_BOUND + 1, 11)
+    assert (narrow.dtype, wide.dtype) == (np.int16, np.int32)
+    within = np.linalg.norm(reals * 2**11, axis=1) < BOUND
+    assert within.sum() > 0
+    np.testing.assert_array_equal(narrow[within], wide[within])
+    largest = quantise_rows(np.array([[1e300, 0.0], [-1e300, 0.0]]), MAX_NARROW_BOUND, 11)
+    assert (np.sign(largest[:, 0]) == [1, -1]).all()
+    assert (np.abs(largest[:, 0].astype(int)) >= MAX_NARROW_BOUND - 1).all()
+
+
+def test_the_width_does_not_change_request_hash_or_sum() -> None:
+    narrow, wide = ConsumerRows(NAMES, NARROW), ConsumerRows(NAMES, NARROW.astype(np.int32))
+    request = walr.step_1_open(narrow, BOUND, SETTINGS)
+    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so to ask again in the other width costs nothing
+    sums = [sums_of(rows) for rows in (narrow, wide)]
+    assert sums[0] == sums[1] == NARROW.sum(axis=0, dtype=int).tolist()
+
+
+def sums_of(rows: ConsumerRows) -> list[int]:
+    """Of all, each with the label 1."""
+    tally = Tally(walr.step_1_open(rows, BOUND, SETTINGS), lambda _: None)
+    for batch in rows.batches():
+        tally.add(batch, lambda ids: (np.ones(len(ids), np.uint8), np.ones(len(ids), np.bool_)), consumer="insurer")
+    tally.finish(consumer="insurer")
+    assert tally.rows_scaled == 0
+    return [int(number) for number in tally.sums]
+
+
+def test_sums_of_narrow_rows_do_not_wrap_round() -> None:
+    n = 1000
+    assert sums_of(ConsumerRows(tuple(map(str, range(n))), np.full((n, 1), BOUND, np.int16))) == [n * BOUND]
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_the_wire_says_how_wide_they_are(dtype: type) -> None:
+    sent = codec.request_to_pb(WeightRows(NAMES, NARROW.astype(dtype)))
+    assert sent.rows.bits == 8 * np.dtype(dtype).itemsize
+    assert len(sent.rows.weights) == NARROW.size * np.dtype(dtype).itemsize
+    read = codec.message_from_pb(sent, WeightRows, culprit="insurer")
+    assert read.weights.dtype == dtype
+    np.testing.assert_array_equal(read.weights, NARROW)
+
+
+def test_who_says_no_width_means_32_bits() -> None:
+    sent = pb.AggregateRequest(rows=pb.WeightRows(ids=NAMES, weights=NARROW.astype("<i4").tobytes()))
+    np.testing.assert_array_equal(codec.message_from_pb(sent, WeightRows, culprit="insurer").weights, NARROW)
+
+
+@pytest.mark.parametrize("bits", [1, 8, 15, 17, 64, 2**32 - 1])
+def test_another_width_is_refused(bits: int) -> None:
+    sent = pb.AggregateRequest(rows=pb.WeightRows(ids=NAMES, weights=bytes(24), bits=bits))
+    with pytest.raises(MalformedMessage, match="neither 16 nor 32") as refused:
+        codec.message_from_pb(sent, WeightRows, culprit="insurer")
+    assert (refused.value.culprit, refused.value.field) == ("insurer", "bits")
+
+
+@pytest.mark.parametrize(("bits", "size"), [(16, 7), (32, 10), (16, 0)])
+def test_bytes_that_are_no_whole_rows(bits: int, size: int) -> None:
+    sent = pb.AggregateRequest(rows=pb.WeightRows(ids=NAMES if size else (), weights=bytes(size), bits=bits))
+    with pytest.raises(MalformedMessage, match="n_columns integers"):
+        codec.message_from_pb(sent, WeightRows, culprit="insurer")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.float32])
+def test_rows_of_another_type_do_not_leave(dtype: type) -> None:
+    with pytest.raises(LocalProtocolError):
+        codec.request_to_pb(WeightRows(NAMES, NARROW.astype(dtype)))
+
+
+def test_narrow_rows_under_a_bound_that_they_cannot_reach() -> None:
+    rows = ConsumerRows(NAMES, NARROW)
+    with pytest.raises(RangeError, match="16 bits"):
+        walr.step_1_open(rows, MAX_NARROW_BOUND + 1, SETTINGS)
+    request = replace(walr.step_1_open(rows, BOUND, SETTINGS), norm_bound=MAX_NARROW_BOUND + 1)
+    (batch,) = rows.batches()
+    with pytest.raises(MalformedMessage, match="16 bits") as refused:
+        walr.step_4_check_batch(batch, 0, request, consumer="insurer")
+    assert refused.value.field == "weights"
+    wide = WeightRows(NAMES, NARROW.astype(np.int32))
+    walr.step_4_check_batch(wide, 0, request, consumer="insurer")
+
+
+def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
+    """A consumer may send -2^15, of which int16 holds neither the square nor the magnitude."""
+    rows = np.array([[-(2**15), -(2**15)], [2**15 - 1, 2**15 - 1], [1, 1]], np.int16)
+    enforced, scaled = fixed_point.enforce_norm_bound(rows, BOUND)
+    assert (enforced.dtype, scaled) == (np.int16, 2)
+    assert ((enforced.astype(np.int64) ** 2).sum(axis=1) <= BOUND**2).all()
+    assert (np.sign(enforced) == np.sign(rows)).all()

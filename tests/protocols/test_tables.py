@@ -22,7 +22,7 @@ from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
 from tests import toy
 
-NO_PROTOCOLS = ("table", "walr_statement")
+NO_PROTOCOLS = ("table", "walr_grid", "walr_statement")
 NAMES = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__) if module.name not in NO_PROTOCOLS)
 PROTOCOLS = (*(importlib.import_module(f"{protocols.__name__}.{name}") for name in NAMES), toy)
 ROOT = Path(__file__).parents[2]

@@ -86,7 +86,7 @@ def test_where_one_server_has_lost_its_answer_both_refuse(house: House, forgetfu
 
 def longer(rows: ConsumerRows) -> ConsumerRows:
     """As long as the integers of the wire allow."""
-    weights = rows.weights.copy()
+    weights = rows.weights.astype(np.int32)
     weights[0, 0] = 2**30
     return replace(rows, weights=weights)
 

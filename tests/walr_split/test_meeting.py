@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
 from blindfit.algorithms.protocols.walr_split import Agreement, Counted
 from blindfit.parties.measurement.meeting import Meeting, meeting_of
 
-MINE = Agreement("split", b"ids", b"request")
+MINE = Agreement("split", b"ids", b"request", "")
 
 
 class Wire:
@@ -40,7 +40,7 @@ def meeting(wire: Wire, session_s: float = 60.0) -> Meeting:
     members = {name: SimpleNamespace(name=name, role="measurement") for name in ("east", "west")}
     session: Any = SimpleNamespace(
         channel=wire,
-        job=SimpleNamespace(timeouts=timeouts),
+        job=SimpleNamespace(timeouts=timeouts, shares_rows=False),
         members=members,
         me=members["east"],
         meeting=None,
@@ -75,7 +75,7 @@ def test_a_second_question_is_refused_and_nothing_is_sent() -> None:
         made = meeting(wire)
         await made.agree(MINE)
         with pytest.raises(PolicyRefused, match="something else before"):
-            await made.agree(Agreement("split", b"ids", b"another request"))
+            await made.agree(Agreement("split", b"ids", b"another request", ""))
         return wire.sent
 
     assert asyncio.run(calls()) == [MINE]

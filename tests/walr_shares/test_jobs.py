@@ -81,6 +81,27 @@ def test_where_one_server_has_lost_its_answer_both_refuse(house: House, forgetfu
     assert house.charges() == [2, 2]
 
 
+@pytest.mark.parametrize(("job", "trust"), [(JOB, "shares"), ("hidden.toml", "paillier")])
+def test_an_evaluation_hides_its_scores_in_the_same_way(
+    house: House, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same noise, none, its figures are those of a server that reads the scores."""
+    house.write_party("whole", policy=', unsafe = ["unchecked-rows"]')
+    without_noise(monkeypatch)
+    session = house.run(job=job)
+    house.write_evaluation(job, trust, session.id)
+    shared = house.run(job="evaluate.toml")
+    house.write_evaluation("trusted.toml", "trusted", session.id)
+    trusted = house.run(job="evaluate.toml")
+    figures = [
+        json.loads((house.root / "state/shop/evaluations" / made.id / "report.json").read_text())["figures"]
+        for made in (shared, trusted)
+    ]
+    assert {name: figure["value"] for name, figure in figures[0].items()} == pytest.approx(
+        {name: figure["value"] for name, figure in figures[1].items()}, abs=1e-3
+    )
+
+
 # --- a consumer that lies -----------------------------------------------------------------------------------------
 
 

@@ -119,6 +119,15 @@ class House:
         lines = [f'{p} = {{ role = "{ROLES[p]}", config = "{p}.toml"{rows[p]} }}' for p in parties]
         (self.root / file).write_text(JOB.format(trust=trust, parties="\n".join(lines)))
 
+    def write_evaluation(self, file: str, trust: str, session: str) -> None:
+        """Of the model that a session trained, by the same parties."""
+        text = (self.root / file).read_text()
+        text = text.replace('protocol = "walr"', 'protocol = "evaluate"').replace("seed = 3\n", "")
+        asked = f'evaluate = {{ trust = "{trust}", session = "{session}" }}'
+        lines = [line for line in text.splitlines() if not line.startswith(("walr =", "split ="))]
+        at = next(i for i, line in enumerate(lines) if line.startswith("privacy"))
+        (self.root / "evaluate.toml").write_text("\n".join([*lines[:at], asked, *lines[at:]]) + "\n")
+
     def split(self) -> None:
         """All labels anew."""
         out = tuple(self.root / f"{name}.parquet" for name in SERVERS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,9 @@ from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.named_columns import Features, check_finite, check_unique, in_order, real_matrix
+
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+SMALL_SQUARE = 1e-200  # of a norm: of smaller ones, and of those over its inverse, digits may be lost
 
 
 @dataclass(frozen=True)
@@ -89,18 +93,24 @@ class Standardiser:
 
     @classmethod
     def fit(
-        cls, batches: Iterable[ArrayLike], columns: Iterable[str] | None = None, *, at_least_one: bool = False
+        cls,
+        batches: Iterable[ArrayLike],
+        columns: Iterable[str] | None = None,
+        *,
+        at_least_one: bool = False,
+        each: Each = map,
     ) -> Standardiser:
         """From one or many batches of rows, read once.
 
         Args:
             at_least_one: where every column is constant the first is kept all the same, as 0 on these rows: to end a
                 job by that would tell of the rows.
+            each: `map`, or that of a pool of threads.
 
         Raises:
             DataError: no rows, or a value that is not finite.
         """
-        moments = stream_moments(batches)
+        moments = stream_moments(batches, each)
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
             raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
@@ -133,7 +143,9 @@ class Standardiser:
             DataError: a column is missing or comes twice, or a value is no finite number.
         """
         matrix = in_order(rows, self.columns)
-        standardised: Floats = (matrix[:, list(self.kept)] - np.array(self.mean)) / np.array(self.std)
+        kept = matrix if len(self.kept) == matrix.shape[1] else matrix[:, list(self.kept)]
+        standardised: Floats = kept - np.array(self.mean)
+        standardised /= np.array(self.std)
         return standardised
 
     def to_dict(self) -> dict[str, dict[str, float] | list[str]]:
@@ -164,17 +176,28 @@ class Standardiser:
         return cls(tuple(columns), kept, tuple(float(mean[n]) for n in names), tuple(float(std[n]) for n in names))
 
 
-def stream_moments(batches: Iterable[ArrayLike]) -> Moments:
-    """The moments of all batches together; memory does not grow with their number."""
+def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
+    """The moments of all batches together; under `map`, memory does not grow with their number."""
     total: Moments | None = None
-    for batch in batches:
-        if not len(matrix := real_matrix(batch)):
-            continue
-        moments = Moments.of(matrix, first_row=total.n_rows if total else 0)
-        total = total.merge(moments) if total else moments
+    for moments in each(_moments_of_one, _numbered(batches)):
+        if moments is not None:
+            total = total.merge(moments) if total else moments
     if total is None:
         raise DataError("there are no rows")
     return total
+
+
+def _numbered(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
+    """Each with the number of rows before it."""
+    before = 0
+    for batch in batches:
+        yield before, batch
+        before += len(batch) if isinstance(batch, Sized) else 0
+
+
+def _moments_of_one(numbered: tuple[int, ArrayLike]) -> Moments | None:
+    first_row, matrix = numbered[0], real_matrix(numbered[1])
+    return Moments.of(matrix, first_row=first_row) if len(matrix) else None
 
 
 def append_constant(rows: ArrayLike) -> Floats:
@@ -186,6 +209,11 @@ def append_constant(rows: ArrayLike) -> Floats:
 def row_norms(rows: ArrayLike) -> Floats:
     """Euclidean length of each row."""
     matrix = real_matrix(rows)
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", matrix, matrix)
+    if ((squares > SMALL_SQUARE) & (squares < 1 / SMALL_SQUARE)).all():
+        fast: Floats = np.sqrt(squares)
+        return fast
     # Scaled by the largest entry, or the squares of large entries would overflow.
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     safe = np.where(largest > 0, largest, 1.0)

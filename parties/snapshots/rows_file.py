@@ -133,12 +133,16 @@ class RowsFile:
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         del batch_rows  # the reader's caller cuts batches to size
         with self._open() as file:
+            wanted = [file.schema.get_field_index(name) for name in names]
+        with self._open(wanted) as file:
             for i in range(file.num_record_batches):
                 yield file.get_batch(i).select(list(names))
 
-    def _open(self) -> Any:
+    def _open(self, columns: Sequence[int] | None = None) -> Any:
+        """Read, not mapped: pages of a mapped file stay in memory until the last row is read."""
+        options = pa.ipc.IpcReadOptions(included_fields=columns)
         try:
-            return pa.ipc.open_file(pa.memory_map(str(self.path)))
+            return pa.ipc.open_file(pa.OSFile(str(self.path)), options=options)
         except (OSError, pa.ArrowException) as error:
             raise DataError(
                 f"{self.path} cannot be read, which has a snapshot of {self.origin.dataset}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from blindfit.parties.data.source import RowBatch, Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 
+Hold = Callable[[Floats], NDArray[Any]]
 HELD_OUT_SCORES = "held_out_scores.csv"  # id and probability of each held-out row, beside a model
 
 
@@ -23,12 +25,13 @@ class RowPart:
     """The training or the held-out rows, as the batches that they came in."""
 
     ids: list[Any] = field(default_factory=list)
-    features: list[Floats] = field(default_factory=list)
+    features: list[NDArray[Any]] = field(default_factory=list)
 
-    def add(self, batch: RowBatch, chosen: NDArray[np.bool_]) -> None:
+    def add(self, batch: RowBatch, chosen: NDArray[np.bool_], hold: Hold) -> None:
         if chosen.any():
             self.ids.append(batch.ids.filter(pa.array(chosen)))
-            self.features.append(batch.features[chosen])
+            features = batch.features if chosen.all() else batch.features[chosen]
+            self.features.append(hold(features))
 
     def all_ids(self) -> Any:
         return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
@@ -36,19 +39,29 @@ class RowPart:
 
 def held_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
     """Which of these rows are: each by its id alone, whatever other rows there are and in what order they stand."""
+    if not job.split.test_fraction:
+        return np.zeros(len(ids), np.bool_)  # without a hash of each id
     return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)
 
 
 def read_split(
-    source: Source, job: TrainingParameters, randomness: PublicRandomness, report: Report
+    source: Source,
+    job: TrainingParameters,
+    randomness: PublicRandomness,
+    report: Report,
+    hold: Hold = lambda features: features,
 ) -> tuple[RowPart, RowPart]:
-    """One pass: every row goes to one part."""
+    """One pass: every row goes to one part.
+
+    Args:
+        hold: makes of each batch's features what is kept in memory.
+    """
     train, test = RowPart(), RowPart()
     n_read = 0
     for batch in source.batches(persons=False, labels=False):
         tested = held_out(batch.ids, job, randomness)
-        train.add(batch, ~tested)
-        test.add(batch, tested)
+        train.add(batch, ~tested, hold)
+        test.add(batch, tested, hold)
         n_read += len(batch)
         report("read rows", n_read, 0, "rows")
     if not train.ids:

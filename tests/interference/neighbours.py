@@ -374,7 +374,8 @@ NORM = (
     "summary/privacy.sensitivity",
 )
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
-"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so the noise."""
+NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid from norm bound and job alone
+"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so noise and grid."""
 IDS = ("*.ids", "*.content_sha256")
 """What the table lets a measurement server read of a request."""
 

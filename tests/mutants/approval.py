@@ -113,7 +113,7 @@ MUTANTS = (
         "policies-that-nobody-reads",
         (5, 12),
         "parties/sessions/sessions.py",
-        "in policy.refusals(job.epsilon, job.delta, job.unsafe):",
+        "in policy.refusals(job.epsilon, job.delta, job.unsafe_at(session.me.role)):",
         "in policy.refusals(job.epsilon, 0.0):",
         (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants import (
     approval,
+    hidden_rows,
     interference,
     keeping,
     ledger,
@@ -28,6 +29,7 @@ MUTANTS = (
     *keeping.MUTANTS,
     *snapshots.MUTANTS,
     *repeats.MUTANTS,
+    *hidden_rows.MUTANTS,
     *sharing.MUTANTS,
     *sharing_privacy.MUTANTS,
 )

@@ -266,8 +266,8 @@ MUTANTS = (
         "a-server-of-shares-charges-before-the-other-can-answer",
         (12,),
         "parties/measurement/server.py",
-        "await self._meeting().counted(await",
-        "self._meeting().counted_before(await",
+        "await meeting.counted(await",
+        "meeting.counted_before(await",
         (f"{SPLIT}::test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not",),
     ),
     # --- who may ask

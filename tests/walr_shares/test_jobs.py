@@ -16,14 +16,14 @@ from rich.console import Console
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally
 from blindfit.algorithms.protocols.walr_shares import SharedRows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.measurement import codec
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.measurement.row_shares import RowShares
 from blindfit.parties.measurement.servers import Servers
 from tests.walr_split.house import SERVERS, House
@@ -164,21 +164,19 @@ def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monke
 
 
 def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer that cuts its calls once the proof has begun, and calls again in the same session."""
-    aggregate, calls = MeasurementClient.aggregate, [0]
+    """A consumer whose call was cut once all rows had come calls again in the same session, with the same rows."""
+    add_up, times = RowProof.add_up, [0]
 
-    async def twice(self: MeasurementClient, *args: Any) -> Any:
-        answer = await aggregate(self, *args)
-        calls[0] += 1
-        rows, request = args[0], replace(args[1], request_id=args[1].request_id[:-1] + "x")
-        await aggregate(self, rows, request, *args[2:])
-        return answer
+    async def cut(self: RowProof, tally: Tally) -> None:
+        await add_up(self, tally)
+        times[0] += 1
+        await add_up(self, tally)
 
-    monkeypatch.setattr(MeasurementClient, "aggregate", twice)
-    with pytest.raises(BlindfitError):
-        house.run("timeouts.step_s=5", job=JOB)
-    assert calls[0] >= 1
-    assert max(house.charges()) <= 1
+    monkeypatch.setattr(RowProof, "add_up", cut)
+    with pytest.raises(BlindfitError, match="its masks were used"):
+        house.run(job=JOB)
+    assert times[0] >= 1
+    assert house.charges() == [0, 0]
 
 
 # --- what is seen, and said ---------------------------------------------------------------------------------------

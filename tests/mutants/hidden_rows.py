@@ -1,0 +1,100 @@
+"""Rows that a measurement server does not read."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+STEPS, JOBS = "tests/walr_encrypted/test_steps.py", "tests/walr_encrypted/test_jobs.py"
+SHORT, SHARED = "tests/walr_shares/test_short_rows.py", "tests/walr_shares/test_protocol.py"
+SHARED_JOBS = "tests/walr_shares/test_jobs.py"
+
+MUTANTS = (
+    Mutant(
+        "the-work-on-encrypted-rows-tells-how-many-labels-are-1",
+        (12,),
+        "algorithms/protocols/walr_encrypted.py",
+        "for label in range(CHOICES):",
+        "for label in range(1, CHOICES):",
+        (f"{STEPS}::test_the_work_is_the_same_whatever_the_labels",),
+    ),
+    Mutant(
+        "an-encrypted-sum-without-noise",
+        (4, 5),
+        "algorithms/protocols/walr_encrypted.py",
+        "self.request.frac_bits, bound) + noise",
+        "self.request.frac_bits, bound)",
+        (f"{STEPS}::test_the_released_integers_are_those_of_a_server_that_reads_the_rows",),
+    ),
+    Mutant(
+        "a-key-that-nobody-checked",
+        (9,),
+        "algorithms/protocols/walr_encrypted.py",
+        "    check_public_key(key, maker_trusted=False, culprit=consumer)\n",
+        "",
+        (f"{STEPS}::test_a_weak_key_is_refused",),
+    ),
+    Mutant(
+        "rows-may-be-hidden-where-no-policy-says-so",
+        (5, 15),
+        "parties/measurement/server.py",
+        "        if request.key:\n            self._check_hidden_rows(request, consumer)\n",
+        "",
+        (f"{JOBS}::test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused",),
+    ),
+    Mutant(
+        "the-salt-of-hidden-rows-goes-along",
+        (12,),
+        "algorithms/protocols/walr_encrypted.py",
+        'slot_bits=slot_bits, content_salt=b"")',
+        "slot_bits=slot_bits)",
+        (f"{STEPS}::test_the_request_is_named_by_its_key_and_keeps_its_salt",),
+    ),
+    Mutant(
+        "rows-in-shares-of-any-length",
+        (5, 13),
+        "algorithms/protocols/walr_shares.py",
+        "        if value.any():",
+        "        if not value.size:",
+        (f"{SHARED}::test_a_shop_that_sends_both_a_longer_row_is_refused_by_both",),
+    ),
+    Mutant(
+        "huge-rows-whose-squares-are-small-modulo-p",
+        (5, 11),
+        "algorithms/sharing/short_rows.py",
+        "return are_bits + difference.total()",
+        "return are_bits + difference.total() - difference.total()",
+        (f"{SHORT}::test_huge_numbers_whose_squares_are_small_modulo_p_are_noticed",),
+    ),
+    Mutant(
+        "bits-of-any-size",
+        (5, 11),
+        "algorithms/sharing/short_rows.py",
+        "return are_bits + difference.total()",
+        "return difference.total()",
+        (f"{SHORT}::test_bits_that_are_no_bits_are_noticed",),
+    ),
+    Mutant(
+        "the-zero-has-no-mac",
+        (13,),
+        "algorithms/protocols/walr_shares.py",
+        "        self.opened.add(value, total)\n",
+        "",
+        (f"{SHARED}::test_a_server_that_hides_a_long_row_is_caught_by_the_mac",),
+    ),
+    Mutant(
+        "masks-serve-twice",
+        (12,),
+        "parties/measurement/row_proof.py",
+        "        self._is_used = True\n",
+        "",
+        (f"{SHARED_JOBS}::test_masks_serve_once",),
+    ),
+    Mutant(
+        "shares-of-two-dealings-are-added",
+        (1,),
+        "algorithms/protocols/walr_split.py",
+        "if mine.answered_in != theirs.answered_in:",
+        "if False:",
+        (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
+    ),
+)

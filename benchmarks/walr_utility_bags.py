@@ -24,7 +24,9 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.logistic import sigmoid
 
-BAGS_OF_ROWS = {"few": 8, "some": 64, "many": 512}  # bags, at most a tenth of the rows
+BAGS = {"few": 8, "some": 64, "many": 512}  # never more than a tenth of the rows, nor fewer than columns
+MOST_EVALUATIONS = 30
+SAMPLE_ROWS = 20_000  # by which centres are placed
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Proportions(Arm):
     grid = tuple(
         {"bags": bags, "by": by, "ridge": ridge}
         for by in ("hash", "k-means")
-        for bags in BAGS_OF_ROWS
-        for ridge in (0.3, 3.0, 30.0)
+        for bags in BAGS
+        for ridge in (0.3, 3.0, 30.0, 300.0)
     )
 
     def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:
@@ -78,12 +80,13 @@ def noise_std(epsilon: float) -> float:
 
 
 def bags_of(task: Task, by: str, bags: str) -> Bags:
-    count = max(task.rows["train"].shape[1], min(BAGS_OF_ROWS[bags], task.n_rows // 10))
+    count = max(task.rows["train"].shape[1], min(BAGS[bags], task.n_rows // 10))
     draw = public_generator(1, f"walr utility/bags/{task.name}/{by}/{bags}")
     if by == "hash":
         return Bags.of(task.rows["train"], draw.integers(0, count, task.n_rows))
     means = MiniBatchKMeans(count, n_init=1, max_iter=20, random_state=1)
-    return Bags.of(task.rows["train"], means.fit_predict(task.rows["train"]))
+    means.fit(draw.permutation(task.rows["train"])[:SAMPLE_ROWS])
+    return Bags.of(task.rows["train"], means.predict(task.rows["train"]))
 
 
 def fit_sums(bags: Bags, noisy: Floats, std: float, ridge: float) -> Floats:
@@ -106,5 +109,7 @@ def fit_sums(bags: Bags, noisy: Floats, std: float, ridge: float) -> Floats:
 
     start = np.zeros(bags.rows.shape[1])
     start[-1] = math.log(rate / (1 - rate))
-    found: Floats = optimize.least_squares(residuals, start, slopes, method="lm", xtol=1e-6, ftol=1e-6).x
+    found: Floats = optimize.least_squares(
+        residuals, start, slopes, method="lm", xtol=1e-5, ftol=1e-5, max_nfev=MOST_EVALUATIONS
+    ).x
     return found

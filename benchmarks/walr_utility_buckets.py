@@ -7,7 +7,7 @@ that the counts are the noisy mean mu of a logistic model on such features, and 
 
 Models of single features: `linear` replaces each feature by its mean in the bin; `additive` has a weight for each bin.
 Of pairs: `linear` averages the margins of all tables; `products` adds the product of every two numbers; `cells` has a
-weight for each cell of each table, where there are not too many of them.
+weight for each cell of each table; both where there are not too many.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Ta
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.logistic import RealRows, sigmoid, softplus
 
-MOST_ENTRIES = 5_000_000  # rows times pairs that `cells` takes: more would take minutes a fit
-L2_FACTORS = (0.03, 0.1, 0.3, 1.0)  # times the noise of mu
+MOST_ENTRIES = {"products": 50_000_000, "cells": 5_000_000}  # rows times pairs: more would take minutes a fit
+L2_FACTORS = (0.1, 0.3, 1.0, 3.0)  # times the noise of mu
 
 Codes = NDArray[np.int64]
 
@@ -168,14 +168,13 @@ class Pairs(Arm):
     title = "buckets, pairs of features"
     grid = tuple(
         {"bins": bins, "model": model, "l2": factor}
-        for bins in (2, 4)
-        for model in ("linear", "products", "cells")
+        for bins, model in ((2, "linear"), (4, "linear"), (8, "linear"), *itertools.product((2, 4), MOST_ENTRIES))
         for factor in L2_FACTORS
     )
 
     def options(self, task: Task) -> tuple[Option, ...]:
-        pairs = math.comb(len(task.groups), 2)
-        return tuple(o for o in self.grid if o["model"] != "cells" or task.n_rows * pairs <= MOST_ENTRIES)
+        entries = task.n_rows * math.comb(len(task.groups), 2)
+        return tuple(o for o in self.grid if entries <= MOST_ENTRIES.get(o["model"], math.inf))
 
     def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:
         binned = task.once(("bins", option["bins"]), lambda: Binned.of(task, option["bins"]))

@@ -9,6 +9,7 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,21 +107,21 @@ def flights() -> DataSet | None:
 
 def flights_of(path: Path) -> DataSet:
     """Flights that arrived; late is more than 15 minutes after plan."""
-    import pandas as pd
-
     names = ["year", "month", "day", "hour", "carrier", "origin", "distance", "arr_delay"]
-    table = pd.read_csv(path, usecols=names).dropna(subset=["arr_delay"])
-    weekday = pd.to_datetime(table[["year", "month", "day"]]).dt.weekday
-    hour = table["hour"].to_numpy(np.float64)
+    with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
+        read = csv.read_csv(file, convert_options=csv.ConvertOptions(include_columns=names))
+    table = {name: column.to_numpy() for name, column in zip(names, read.drop_null().itercolumns(), strict=True)}
+    months = ((table["year"] - 1970) * 12 + table["month"] - 1).astype("datetime64[M]")
+    weekday = (months.astype("datetime64[D]").astype(np.int64) + table["day"] + 2) % 7  # 1970 began on a Thursday
     columns = [
         indicators(table["month"]),
-        hour,
+        table["hour"].astype(np.float64),
         indicators(weekday),
-        np.log(table["distance"].to_numpy(np.float64)),
+        np.log(table["distance"].astype(np.float64)),
         indicators(table["carrier"]),
         indicators(table["origin"]),
     ]
-    return DataSet.of_columns("flights", columns, (table["arr_delay"].to_numpy() > LATE_MINUTES).astype(np.float64))
+    return DataSet.of_columns("flights", columns, (table["arr_delay"] > LATE_MINUTES).astype(np.float64))
 
 
 def indicators(values: Any, most: int = MOST_LEVELS) -> Floats:

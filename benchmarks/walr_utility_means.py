@@ -26,7 +26,7 @@ from blindfit.algorithms.statistics.logistic import RealRows
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
 from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated
 
-L2_FACTORS = (0.1, 0.3, 1.0, 3.0)  # times the noise of mu
+L2_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 
 
 # --- WALR ------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ class Walr(Arm):
     automatic: bool
     treatment: MuTreatment
 
-    def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:
+    def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
         """As `walr_fit.fit_released` without its check of feasibility, which changes no weight."""
         mu, noise_std = task.once((epsilon, seed), lambda: released_mean(task, epsilon, seed))
         mu = task.once((epsilon, seed, self.treatment), lambda: treated(task.quantised, mu, self.treatment))

@@ -1,4 +1,4 @@
-"""The runs of benchmarks.walr_utility: options chosen on validation rows, losses on held-out rows, kept as they come."""
+"""The runs of benchmarks.walr_utility: options chosen on validation rows, losses on held-out rows, kept at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every arm of benchmarks.walr_utility has before a label is touched: the same clipped rows, and who holds labels."""
+"""What every arm of benchmarks.walr_utility has before a label is touched: the same clipped rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Task:
             data.name,
             tuple(group for group in groups if group),
             columns,
-            {part: values * 2.0**-FRAC_BITS for part, values in integers.items()},
+            {part: np.ldexp(values.astype(np.float64), -FRAC_BITS) for part, values in integers.items()},
             {part: data.labels[which] for part, which in parts.items()},
             integers["train"],
             bound,

@@ -124,7 +124,12 @@ class Singles(Arm):
 
 def histograms(binned: Binned, labels: Floats) -> list[Floats]:
     """Positive labels in each bin of each feature."""
-    return [np.bincount(codes, labels, size) for codes, size in zip(binned.codes["train"], binned.sizes, strict=True)]
+    return [bin_counts(codes, labels, size) for codes, size in zip(binned.codes["train"], binned.sizes, strict=True)]
+
+
+def bin_counts(codes: Codes, labels: Floats, size: int) -> Floats:
+    counts: Floats = np.bincount(codes, labels, size).astype(np.float64)
+    return counts
 
 
 def total(counts: list[Floats], stds: list[float]) -> float:
@@ -197,7 +202,7 @@ def tables(binned: Binned, labels: Floats) -> dict[Pair, Floats]:
     """Positive labels in each cell of each pair of features."""
     codes, sizes = binned.codes["train"], binned.sizes
     return {
-        (g, h): np.bincount(codes[g] * sizes[h] + codes[h], labels, sizes[g] * sizes[h]).reshape(sizes[g], sizes[h])
+        (g, h): bin_counts(codes[g] * sizes[h] + codes[h], labels, sizes[g] * sizes[h]).reshape(sizes[g], sizes[h])
         for g, h in itertools.combinations(range(len(sizes)), 2)
     }
 

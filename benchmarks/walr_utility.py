@@ -5,7 +5,7 @@
 Normalised entropy is the log loss on held-out rows over that of always predicting their base rate: 1 is worthless.
 In every arm one label of one row may change and features are public, at the same epsilon and delta 1e-5:
 
-- WALR as it is by default; with mu projected; and with hardly an l2;
+- WALR as it is by default; with mu projected; with hardly an l2; and, by default, on indicators of 8 bins a feature;
 - noisy breakdowns: positive labels counted by bins of single features, or of pairs;
 - learning from label proportions: noisy sums of bags of rows;
 - randomised response, its bias removed; objective perturbation; DP-SGD.
@@ -42,7 +42,7 @@ from blindfit.algorithms.errors import BlindfitError
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: By how many training rows there may be. Where there are many, one draw tells options apart.
 EFFORTS = {
-    50_000: Effort(20, 3, EPSILONS, EPSILONS),
+    50_000: Effort(20, 5, EPSILONS, EPSILONS),
     150_000: Effort(20, 1, EPSILONS, EPSILONS),
     500_000: Effort(20, 1, EPSILONS, (0.1, 0.5, 2.0, 8.0)),
     10_000_000: Effort(5, 1, EPSILONS, (0.25, 2.0)),

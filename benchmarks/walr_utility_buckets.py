@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from benchmarks.walr_utility_data import PARTS
+from benchmarks.walr_utility_means import DEFAULT_WALR
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Task, fit_mean, noise_of
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.logistic import RealRows, sigmoid, softplus
@@ -164,6 +165,21 @@ def bin_indicators(binned: Binned, part: str) -> NDArray[np.uint8]:
             for codes, size in zip(binned.codes[part], binned.sizes, strict=True)
         ]
     )
+
+
+class BinnedWalr(Arm):
+    """WALR as it is by default, on indicators of the bins in place of features: rows of another norm, hence noise."""
+
+    title = "WALR, 8 bins"
+
+    def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
+        return DEFAULT_WALR.fit(task.once("indicators", lambda: of_indicators(task, 8)), epsilon, {}, seed)
+
+
+def of_indicators(task: Task, bins: int) -> Task:
+    binned = Binned.of(task, bins)
+    features = {part: bin_indicators(binned, part).astype(np.float64) for part in PARTS}
+    return Task.of_parts(f"{task.name}, {bins} bins", (), features, task.labels)
 
 
 # --- pairs of features -----------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ class Descent(Arm):
     grid = tuple(
         {"batch_fraction": fraction, "n_iterations": steps, "clip": clip, "rate": rate}
         for fraction, steps in RUNS
-        for clip in (0.125, 0.25, 0.5)
-        for rate in (0.1, 0.3, 1.0, 3.0)
+        for clip in (0.25, 0.5)
+        for rate in (0.3, 1.0, 3.0, 10.0)
     )
 
     def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:

@@ -26,7 +26,7 @@ from blindfit.algorithms.statistics.logistic import RealRows
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
 from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated
 
-L2_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
+L2_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 
 
 # --- WALR ------------------------------------------------------------------------------------------------
@@ -52,6 +52,9 @@ class Walr(Arm):
         if self.automatic:
             l2 = walr_defaults.default_l2(noise_std, task.norm_bound, task.integers.shape[1], epsilon)
         return linear(task, fit(task.quantised, mu, SolverSettings(l2=l2)).weights)
+
+
+DEFAULT_WALR = Walr("WALR", automatic=True, treatment="clip")
 
 
 def mechanism_of(task: Task, epsilon: float) -> GaussianMechanism:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,18 +16,19 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.walr_utility_bags import Proportions
-from benchmarks.walr_utility_buckets import Pairs, Singles
+from benchmarks.walr_utility_buckets import BinnedWalr, Pairs, Singles
 from benchmarks.walr_utility_descent import Descent
-from benchmarks.walr_utility_means import Objective, RandomisedResponse, Walr
+from benchmarks.walr_utility_means import DEFAULT_WALR, Objective, RandomisedResponse, Walr
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Task
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.statistics import metrics
 
 ARMS: tuple[Arm, ...] = (
-    Walr("WALR", automatic=True, treatment="clip"),
+    DEFAULT_WALR,
     Walr("WALR, mu projected", automatic=True, treatment="project"),
     Walr("WALR, l2 = 1/rows, mu projected", automatic=False, treatment="project"),
     Walr("WALR, l2 = 1/rows, mu as released", automatic=False, treatment="as-released"),
+    BinnedWalr(),
     Singles(),
     Pairs(),
     Proportions(),
@@ -95,6 +97,7 @@ def described(task: Task, effort: Effort) -> dict[str, Any]:
         "norm_bound": task.norm_bound,
         "seeds": effort.seeds,
         "without_privacy": without_privacy(task),
+        "processor_s": 0.0,
         "arms": {},
     }
 
@@ -121,11 +124,13 @@ def measure(
         for epsilon in effort.epsilons:
             if epsilon in done:
                 continue
+            started = time.process_time()
             near = min(effort.tuned_at, key=lambda known: abs(math.log(known / epsilon)))
             if near not in chosen:
                 chosen[near] = choose(task, arm, near, effort.tuning_seeds)
             drawn = [drawn_loss(task, "test", arm, epsilon, chosen[near], seed) for seed in range(effort.seeds)]
             rows.append({"epsilon": epsilon, "option": chosen[near], "tuned_at": near} | spread(drawn))
+            figures["processor_s"] += time.process_time() - started
             results.write()
             say(f"{task.name}, {arm.title}, epsilon {epsilon:g}: {rows[-1]['median']} {dict(chosen[near])}")
     return figures

@@ -51,22 +51,24 @@ class Task:
     @classmethod
     def of(cls, data: DataSet) -> Task:
         parts = data.parts()
-        standardiser = Standardiser.fit([data.features[parts["train"]]])
-        columns = {part: standardiser.transform(data.features[which]) for part, which in parts.items()}
+        features = {part: data.features[which] for part, which in parts.items()}
+        return cls.of_parts(
+            data.name, data.groups, features, {part: data.labels[which] for part, which in parts.items()}
+        )
+
+    @classmethod
+    def of_parts(
+        cls, name: str, groups: tuple[tuple[int, ...], ...], features: dict[str, Floats], labels: dict[str, Floats]
+    ) -> Task:
+        standardiser = Standardiser.fit([features["train"]])
+        columns = {part: standardiser.transform(features[part]) for part in PARTS}
         norms = row_norms(append_constant(columns["train"]))
         bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(norms), FRAC_BITS)
         integers = {part: fixed_point.quantise_rows(append_constant(columns[part]), bound, FRAC_BITS) for part in PARTS}
+        rows = {part: np.ldexp(values.astype(np.float64), -FRAC_BITS) for part, values in integers.items()}
         place = {column: number for number, column in enumerate(standardiser.kept)}
-        groups = [tuple(place[column] for column in group if column in place) for group in data.groups]
-        return cls(
-            data.name,
-            tuple(group for group in groups if group),
-            columns,
-            {part: np.ldexp(values.astype(np.float64), -FRAC_BITS) for part, values in integers.items()},
-            {part: data.labels[which] for part, which in parts.items()},
-            integers["train"],
-            bound,
-        )
+        kept = [tuple(place[column] for column in group if column in place) for group in groups]
+        return cls(name, tuple(group for group in kept if group), columns, rows, labels, integers["train"], bound)
 
     @property
     def n_rows(self) -> int:

@@ -1,6 +1,6 @@
 """WALR beside other ways to a logistic model under label differential privacy: held-out loss against epsilon.
 
-    python -m benchmarks.walr_utility [--data DIR] [--json FILE] [--plot FILE] [--quick]
+    python -m benchmarks.walr_utility [--data DIR] [--json FILE] [--plot FILE] [--page FILE] [--quick]
 
 Normalised entropy is the log loss on held-out rows over that of always predicting their base rate: 1 is worthless.
 In every arm one label of one row may change and features are public, at the same epsilon and delta 1e-5:
@@ -25,17 +25,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks import machine, walr_utility_data
 from benchmarks.walr_utility_data import CRITEO_HINT, FLIGHTS_HINT, DataSet
 from benchmarks.walr_utility_runs import ARMS, Effort, Results, measure
+from benchmarks.walr_utility_tables import put_into, show
 from benchmarks.walr_utility_task import Task
 from blindfit.algorithms.errors import BlindfitError
 
@@ -55,6 +54,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where Criteo's file is")
     parser.add_argument("--json", type=Path, help="write the figures here too, and go on from there")
     parser.add_argument("--plot", type=Path, help="draw a picture into this file")
+    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
     parser.add_argument("--quick", action="store_true", help="few draws, few rows: to see that it runs")
     options = parser.parse_args()
     console = Console()
@@ -67,6 +67,8 @@ def main() -> None:
     except BlindfitError as error:
         raise SystemExit(f"error: {error}\nhint: {error.hint}") from None
     results.write()
+    if options.page:
+        options.page.write_text(put_into(options.page.read_text(), results.figures["data"]))
     if options.plot:
         from benchmarks import walr_utility_plot
 
@@ -99,27 +101,6 @@ def effort_of(task: Task, *, quick: bool) -> Effort:
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def show(name: str, figures: Mapping[str, Any], console: Console) -> None:
-    rows = figures["rows"]["train"]
-    title = (
-        f"{name}: {rows:,} training rows, {figures['columns']} columns, base rate {figures['base_rate']:.1%}; "
-        f"normalised entropy without privacy {figures['without_privacy']:.4f}; {figures['seeds']} draws"
-    )
-    epsilons = [row["epsilon"] for row in next(iter(figures["arms"].values()))]
-    table = Table("", *(f"epsilon {epsilon:g}" for epsilon in epsilons), title=title)
-    for arm, found in figures["arms"].items():
-        table.add_row(arm, *(cell(row) for row in found))
-    console.print(table)
-
-
-def cell(row: Mapping[str, Any]) -> str:
-    return f"{number(row['median'])}\n{number(row['low'])} - {number(row['high'])}"
-
-
-def number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.4f}" if value < 10 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from benchmarks.label_dp_criteo import BLOCK_BYTES, COLUMNS
+from benchmarks.label_dp_criteo import BLOCK_BYTES, blocks
 from benchmarks.walr import EXAMPLE, rand_data
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.randomness import public_generator
@@ -63,10 +63,10 @@ class DataSet:
     @classmethod
     def of_columns(cls, name: str, columns: Sequence[Floats], labels: Floats) -> DataSet:
         """Each column a feature, of which numbers have one dimension and indicators of a category two."""
-        blocks = [column.reshape(len(labels), -1) for column in columns]
-        ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
-        groups = tuple(tuple(range(end - block.shape[1], end)) for end, block in zip(ends, blocks, strict=True))
-        return cls(name, np.hstack(blocks), labels, groups)
+        wide = [column.reshape(len(labels), -1) for column in columns]
+        ends = np.cumsum([block.shape[1] for block in wide]).tolist()
+        groups = tuple(tuple(range(end - block.shape[1], end)) for end, block in zip(ends, wide, strict=True))
+        return cls(name, np.hstack(wide), labels, groups)
 
     def parts(self) -> dict[str, NDArray[np.intp]]:
         """Which rows are in each; the same in every run."""
@@ -145,26 +145,16 @@ def criteo(directory: Path, most_rows: int = CRITEO_ROWS) -> DataSet | None:
 
 def criteo_of(path: Path, most_rows: int) -> DataSet:
     """Raises DataError: the file is not of Criteo's format."""
-    reader = csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(column_names=COLUMNS, block_size=BLOCK_BYTES),
-        parse_options=csv.ParseOptions(delimiter="\t", quote_char=False),
-        convert_options=csv.ConvertOptions(
-            column_types=dict.fromkeys(("Sale", *CRITEO_NUMBERS), pa.float64())
-            | dict.fromkeys(CRITEO_CATEGORIES, pa.string()),
-            include_columns=["Sale", *CRITEO_NUMBERS, *CRITEO_CATEGORIES],
-        ),
-    )
-    batches, rows = [], 0
+    tables, rows = [], 0
     try:
-        while rows < most_rows:
-            batches.append(reader.read_next_batch())
-            rows += batches[-1].num_rows
-    except StopIteration:
-        pass
+        for block in blocks(path, BLOCK_BYTES, ("Sale", *CRITEO_NUMBERS), CRITEO_CATEGORIES):
+            tables.append(block)
+            rows += block.num_rows
+            if rows >= most_rows:
+                break
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is not in Criteo's format: {str(error).splitlines()[0]}") from None
-    table = pa.Table.from_batches(batches).slice(0, most_rows)
+    table = pa.concat_tables(tables).slice(0, most_rows)
     numbers = [np.log1p(pc.max_element_wise(table[name], 0.0).to_numpy()) for name in CRITEO_NUMBERS]
     missing = [np.asarray(table[name].to_numpy() <= 0, np.float64) for name in CRITEO_NUMBERS]  # -1, or a price of 0
     categories = [indicators(table[name].to_pylist()) for name in CRITEO_CATEGORIES]

@@ -11,20 +11,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from numpy.typing import NDArray
 
 INK, LINE = "#24292f", "#d8dee4"
-#: Colours that the colour-blind tell apart (Okabe and Ito 2008), and a mark for each.
-STYLES = {
-    "WALR": ("#0072b2", "o", 2.4),
-    "buckets, single features": ("#e69f00", "s", 1.4),
-    "buckets, pairs of features": ("#d55e00", "D", 1.4),
-    "label proportions": ("#cc79a7", "v", 1.4),
-    "randomised response": ("#009e73", "^", 1.4),
-    "objective perturbation": ("#56b4e9", "x", 1.4),
-    "DP-SGD": ("#555555", "P", 1.4),
+
+Floats = NDArray[np.float64]
+#: Colours that the colour-blind tell apart (Okabe and Ito 2008), a mark and a line for each.
+STYLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "WALR": ("#0072b2", {"marker": "o", "linewidth": 2.6}),
+    "WALR, 8 bins": ("#0072b2", {"marker": "o", "linewidth": 1.6, "linestyle": "--", "markerfacecolor": "white"}),
+    "buckets, single features": ("#e69f00", {"marker": "s"}),
+    "buckets, pairs of features": ("#d55e00", {"marker": "D"}),
+    "label proportions": ("#cc79a7", {"marker": "v"}),
+    "randomised response": ("#009e73", {"marker": "^"}),
+    "objective perturbation": ("#56b4e9", {"marker": "x"}),
+    "DP-SGD": ("#555555", {"marker": "P"}),
 }
 COLUMNS = 2
-ABOVE = 1.12  # the highest loss that is drawn: past 1 a constant is better
+ABOVE = 1.1  # the highest loss that is drawn: past 1 a constant is better
 
 
 def draw(data: Mapping[str, Any], path: Path) -> None:
@@ -42,14 +46,12 @@ def draw(data: Mapping[str, Any], path: Path) -> None:
 
 
 def panel(axes: Axes, name: str, figures: Mapping[str, Any]) -> None:
-    for arm, (colour, mark, width) in STYLES.items():
-        if rows := figures["arms"].get(arm):
-            band(axes, rows, arm, colour, mark, width)
+    arms = {arm: rows for arm in STYLES if (rows := figures["arms"].get(arm))}
+    for arm, rows in arms.items():
+        band(axes, rows, arm)
     axes.axhline(figures["without_privacy"], color=INK, linewidth=1.2, linestyle="--", label="no privacy, linear")
     axes.axhline(1.0, color=INK, linewidth=1.0, linestyle=":", label="base rate")
-    best = min(row["median"] for rows in figures["arms"].values() for row in rows if row["median"])
-    best = min(best, figures["without_privacy"])
-    axes.set_ylim(best - 0.06 * (ABOVE - best), min(ABOVE, 1 + 0.6 * (1 - best)))
+    axes.set_ylim(*limits([of(rows, "median") for rows in arms.values()], figures["without_privacy"]))
     epsilons = [row["epsilon"] for row in figures["arms"]["WALR"]]
     axes.set_xscale("log")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
@@ -62,12 +64,22 @@ def panel(axes: Axes, name: str, figures: Mapping[str, Any]) -> None:
     axes.tick_params(colors=INK, labelsize=8.5)
 
 
-def band(axes: Axes, rows: Sequence[Mapping[str, Any]], arm: str, colour: str, mark: str, width: float) -> None:
-    """The median, and the 5th to the 95th percentile; what has no figure is above every panel."""
+def limits(medians: Sequence[Floats], reference: float) -> tuple[float, float]:
+    """All of the panel's lines but what is worse than the last but one, or than a constant."""
+    highest = sorted(float(line.max()) for line in medians)[-2:][0]
+    lowest, highest = min(reference, *(float(line.min()) for line in medians)), min(highest, ABOVE)
+    margin = 0.07 * (highest - lowest) or 0.01
+    return lowest - margin, highest + margin
+
+
+def band(axes: Axes, rows: Sequence[Mapping[str, Any]], arm: str) -> None:
+    """The median, and the 5th to the 95th percentile."""
+    colour, style = STYLES[arm]
     epsilons = [row["epsilon"] for row in rows]
-    low, median, high = (
-        np.array([np.inf if row[key] is None else row[key] for row in rows]).clip(max=1e3)
-        for key in ("low", "median", "high")
-    )
-    axes.fill_between(epsilons, low, high, color=colour, alpha=0.13, linewidth=0)
-    axes.plot(epsilons, median, color=colour, marker=mark, markersize=4.5, linewidth=width, label=arm)
+    axes.fill_between(epsilons, of(rows, "low"), of(rows, "high"), color=colour, alpha=0.1, linewidth=0)
+    axes.plot(epsilons, of(rows, "median"), color=colour, markersize=4.5, label=arm, **{"linewidth": 1.4} | style)
+
+
+def of(rows: Sequence[Mapping[str, Any]], key: str) -> Floats:
+    """What has no figure is above every panel."""
+    return np.array([1e3 if row[key] is None else row[key] for row in rows])

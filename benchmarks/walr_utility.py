@@ -44,7 +44,7 @@ EFFORTS = {
     50_000: Effort(20, 5, EPSILONS, EPSILONS),
     150_000: Effort(20, 1, EPSILONS, EPSILONS),
     500_000: Effort(20, 1, EPSILONS, (0.1, 0.5, 2.0, 8.0)),
-    10_000_000: Effort(5, 1, EPSILONS, (0.25, 2.0)),
+    10_000_000: Effort(5, 1, EPSILONS, (0.1, 0.5, 2.0)),
 }
 QUICK = Effort(2, 1, (1.0,), (1.0,))
 

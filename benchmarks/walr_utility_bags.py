@@ -24,7 +24,7 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.logistic import sigmoid
 
-BAGS = {"few": 8, "some": 64, "many": 512}  # never more than a tenth of the rows, nor fewer than columns
+BAGS = {"few": 8, "some": 64, "many": 512, "most": 4096}  # never more than a tenth of the rows, nor fewer than columns
 MOST_EVALUATIONS = 30
 SAMPLE_ROWS = 20_000  # by which centres are placed
 

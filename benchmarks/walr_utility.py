@@ -41,12 +41,11 @@ from blindfit.algorithms.errors import BlindfitError
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: By how many training rows there may be. Where there are many, one draw tells options apart.
 EFFORTS = {
-    50_000: Effort(20, 5, EPSILONS, EPSILONS),
-    150_000: Effort(20, 1, EPSILONS, EPSILONS),
+    50_000: Effort(20, 3, EPSILONS, EPSILONS),
     500_000: Effort(20, 1, EPSILONS, (0.1, 0.5, 2.0, 8.0)),
-    10_000_000: Effort(5, 1, EPSILONS, (0.1, 0.5, 2.0)),
+    10_000_000: Effort(5, 1, EPSILONS, (0.1, 1.0)),
 }
-QUICK = Effort(2, 1, (1.0,), (1.0,))
+QUICK = Effort(2, 0, (1.0,), (1.0,))
 
 
 def main() -> None:

@@ -61,8 +61,7 @@ class Proportions(Arm):
     title = "label proportions"
     grid = tuple(
         {"bags": bags, "by": by, "ridge": ridge}
-        for by in ("hash", "k-means")
-        for bags in BAGS
+        for by, bags in (("hash", "few"), ("hash", "some"), *(("k-means", bags) for bags in BAGS))
         for ridge in (0.3, 3.0, 30.0, 300.0)
     )
 

@@ -14,91 +14,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
+from benchmarks.walr_utility_bins import Binned, Codes, bin_indicators, with_constant
 from benchmarks.walr_utility_data import PARTS
-from benchmarks.walr_utility_means import DEFAULT_WALR
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Task, fit_mean, noise_of
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.logistic import RealRows, sigmoid, softplus
 
 MOST_ENTRIES = {"products": 50_000_000, "cells": 5_000_000}  # rows times pairs: more would take minutes a fit
-L2_FACTORS = (0.1, 0.3, 1.0, 3.0)  # times the noise of mu
-
-Codes = NDArray[np.int64]
+L2_FACTORS = (0.1, 0.5, 2.5)  # times the noise of mu
 
 
 def noise_std(histograms: int, epsilon: float) -> float:
     """Of each count, where a label is in one bin of each histogram."""
     return 0.0 if math.isinf(epsilon) else gaussian.analytic_noise_multiplier(epsilon, DELTA) * math.sqrt(histograms)
-
-
-# --- bins ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Binned:
-    """Each feature's bins, from the training rows' features alone.
-
-    Args:
-        codes: of each part, (features, rows): the bin of each row.
-        sizes: how many bins a feature has.
-        means: of each feature (bins, columns), the training rows' mean of its columns in each bin.
-    """
-
-    codes: dict[str, Codes]
-    sizes: tuple[int, ...]
-    means: tuple[Floats, ...]
-
-    @classmethod
-    def of(cls, task: Task, bins: int) -> Binned:
-        coded = [codes_of(task, group, bins) for group in task.groups]
-        sizes = tuple(max(int(codes[part].max()) for part in PARTS) + 1 for codes in coded)
-        means = [
-            bin_means(codes["train"], task.columns["train"][:, list(group)], size)
-            for codes, group, size in zip(coded, task.groups, sizes, strict=True)
-        ]
-        return cls({part: np.stack([codes[part] for codes in coded]) for part in PARTS}, sizes, tuple(means))
-
-    @cached_property
-    def numbers(self) -> tuple[int, ...]:
-        """The features that have one column."""
-        return tuple(number for number, mean in enumerate(self.means) if mean.shape[1] == 1)
-
-    def flattened(self, part: str) -> Floats:
-        """(rows, columns): every feature replaced by its bin's mean."""
-        return np.hstack([mean[codes] for mean, codes in zip(self.means, self.codes[part], strict=True)])
-
-
-def codes_of(task: Task, group: tuple[int, ...], bins: int) -> dict[str, Codes]:
-    """Of each part, the bin of each row."""
-    if len(group) > 1:  # indicators: the category's number, 0 where none is set
-        lows = [task.columns["train"][:, column].min() for column in group]
-        return {
-            part: sum(
-                (columns[:, column] > low) * rank for rank, (column, low) in enumerate(zip(group, lows, strict=True), 1)
-            )
-            for part, columns in task.columns.items()
-        }
-    values = task.columns["train"][:, group[0]]
-    edges = np.unique(np.quantile(values, np.arange(1, bins) / bins, method="higher"))
-    edges = edges[edges > values.min()]
-    return {part: np.searchsorted(edges, columns[:, group[0]], "right") for part, columns in task.columns.items()}
-
-
-def bin_means(codes: Codes, columns: Floats, size: int) -> Floats:
-    rows = np.maximum(np.bincount(codes, minlength=size), 1)
-    return np.column_stack([np.bincount(codes, column, size) / rows for column in columns.T])
-
-
-def with_constant(columns: NDArray[Any]) -> NDArray[Any]:
-    return np.hstack([columns, np.ones((len(columns), 1), columns.dtype)])
 
 
 # --- single features -------------------------------------------------------------------------------------
@@ -156,30 +90,6 @@ def fit_additive(task: Task, binned: Binned, noisy: list[Floats], std: float, op
     mu = np.append(np.concatenate(noisy), total(noisy, [std] * len(noisy))) / task.n_rows
     weights = fit_mean(RealRows(rows["train"]), mu, option["l2"] * max(std, 1.0) / task.n_rows)
     return lambda part: sigmoid(rows[part].astype(np.float32) @ weights)
-
-
-def bin_indicators(binned: Binned, part: str) -> NDArray[np.uint8]:
-    return np.hstack(
-        [
-            (codes[:, None] == np.arange(size)).astype(np.uint8)
-            for codes, size in zip(binned.codes[part], binned.sizes, strict=True)
-        ]
-    )
-
-
-class BinnedWalr(Arm):
-    """WALR as it is by default, on indicators of the bins in place of features: rows of another norm, hence noise."""
-
-    title = "WALR, 8 bins"
-
-    def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
-        return DEFAULT_WALR.fit(task.once("indicators", lambda: of_indicators(task, 8)), epsilon, {}, seed)
-
-
-def of_indicators(task: Task, bins: int) -> Task:
-    binned = Binned.of(task, bins)
-    features = {part: bin_indicators(binned, part).astype(np.float64) for part in PARTS}
-    return Task.of_parts(f"{task.name}, {bins} bins", (), features, task.labels)
 
 
 # --- pairs of features -----------------------------------------------------------------------------------

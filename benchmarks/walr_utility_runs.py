@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.walr_utility_bags import Proportions
-from benchmarks.walr_utility_buckets import BinnedWalr, Pairs, Singles
+from benchmarks.walr_utility_bins import BinnedWalr
+from benchmarks.walr_utility_buckets import Pairs, Singles
 from benchmarks.walr_utility_descent import Descent
 from benchmarks.walr_utility_means import DEFAULT_WALR, Objective, RandomisedResponse, Walr
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Task
@@ -44,7 +45,7 @@ class Effort:
     """
     Args:
         seeds: draws of the noise behind a figure.
-        tuning_seeds: draws behind a choice of options.
+        tuning_seeds: draws behind a choice of options; without one the first option is taken.
         tuned_at: the epsilons at which options are chosen; elsewhere those of the nearest hold.
     """
 
@@ -117,7 +118,7 @@ def measure(
     task: Task, arms: Sequence[Arm], effort: Effort, results: Results, say: Callable[[str], None]
 ) -> dict[str, Any]:
     figures = results.of_data(task, effort)
-    for arm in arms:
+    for arm in (arm for arm in arms if arm.options(task)):
         rows = figures["arms"].setdefault(arm.title, [])
         done = {row["epsilon"] for row in rows}
         chosen: dict[float, Option] = {row["tuned_at"]: row["option"] for row in rows}
@@ -139,7 +140,7 @@ def measure(
 def choose(task: Task, arm: Arm, epsilon: float, seeds: int) -> Option:
     """The option with the least median loss on validation rows, at no cost in privacy."""
     options = arm.options(task)
-    if len(options) == 1:
+    if len(options) == 1 or not seeds:
         return options[0]
 
     def median(option: Option) -> float:

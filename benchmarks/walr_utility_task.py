@@ -105,6 +105,7 @@ class Arm(ABC):
     grid: tuple[Option, ...] = ({},)
 
     def options(self, _task: Task) -> tuple[Option, ...]:
+        """None where these rows are too many for this arm."""
         return self.grid
 
     @abstractmethod

@@ -13,7 +13,8 @@ import pytest
 
 from benchmarks import label_dp_criteo, walr_utility_data, walr_utility_runs
 from benchmarks.walr_utility_bags import Proportions
-from benchmarks.walr_utility_buckets import BinnedWalr, Pairs, Singles
+from benchmarks.walr_utility_bins import BinnedWalr
+from benchmarks.walr_utility_buckets import Pairs, Singles
 from benchmarks.walr_utility_data import PARTS, DataSet, indicators
 from benchmarks.walr_utility_descent import Descent
 from benchmarks.walr_utility_means import Objective, RandomisedResponse

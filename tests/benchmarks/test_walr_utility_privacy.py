@@ -14,7 +14,8 @@ from scipy import stats
 from benchmarks import walr_utility_bags, walr_utility_buckets, walr_utility_descent
 from benchmarks.walr import FRAC_BITS
 from benchmarks.walr_utility_bags import BAGS, bags_of
-from benchmarks.walr_utility_buckets import Binned, histograms, tables
+from benchmarks.walr_utility_bins import Binned
+from benchmarks.walr_utility_buckets import histograms, tables
 from benchmarks.walr_utility_data import DataSet
 from benchmarks.walr_utility_means import (
     DEFAULT_WALR,

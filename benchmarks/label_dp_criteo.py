@@ -10,7 +10,7 @@ Source: Tallis and Yadav 2018 (the data); Liu et al. 2025, Section 5.2 (what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,11 +72,11 @@ def read(path: Path, *, least: int = LEAST_OCCURRENCES, block_bytes: int = BLOCK
     """Raises DataError: the file is missing, is not of this format, or no row is left."""
     if not path.exists():
         raise DataError(f"{path} does not exist", hint="https://ailab.criteo.com has CriteoSearchData")
-    indices, blocks = [Index() for _ in HASHED], []
+    indices, kept = [Index() for _ in HASHED], []
     try:
-        for table in _blocks(path, block_bytes):
+        for table in blocks(path, block_bytes, (RESPONSE, *NUMBERS), HASHED):
             amount = table[RESPONSE]
-            blocks.append(
+            kept.append(
                 _kept(table.filter(pc.and_(pc.greater_equal(amount, 0), pc.less_equal(amount, MOST_EUROS))), indices)
             )
     except pa.ArrowInvalid as error:
@@ -84,22 +84,25 @@ def read(path: Path, *, least: int = LEAST_OCCURRENCES, block_bytes: int = BLOCK
             f"{path} is not in Criteo's format: {str(error).splitlines()[0]}",
             hint=f"{len(COLUMNS)} columns, tab separated, without a header: {', '.join(COLUMNS[:3])}, ...",
         ) from None
-    amounts, numbers, codes = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    amounts, numbers, codes = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     if not len(amounts):
         raise DataError(f"{path} has no row with {RESPONSE} in 0..{MOST_EUROS:g}")
     sizes = [_number_frequent(column, least) for column in codes.T]
     return CriteoRows(amounts, numbers, codes, tuple(sizes))
 
 
-def _blocks(path: Path, block_bytes: int) -> Iterator[pa.Table]:
-    real = dict.fromkeys((RESPONSE, *NUMBERS), pa.float64())
+def blocks(path: Path, block_bytes: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[pa.Table]:
+    """Some of the columns, a block of rows at a time.
+
+    Raises:
+        pyarrow.ArrowInvalid: the file is not of this format.
+    """
+    types = dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(texts, pa.string())
     reader = csv.open_csv(
         path,
         read_options=csv.ReadOptions(column_names=COLUMNS, block_size=block_bytes),
         parse_options=csv.ParseOptions(delimiter="\t", quote_char=False),
-        convert_options=csv.ConvertOptions(
-            column_types=real | dict.fromkeys(HASHED, pa.string()), include_columns=[RESPONSE, *NUMBERS, *HASHED]
-        ),
+        convert_options=csv.ConvertOptions(column_types=types, include_columns=list(types)),
     )
     for batch in reader:
         yield pa.Table.from_batches([batch])

@@ -14,7 +14,10 @@ from tests.command import blindfit
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
-READ_DATA = {"gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"}
+READ_DATA = {
+    *("gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"),
+    "walr_utility",
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

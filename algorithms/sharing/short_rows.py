@@ -215,7 +215,7 @@ def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
     """From a seed that nobody knew when the rows were put in."""
     rows = plan.blocks[block]
     count = PROJECTIONS * (rows.stop - rows.start) * plan.width
-    octets = np.frombuffer(seed.elements(f"signs/{block}", (-(-count // 28),)).tobytes(), np.uint8).reshape(-1, 8)
+    octets = seed.elements(f"signs/{block}", (-(-count // 28),)).astype("<u8").view(np.uint8).reshape(-1, 8)
     coins = np.unpackbits(octets[:, :7], axis=1).reshape(-1)[: 2 * count].reshape(2, count)  # 56 of 61 bits
     return np.asarray(coins[0].astype(np.float64) - coins[1]).reshape(PROJECTIONS, -1)
 

@@ -96,6 +96,9 @@ def key_node_learnt() -> Section:
     return Section("learnt-key-node", "What a key node learnt", ("Nothing. This protocol uses none.",))
 
 
+WATCHED = "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted."
+
+
 def collusion(facts: MeasuredFigures, *, revealed: str, whatever: str) -> Section:
     """Args:
     revealed: by a server that colludes. whatever: the active party may try.
@@ -111,7 +114,7 @@ def collusion(facts: MeasuredFigures, *, revealed: str, whatever: str) -> Sectio
             f"{facts.active} is not trusted with labels: {whatever}, it learns no more than the budget allows.",
             f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
             f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
+            WATCHED,
         ),
     )
 

@@ -37,3 +37,8 @@ def size(n_bytes: int) -> str:
             break
         amount, unit = amount / 1024, larger
     return f"{amount:.3g} {unit}" if unit != "B" else f"{n_bytes} B"
+
+
+def capitalised(text: str) -> str:
+    """Its first letter, and no other: str.capitalize makes the rest small."""
+    return text[:1].upper() + text[1:]

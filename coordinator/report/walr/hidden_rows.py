@@ -5,9 +5,11 @@ Source: the docstring of algorithms/protocols/walr_encrypted.py; docs/walr_trust
 
 from __future__ import annotations
 
+from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures
-from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.walr.words import sensitivity
+from blindfit.coordinator.report.wording import capitalised, counted, figure
 
 # What each flag of policy.unsafe gives up.
 GIVEN_UP = {
@@ -45,12 +47,11 @@ def mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}.",
+            f"{capitalised(privacy.mechanism)}.",
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}; nobody checks it.",
             f"{facts.active} encrypts its rows under a Paillier key of its own; {facts.server} multiplies those whose "
             "label is 1, which adds them up, and adds noise once to the encrypted sum.",
-            f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
-            "its sensitivity.",
+            sensitivity(privacy),
         ),
     )
 
@@ -81,6 +82,6 @@ def collusion(facts: Figures) -> Section:
             f"clients of {facts.server} learn together about the labels of {privacy.population} is bounded by the "
             f"budget, {budget}.",
             f"A server that answers anything but the sum may learn of the rows from how {facts.active} takes it.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
+            measured.WATCHED,
         ),
     )

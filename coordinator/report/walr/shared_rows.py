@@ -5,10 +5,12 @@ Source: the docstring of algorithms/protocols/walr_shares.py; docs/walr_trust.md
 
 from __future__ import annotations
 
+from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr import split_labels
 from blindfit.coordinator.report.walr.figures import Figures
-from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.walr.words import sensitivity
+from blindfit.coordinator.report.wording import capitalised, counted, figure
 
 
 def two_sentences(facts: Figures) -> str:
@@ -31,14 +33,13 @@ def mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}, once at each of {facts.server}.",
+            f"{capitalised(privacy.mechanism)}, once at each of {facts.server}.",
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and proves to both servers, in "
             "shares with MACs, that no row is longer: else neither answers.",
             "Rows times labels are added up in shares, exactly and modulo 2^61 - 1; each server adds noise to its "
             f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
             "server.",
-            f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
-            "its sensitivity.",
+            sensitivity(privacy),
         ),
     )
 
@@ -72,6 +73,6 @@ def collusion(facts: Figures) -> Section:
             "than the budget allows.",
             "Whoever split the labels knows them. A server or a label holder that gives other numbers spoils the "
             "model, and nobody's privacy.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
+            measured.WATCHED,
         ),
     )

@@ -5,9 +5,11 @@ Source: the docstring of algorithms/protocols/walr_split.py; docs/walr_trust.md 
 
 from __future__ import annotations
 
+from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures
-from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.walr.words import sensitivity
+from blindfit.coordinator.report.wording import capitalised, counted, figure
 
 
 def two_sentences(facts: Figures) -> str:
@@ -39,13 +41,12 @@ def mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}, once at each of {facts.server}.",
+            f"{capitalised(privacy.mechanism)}, once at each of {facts.server}.",
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and each server enforces it.",
             "Each server adds up the rows times its shares of the labels, exactly and modulo 2^61 - 1, and adds noise "
             f"to the sum; {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
             "server.",
-            f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
-            "its sensitivity.",
+            sensitivity(privacy),
         ),
     )
 
@@ -78,6 +79,6 @@ def collusion(facts: Figures) -> Section:
             "than the budget allows.",
             "Whoever split the labels knows them. A server or a label holder that gives other numbers spoils the "
             "model, and nobody's privacy.",
-            "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted.",
+            measured.WATCHED,
         ),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures
-from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.report.walr.words import sensitivity
+from blindfit.coordinator.report.wording import capitalised, counted, figure
 
 
 def two_sentences(facts: Figures) -> str:
@@ -31,11 +32,10 @@ def mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            f"{privacy.mechanism[:1].upper()}{privacy.mechanism[1:]}.",
+            f"{capitalised(privacy.mechanism)}.",
             f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and {facts.server} enforces it.",
             f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
-            f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
-            "its sensitivity.",
+            sensitivity(privacy),
         ),
     )
 

@@ -144,7 +144,8 @@ class Standardiser:
         """
         matrix = in_order(rows, self.columns)
         kept = matrix if len(self.kept) == matrix.shape[1] else matrix[:, list(self.kept)]
-        standardised: Floats = kept - np.array(self.mean)
+        # Row by row whatever the matrix's order: the last digits of a score must not hang on how it was stored.
+        standardised: Floats = np.subtract(kept, np.array(self.mean), order="C")
         standardised /= np.array(self.std)
         return standardised
 

@@ -50,10 +50,15 @@ class Meeting:
             self.rows.cancel()
 
     async def agree(self, mine: Agreement) -> None:
-        """Raises:
-        PolicyRefused: the other server has another split, other ids, or was asked for something else.
-        PeerTimeout, PeerAborted: it was not asked, or has refused.
+        """Once masks were dealt, where rows come in shares: one thing after the other.
+
+        Raises:
+            PolicyRefused: the other server has another split, other ids, or was asked for something else.
+            PeerTimeout, PeerAborted: it was not asked, or has refused.
         """
+        if self.rows:
+            await self._has_begun()
+            await self.rows.dealt()
         theirs = await self._exchange(mine)
         if difference := walr_split.step_2_difference(mine, theirs):
             self._refuse(f"{self._session.job.protocol}.trust", f"{difference} (the other server is {self._peer})")
@@ -83,9 +88,13 @@ class Meeting:
 
     async def _tell_and_hear(self, mine: Any) -> Any:
         channel, timeouts = self._session.channel, self._session.job.timeouts
-        await channel.wait_for(self._begun.wait(), self._peer, "handshake", timeouts.step_s)
+        await self._has_begun()
         await channel.send(self._peer, mine)
         return await self._hear(type(mine), timeouts.session_s if isinstance(mine, Counted) else timeouts.step_s)
+
+    async def _has_begun(self) -> None:
+        session = self._session
+        await session.channel.wait_for(self._begun.wait(), self._peer, "handshake", session.job.timeouts.step_s)
 
     async def _hear(self, kind: type, patience_s: float) -> Any:
         """The other server may get all rows while this one remembers its answer: they take longer than a step."""

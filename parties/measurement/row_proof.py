@@ -51,6 +51,11 @@ class RowProof:
         )
         return await walr_shares.receive_dealt(plan, self._place, self._key_node, channel)
 
+    async def dealt(self) -> None:
+        """Once all masks are here."""
+        if self._dealing:
+            await asyncio.shield(self._dealing)
+
     async def add_up(self, tally: Tally) -> None:
         """A mask that served twice would show the difference of what it hid.
 

@@ -50,6 +50,7 @@ TRANSITIONS = {
     ("RUNNING", "cancel"): "CANCELLED",
 }
 CALL_TIMEOUT_S = 30.0
+PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # of an abort that is the answer to another one
 OnEvent = Callable[[str, pb.Event], None]
 
 
@@ -222,11 +223,14 @@ class JobSession:
 
 
 def _behind(error: PeerAborted, said: Mapping[str, BaseException | None]) -> PeerAborted:
-    """A party that ends because another one did names that one, which may name a third."""
+    """A party that ends because another one did names that one, which may name a third.
+
+    Two may name each other: one was told a reason in a call, and ended; the other only that the first one ended.
+    """
     passed: set[str] = set()
     while error.culprit not in passed:
         passed.add(error.culprit)
         reason = said.get(error.culprit)
-        if isinstance(reason, PeerAborted):
+        if isinstance(reason, PeerAborted) and (reason.culprit not in passed or error.code == PASSED_ON):
             error = reason
     return error

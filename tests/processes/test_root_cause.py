@@ -72,3 +72,16 @@ async def test_two_that_name_each_other_are_no_riddle(own: Identity) -> None:
     other = PeerAborted(culprit="shop-b", code="CANCELLED")
     error = await named([("shop-b", PASSED_ON), ("shop-a", other)], own)
     assert error in (PASSED_ON, other)
+
+
+TOLD = PeerAborted(culprit="shop-b", code="it could not accept rows: are longer than the norm bound", step="MaskedRows")
+# Of the end of the bank, which was the answer to it.
+ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
+
+
+@pytest.mark.parametrize(
+    "ends", list(itertools.permutations([("bank", TOLD), ("shop-a", ECHO), ("shop-b", ECHO), ("notary", ECHO)]))
+)
+async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
+    """A call tells the bank the reason, and all others only that the bank ended, in the midst of what was told it."""
+    assert await named(ends, own) is TOLD

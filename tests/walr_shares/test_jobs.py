@@ -135,7 +135,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     monkeypatch.setattr(short_rows, "filled", believed)
     monkeypatch.setattr(short_rows, "projected", projected)
     monkeypatch.setattr(RowShares, "begin", begun)
-    with pytest.raises(BlindfitError, match=r"longer than the norm bound|at step MaskedRows"):
+    with pytest.raises(BlindfitError, match="longer than the norm bound"):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
 

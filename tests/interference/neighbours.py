@@ -409,12 +409,16 @@ PAIRS = (
     Pair("walr-split", "a-feature", "shop", a_feature("shop"), NORM),
     # walr-hidden: of the rows the server sees no more than that there are some
     Pair("walr-hidden", "a-label", "meter", a_label("meter")),
+    Pair("walr-hidden", "between-jobs", "meter", between_jobs(a_label("meter"))),
     Pair("walr-hidden", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
+    Pair("walr-hidden", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
     Pair("walr-hidden", "a-feature", "shop", a_feature("shop"), NORM),
     Pair("walr-hidden", "held-out-feature", "shop", a_held_out_feature("shop")),
     # walr-shares: neither features nor labels
     Pair("walr-shares", "a-share", "east", a_share("east")),
     Pair("walr-shares", "a-share-of-the-other", "west", a_share("west")),
+    Pair("walr-shares", "a-share-asked", "west", asked("west", a_share("west"))),
+    Pair("walr-shares", "between-jobs", "east", between_jobs(a_share("east"))),
     Pair("walr-shares", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
     Pair("walr-shares", "a-feature", "shop", a_feature("shop"), NORM),
     Pair("walr-shares", "held-out-feature", "shop", a_held_out_feature("shop")),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols import walr, walr_encrypted
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 from blindfit.algorithms.protocols.walr_encrypted import EncryptedTally
 from blindfit.coordinator.report import write
@@ -21,8 +23,12 @@ from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.files.vault import ROW_KEY
 from blindfit.parties.measurement import codec
+from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.measurement.trust import UNCHECKED_ROWS
+from blindfit.parties.settings import PolicySettings
+from tests.walr.seats import request_for, rows_of
 from tests.walr_split.house import House
 from tests.walr_split.test_jobs import released, without_noise
 
@@ -120,6 +126,31 @@ def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
     with pytest.raises(BlindfitError, match="unchecked-rows"):
         house.run(job="trusted.toml")
     assert spent(house) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "job_says", "allowed"),
+    [
+        ({"approve": "ask"}, (), False),
+        ({"approve": "ask"}, (UNCHECKED_ROWS,), True),
+        ({}, (UNCHECKED_ROWS,), False),
+        ({"unsafe": [UNCHECKED_ROWS]}, (), True),
+    ],
+)
+def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
+    policy: dict[str, Any], job_says: tuple[str, ...], allowed: bool, real_key: PrivateKey
+) -> None:
+    job = ApprovedJob("rows", 1.0, 1e-5, job_says)
+
+    def refuse(field: str, reason: str) -> None:
+        raise PolicyRefused(party="whole", field=field, reason=reason)
+
+    service: Any = SimpleNamespace(
+        policy=PolicySettings(**policy), approved_job=lambda _session, _consumer: job, refuse=refuse
+    )
+    request = walr_encrypted.step_1_open(request_for(rows_of()), real_key.public_key)
+    with contextlib.nullcontext() if allowed else pytest.raises(PolicyRefused, match=r"does not hide|unchecked-rows"):
+        MeasurementService._check_hidden_rows(service, request, "shop")
 
 
 def test_servers_of_shares_sum_no_hidden_rows(

@@ -29,7 +29,7 @@ from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.settings import PolicySettings
 from tests.walr.seats import request_for, rows_of
-from tests.walr_split.house import House
+from tests.walr_split.house import House, overheard
 from tests.walr_split.test_jobs import released, without_noise
 
 ALLOWED = ', unsafe = ["unchecked-rows"]'
@@ -176,15 +176,7 @@ def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: House) 
 
 def test_the_server_gets_no_feature_no_salt_and_no_sum(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every octet that it gets, and of all that it keeps."""
-    seen: list[bytes] = []
-    from_pb = codec.Messages.from_pb
-
-    def noted(self: codec.Messages, envelope: Any, kind: type, *, culprit: str) -> Any:
-        if culprit == "shop":
-            seen.append(envelope.SerializeToString())
-        return from_pb(self, envelope, kind, culprit=culprit)
-
-    monkeypatch.setattr(codec.Messages, "from_pb", noted)
+    seen = overheard(monkeypatch)
     sums = released(monkeypatch)
     asked: list[Any] = []
     make = Servers.requests

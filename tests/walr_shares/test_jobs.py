@@ -22,11 +22,10 @@ from blindfit.algorithms.sharing import short_rows
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.verify.export import export
-from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.measurement.row_shares import RowShares
 from blindfit.parties.measurement.servers import Servers
-from tests.walr_split.house import SERVERS, House
+from tests.walr_split.house import SERVERS, House, overheard
 from tests.walr_split.test_jobs import released, without_noise
 
 JOB = "shares.toml"
@@ -183,15 +182,7 @@ def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[bytes] = []
-    from_pb = codec.Messages.from_pb
-
-    def noted(self: codec.Messages, envelope: Any, kind: type, *, culprit: str) -> Any:
-        if culprit == "shop":
-            seen.append(envelope.SerializeToString())
-        return from_pb(self, envelope, kind, culprit=culprit)
-
-    monkeypatch.setattr(codec.Messages, "from_pb", noted)
+    seen = overheard(monkeypatch)
     asked: list[ConsumerRows] = []
     hidden = RowShares.hidden
 

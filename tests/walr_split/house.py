@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.sharing import field as prime
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.split_labels import split_labels
+from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.servers import Server, Servers
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.snapshots.snapshots import Snapshots
@@ -176,6 +177,20 @@ class House:
         for row, line in zip(rows.ids, rows.weights.tolist(), strict=True):
             sums = [s + values[row] * x for s, x in zip(sums, line, strict=True)]
         return np.array([s % prime.P for s in sums], np.uint64)
+
+
+def overheard(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """All that measurement servers get from the shop in their calls, as it comes."""
+    seen: list[bytes] = []
+    from_pb = codec.Messages.from_pb
+
+    def noted(self: codec.Messages, envelope: Any, kind: type, *, culprit: str) -> Any:
+        if culprit == "shop":
+            seen.append(envelope.SerializeToString())
+        return from_pb(self, envelope, kind, culprit=culprit)
+
+    monkeypatch.setattr(codec.Messages, "from_pb", noted)
+    return seen
 
 
 Change = Callable[[ConsumerRows], ConsumerRows]

@@ -25,7 +25,7 @@ from tests.interference.world import Case, Data, Rows
 
 N_ROWS = 64
 BUDGET = {"people": {"epsilon": 8.0, "delta": 1e-5}}
-TIMEOUTS = {"step_s": 60.0, "reconnect_s": 5.0}
+TIMEOUTS = {"step_s": 60.0, "reconnect_s": 20.0}
 CHAIN = ("bank", "shop-a", "shop-b")
 
 

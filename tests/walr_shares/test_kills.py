@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(house: House, job: str) -> None:
     """Every party a process; each ends itself where an order says so."""
-    loaded = load_job(house.root / job, ["timeouts.step_s=15"])
+    loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
     command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]
     with launch(loaded, house.root, house.root / "out", command) as launched:
         try:

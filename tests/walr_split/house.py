@@ -65,7 +65,7 @@ seed = 3
 walr = {{ trust = "{trust}" }}
 privacy = {{ epsilon = 1.0 }}
 split = {{ test_fraction = 0.25 }}
-timeouts = {{ step_s = 20.0, reconnect_s = 2.0 }}
+timeouts = {{ step_s = 60.0, reconnect_s = 20.0 }}
 
 [parties]
 {parties}

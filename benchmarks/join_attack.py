@@ -51,7 +51,8 @@ from blindfit.parties.identity.connections import Identity, load_identity
 from blindfit.parties.measurement import codec, label_index
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import JoinState, open_index, write_index
-from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
+from blindfit.parties.measurement.server import MeasurementServicer
+from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import set_up_logs
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
 from blindfit.parties.store.store import Store

@@ -166,6 +166,7 @@ class PartyDatasetSettings(DatasetSettings):
     rows_are_public: bool = False  # who is in the table, and how many rows it has
     max_rows_per_person: int = Field(1, ge=1, le=2**16)
     consumers: list[str] = []
+    holders: list[str] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
     scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
 
@@ -188,6 +189,7 @@ SERVER_OPTIONS = {
     "rows_are_public",
     "max_rows_per_person",
     "consumers",
+    "holders",
     "row_is",
     "label_range",
 }
@@ -330,6 +332,11 @@ class PartySettings(Settings):
             raise ValueError(f"datasets.{name}.consumers is empty: name the active parties that may ask")
         if strangers:
             raise ValueError(f"datasets.{name}.consumers: {', '.join(strangers)} is not an active party of [peers]")
+        others = [h for h in dataset.holders if self.peers.get(h) is None or self.peers[h].role != "passive"]
+        if others:
+            raise ValueError(f"datasets.{name}.holders: {', '.join(others)} is not a passive party of [peers]")
+        if dataset.holders and dataset.label_kind != "binary":
+            raise ValueError(f"datasets.{name}.holders: does nothing without binary labels, remove it")
 
     def _check_label_kind(self, name: str, dataset: PartyDatasetSettings) -> None:
         is_number = dataset.label_kind == "number"

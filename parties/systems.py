@@ -45,6 +45,21 @@ def walr() -> System[WalrJob]:
 
         return Consumer(party)
 
+    def holder(party: Party) -> Seat[WalrJob]:
+        from blindfit.parties.walr.passive import ColumnHolder
+
+        return ColumnHolder(party)
+
+    def server(party: Party) -> Seat[WalrJob]:
+        from blindfit.parties.walr.server import WalrServer
+
+        return WalrServer(party)
+
+    def tables() -> Sequence[Table]:
+        from blindfit.algorithms.protocols import draw, walr_blocks
+
+        return (*_tables_of_two_servers(), walr_blocks.TABLE, draw.TABLE)
+
     def models() -> Mapping[str, ModelReader]:
         from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
 
@@ -52,8 +67,13 @@ def walr() -> System[WalrJob]:
 
     return System(
         WalrJob,
-        {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement), "key-node": Role(0, 1, _mask_dealer)},
-        tables=_tables_of_two_servers,
+        {
+            "active": Role(1, 1, consumer),
+            "passive": Role(0, MOST_PASSIVE, holder),
+            "measurement": Role(1, 2, server),
+            "key-node": Role(0, 1, _mask_dealer),
+        },
+        tables=tables,
         options={"measurement": frozenset({"policy.unsafe"})},
         unsafe=frozenset({UNCHECKED_ROWS}),
         recorded=False,  # what counts goes by calls of their own; the ledger and receipts keep it

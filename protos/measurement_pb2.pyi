@@ -81,7 +81,7 @@ class AggregateRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[AggregateOpen, _Mapping]] = ..., rows: _Optional[_Union[WeightRows, _Mapping]] = ..., end: _Optional[_Union[RowsEnd, _Mapping]] = ..., encrypted: _Optional[_Union[EncryptedRows, _Mapping]] = ..., masked: _Optional[_Union[MaskedRows, _Mapping]] = ...) -> None: ...
 
 class AggregateOpen(_message.Message):
-    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt", "key", "public_key", "slot_bits", "in_shares")
+    __slots__ = ("protocol_version", "request_id", "dataset", "snapshot", "n_rows", "n_columns", "frac_bits", "norm_bound", "max_rows_per_person", "epsilon", "delta", "mechanism", "content_sha256", "receipt", "session", "content_salt", "key", "public_key", "slot_bits", "in_shares", "blocks")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +102,7 @@ class AggregateOpen(_message.Message):
     PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
     SLOT_BITS_FIELD_NUMBER: _ClassVar[int]
     IN_SHARES_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     request_id: str
     dataset: str
@@ -122,7 +123,8 @@ class AggregateOpen(_message.Message):
     public_key: bytes
     slot_bits: int
     in_shares: int
-    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ..., in_shares: _Optional[int] = ...) -> None: ...
+    blocks: str
+    def __init__(self, protocol_version: _Optional[str] = ..., request_id: _Optional[str] = ..., dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., n_rows: _Optional[int] = ..., n_columns: _Optional[int] = ..., frac_bits: _Optional[int] = ..., norm_bound: _Optional[int] = ..., max_rows_per_person: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., mechanism: _Optional[str] = ..., content_sha256: _Optional[bytes] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., session: _Optional[str] = ..., content_salt: _Optional[bytes] = ..., key: _Optional[str] = ..., public_key: _Optional[bytes] = ..., slot_bits: _Optional[int] = ..., in_shares: _Optional[int] = ..., blocks: _Optional[str] = ...) -> None: ...
 
 class WeightRows(_message.Message):
     __slots__ = ("ids", "weights", "bits")

@@ -111,6 +111,7 @@ class AggregateOpen:
     public_key: Octets = b""
     slot_bits: Integer = 0  # of one number in a ciphertext
     in_shares: Integer = 0  # 1: rows come less masks, to two servers (walr_shares)
+    blocks: Text = ""  # of passive parties that hold columns of the same people (walr_blocks); empty: none
 
     @property
     def sensitivity(self) -> int:
@@ -520,6 +521,8 @@ async def run_active(
     step_6_check(answer, request, server=server)
     if answer.rows_kept == request.n_rows:
         return answer, np.ones(request.n_rows, np.bool_)
+    if request.blocks:  # which rows others have is not told
+        return answer, np.zeros(0, np.bool_)
     return answer, await receive_kept(answer, request, server, channel)
 
 
@@ -529,7 +532,8 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
             raise MalformedMessage(culprit=server, field=name, reason=reason, step="NoisySum")
 
     sums = 0 if request.key else request.n_columns
-    require(answer.sums.shape == (sums,), "sums", "not one for each column")
+    fewer = bool(request.blocks) and 1 <= len(answer.sums) < request.n_columns  # those of its own block
+    require(answer.sums.shape == (sums,) or fewer, "sums", "not one for each column")
     require(bool(answer.ciphertexts) == bool(request.key), "ciphertexts", "not where there is a key, and only there")
     require(0 <= answer.rows_kept <= request.n_rows, "rows_kept", "is out of range")
     require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
@@ -578,6 +582,10 @@ class Desk(Protocol):
         """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
         answer."""
 
+    def told(self, answer: NoisySum) -> NoisySum:
+        """What of it the consumer gets."""
+        ...
+
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
         """Off the event loop: hashing, the database, the noise."""
         ...
@@ -593,8 +601,8 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
         tally = await receive_rows(request, consumer, channel, desk)
         await desk.before_release(tally)
         answer = await desk.in_background(lambda: desk.release(tally))
-    await channel.send(consumer, answer)
-    if answer.rows_kept < request.n_rows:
+    await channel.send(consumer, desk.told(answer))
+    if answer.rows_kept < request.n_rows and not request.blocks:
         pieces = desk.kept_pieces()
         while piece := await desk.in_background(lambda: next(pieces, b"")):
             await channel.send(consumer, RowsKept(piece))

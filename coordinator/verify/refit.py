@@ -94,7 +94,7 @@ class Refit:
             SentColumns(model.standardiser, model.intercept),
             generator_of(bytes.fromhex(fit.batches_seed)),
         )
-        found, _ = fit_sum(values, columns, answer, request, settings, start, generator, lambda *_: None)
+        found, _ = fit_sum(values, columns.trained_on, answer, request, settings, start, generator, lambda *_: None)
         weights = found.result.weights
         if weights.tobytes() != model.weights.tobytes():
             furthest = float(np.abs(weights - model.weights).max()) if weights.shape == model.weights.shape else np.inf

@@ -16,6 +16,7 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.identity.key_proof import NO_PROOF, KeyProof
 from blindfit.parties.measurement.background import Threads
+from blindfit.parties.measurement.blocks import Blocks
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
@@ -104,6 +105,7 @@ class ChargingService:
     Args:
         newest: a dataset -> the same at its newest snapshot.
         meeting: with the other server of a consumer's session.
+        blocks: of the other holders of columns in a consumer's session.
         prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
     """
 
@@ -121,9 +123,10 @@ class ChargingService:
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
         meeting: Callable[[str, str], Meeting | None] = lambda _session, _consumer: None,
+        blocks: Callable[[str, str], Blocks | None] = lambda _session, _consumer: None,
         prove_key: Callable[[bytes], KeyProof] = lambda _key: NO_PROOF,
     ) -> None:
-        self.meeting, self.prove_key = meeting, prove_key
+        self.meeting, self.blocks, self.prove_key = meeting, blocks, prove_key
         self.approved_job, self._newest, self.vault = approved_job, newest, vault
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()

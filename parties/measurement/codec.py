@@ -58,6 +58,7 @@ _OPEN_FIELDS = (
     "public_key",
     "slot_bits",
     "in_shares",
+    "blocks",
 )
 _TERMS = ("least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta")
 _ANSWER_FIELDS = (

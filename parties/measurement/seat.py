@@ -13,10 +13,12 @@ from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.identity import connections
 from blindfit.parties.identity.key_proof import RECEIPTS, prove
 from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.measurement.blocks import Blocks, blocks_of
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_index
 from blindfit.parties.measurement.meeting import Meeting, meeting_of
-from blindfit.parties.measurement.server import MeasurementService, MeasurementServicer
+from blindfit.parties.measurement.server import MeasurementServicer
+from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.sessions.system import Summary
@@ -51,6 +53,10 @@ def open_service(party: Party) -> MeasurementService:
         session = _session_of(party, session_id, consumer)
         return meeting_of(session) if session else None
 
+    def blocks(session_id: str, consumer: str) -> Blocks | None:
+        session = _session_of(party, session_id, consumer)
+        return blocks_of(session) if session else None
+
     return MeasurementService(
         party.settings.name,
         datasets,
@@ -63,6 +69,7 @@ def open_service(party: Party) -> MeasurementService:
         fit=party.settings.fit,
         vault=party.vault,
         meeting=meeting,
+        blocks=blocks,
         prove_key=lambda key: prove(connections.current(party.identity), RECEIPTS, key),
     )
 
@@ -100,7 +107,7 @@ class MeasurementSeat:
     """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
 
     def __init__(self, party: Party) -> None:
-        self._service = party.shared(open_service)
+        self._party, self._service = party, party.shared(open_service)
 
     def check(self, job: JobParameters, me: Member) -> None:
         """What the dataset holds; policy is checked for every session, the rest for every request."""

@@ -10,8 +10,9 @@ from typing import Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.protocols import walr, walr_split, walr_statement
+from blindfit.algorithms.protocols import walr, walr_blocks, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings, SentRows
+from blindfit.algorithms.protocols.walr_blocks import Block
 from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.identity import key_proof
@@ -136,8 +137,13 @@ class Released:
         }
 
 
-async def release_sum(party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid) -> Released:
+async def release_sum(
+    party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid, blocks: Sequence[Block] = ()
+) -> Released:
     """Asks the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
+
+    Args:
+        blocks: of passive parties, which send their rows themselves.
 
     Raises:
         MalformedMessage: a server says that rows within the bound were too long.
@@ -146,6 +152,8 @@ async def release_sum(party: Party, session: Session[Any], rows: ConsumerRows, g
     servers = await Servers.of(party, session)
     session.report("hash rows")
     requests = await asyncio.to_thread(servers.requests, rows, grid)
+    if blocks:
+        requests = [walr_blocks.step_4_open(request, blocks) for request in requests]
     return await servers.release(rows, requests)
 
 

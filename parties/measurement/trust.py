@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 Trust = Literal["trusted", "split-labels", "paillier", "shares"]
+TRUSTED: Trust = "trusted"
 SPLIT_LABELS: Trust = "split-labels"
 PAILLIER: Trust = "paillier"  # rows go to the server encrypted
 SHARES: Trust = "shares"  # rows go to two servers in shares; a key node deals masks

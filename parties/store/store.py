@@ -38,6 +38,11 @@ CREATE INDEX IF NOT EXISTS answers_session ON answers (requester, session);
 CREATE TABLE IF NOT EXISTS kept_rows (
     requester TEXT, request_id TEXT, piece INTEGER, bits BLOB NOT NULL,
     PRIMARY KEY (requester, request_id, piece));
+CREATE TABLE IF NOT EXISTS block_fits (
+    requester TEXT, request_id TEXT, settings TEXT NOT NULL, fit BLOB NOT NULL, PRIMARY KEY (requester, request_id));
+CREATE TABLE IF NOT EXISTS told_bits (
+    snapshot TEXT, requester TEXT, request_id TEXT, bits INTEGER NOT NULL,
+    PRIMARY KEY (snapshot, requester, request_id));
 CREATE TABLE IF NOT EXISTS label_releases (
     digest TEXT PRIMARY KEY, position INTEGER NOT NULL REFERENCES ledger, mechanism TEXT NOT NULL,
     release TEXT NOT NULL, directory TEXT NOT NULL, labels_sha256 TEXT NOT NULL, answer BLOB NOT NULL);
@@ -324,6 +329,24 @@ class Transaction:
             (requester, request_id, piece),
         )
         return rows[0][0] if rows else b""
+
+    # --- fits of columns that several parties hold
+
+    def add_block_fit(self, requester: str, request_id: str, settings: str, fit: bytes) -> None:
+        self._all("INSERT INTO block_fits VALUES (?, ?, ?, ?)", (requester, request_id, settings, fit))
+
+    def block_fit(self, requester: str, request_id: str) -> tuple[str, bytes] | None:
+        """The settings that it was made with, and the fit."""
+        query = "SELECT settings, fit FROM block_fits WHERE requester = ? AND request_id = ?"
+        rows = self._all(query, (requester, request_id))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def add_told_bits(self, snapshot: str, requester: str, request_id: str, bits: int) -> None:
+        """Of weights that hang on the rows of this snapshot; the same request counts once."""
+        self._all("INSERT OR REPLACE INTO told_bits VALUES (?, ?, ?, ?)", (snapshot, requester, request_id, bits))
+
+    def told_bits(self, snapshot: str) -> int:
+        return int(self._all("SELECT coalesce(sum(bits), 0) FROM told_bits WHERE snapshot = ?", (snapshot,))[0][0])
 
     # --- label releases
 

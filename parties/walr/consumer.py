@@ -14,6 +14,8 @@ from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES
 from blindfit.parties.walr.fit import FittedModel, fit_walr, init_weights
+from blindfit.parties.walr.holders import passives_of
+from blindfit.parties.walr.lead import lead
 from blindfit.parties.walr.release_file import BATCHES, write_release, write_rows
 from blindfit.parties.walr.report import report_of, summary
 from blindfit.parties.walr.rows import PreparedRows, prepare_rows
@@ -34,6 +36,8 @@ class Consumer:
             job.grid(job.walr.norm_bound)
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
+        if passives_of(session):
+            return await lead(self._party, session)
         job, clock = session.job, Clock()
         source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,7 @@ def fit_walr(
     columns = SentColumns(prepared.standardiser, settings.intercept)
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
-    fit, noise_std = fit_sum(values, columns, aggregate.answer, request, settings, start, generator, report)
+    fit, noise_std = fit_sum(values, columns.trained_on, aggregate.answer, request, settings, start, generator, report)
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     return FittedModel(
         WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
@@ -59,7 +60,7 @@ def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: 
 
 def fit_sum(
     values: IntegerRows,
-    columns: SentColumns,
+    trained_on: Sequence[int],
     answer: NoisySum,
     request: AggregateOpen,
     settings: WalrSettings,
@@ -71,11 +72,11 @@ def fit_sum(
 
     Args:
         values: the rows that counted, as they were sent.
+        trained_on: the columns that are not zeros.
     """
     mu, noise_std = walr.step_6_mean(answer, request)
-    trained_on = columns.trained_on
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
-        values, mu = values[:, trained_on], mu[trained_on]
+        values, mu = values[:, list(trained_on)], mu[list(trained_on)]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     report("check feasibility", 0, 0, "")
     fit = fit_released(

@@ -13,15 +13,22 @@ from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 
 
-def report_of(
-    session: Session[WalrJob], prepared: PreparedRows, released: Released, fitted: FittedModel, laps: dict[str, float]
-) -> dict[str, Any]:
-    answer, request = released.aggregate.answer, released.request
+def header(session: Session[WalrJob]) -> dict[str, Any]:
+    """Of a party's report: whose it is, and of which job."""
     return {
         "session": session.id,
         "party": session.me.name,
         "role": session.me.role,
         "job": dict(session.parameters),
+    }
+
+
+def report_of(
+    session: Session[WalrJob], prepared: PreparedRows, released: Released, fitted: FittedModel, laps: dict[str, float]
+) -> dict[str, Any]:
+    answer, request = released.aggregate.answer, released.request
+    return {
+        **header(session),
         "rows": {
             "trained": int(answer.rows_kept),
             "held_out": len(prepared.test_ids),

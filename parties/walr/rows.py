@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
 from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
-from blindfit.parties.training.split import read_split
+from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
 Floats = NDArray[np.float64]
@@ -43,24 +43,61 @@ class PreparedRows:
         return SentColumns(self.standardiser, intercept).trained_on
 
 
-def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, report: Report) -> PreparedRows:
-    """Reads, splits, standardises, clips and rounds: everything about the rows that needs no peer."""
+@dataclass(frozen=True, repr=False)
+class ReadColumns:
+    """A party's rows, read and split, before it is known to which bound and grid they are clipped and rounded."""
+
+    source: Source
+    train: RowPart
+    test: RowPart
+    columns: SentColumns
+    norms: Floats  # of the training rows, standardised
+
+    def norm_bound(self, settings: WalrSettings) -> float:
+        """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+        if settings.norm_bound != "auto":
+            return settings.norm_bound
+        if not np.quantile(self.norms, settings.norm_quantile):
+            return 1.0
+        return walr_defaults.default_norm_bound(self.norms, settings.norm_quantile)
+
+    def rounded(self, grid: Grid) -> PreparedRows:
+        """Once: the rows as they were read are let go."""
+        weights = _quantised(self.train.features, self.columns, grid)
+        test = self.test
+        return PreparedRows(
+            train=ConsumerRows(tuple(self.train.all_ids().to_pylist()), weights),
+            standardiser=self.columns.standardiser,
+            grid=grid,
+            rows_clipped=int((self.norms > grid.real_bound).sum()),
+            test_ids=test.all_ids(),
+            test_features=np.concatenate(test.features)
+            if test.features
+            else np.zeros((0, len(self.source.feature_names))),
+        )
+
+
+def read_columns(
+    source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, *, intercept: bool
+) -> ReadColumns:
+    """Reads, splits, standardises.
+
+    Args:
+        intercept: whether a constant stands after the columns.
+    """
     train, test = read_split(source, job, randomness, report, hold=_narrowed)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True, each=pool.map)
-        columns = SentColumns(standardiser, job.walr.intercept)
+        columns = SentColumns(standardiser, intercept)
         norms = np.concatenate(list(pool.map(columns.norms, train.features)))
-    grid = job.grid(_norm_bound(job.walr, norms))
-    weights = _quantised(train.features, columns, grid)
-    return PreparedRows(
-        train=ConsumerRows(tuple(train.all_ids().to_pylist()), weights),
-        standardiser=standardiser,
-        grid=grid,
-        rows_clipped=int((norms > grid.real_bound).sum()),
-        test_ids=test.all_ids(),
-        test_features=np.concatenate(test.features) if test.features else np.zeros((0, len(source.feature_names))),
-    )
+    return ReadColumns(source, train, test, columns, norms)
+
+
+def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, report: Report) -> PreparedRows:
+    """Everything about the rows that needs no peer: also clips and rounds."""
+    read = read_columns(source, job, randomness, report, intercept=job.walr.intercept)
+    return read.rounded(job.grid(read.norm_bound(job.walr)))
 
 
 @dataclass(frozen=True)
@@ -101,15 +138,6 @@ def _narrowed(features: Floats) -> Floats | NDArray[np.float32]:
     with np.errstate(over="ignore"):
         narrow = features.astype(np.float32)
     return narrow if np.array_equal(narrow, features) else features
-
-
-def _norm_bound(settings: WalrSettings, norms: Floats) -> float:
-    """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
-    if settings.norm_bound != "auto":
-        return settings.norm_bound
-    if not np.quantile(norms, settings.norm_quantile):
-        return 1.0
-    return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
 def _pieces(n_rows: int) -> Iterator[slice]:

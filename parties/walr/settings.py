@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Trust
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS, Trust
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
@@ -114,6 +114,12 @@ class WalrJob(TrainingParameters):
         return self.unsafe if role == "measurement" else ()
 
     def wrong_parties(self, roles: Sequence[str]) -> str:
+        if "passive" in roles and self.walr.trust != TRUSTED:
+            return f'walr.trust = "{self.walr.trust}" is for one party\'s columns: passive parties need "{TRUSTED}"'
+        if "passive" in roles and self.walr.init is not None:
+            return (
+                "walr.init does nothing where passive parties hold columns too, remove it: no party has a whole model"
+            )
         return trust.wrong_servers("walr.trust", self.walr.trust, roles)
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import NoisySum, Tally
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.measurement.server import AggregateDesk
+from blindfit.parties.measurement.desk import AggregateDesk
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 from tests.measurement.talking import fork_until_killed, main
 

@@ -21,7 +21,8 @@ from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset
-from blindfit.parties.measurement.server import AggregateDesk, MeasurementService
+from blindfit.parties.measurement.desk import AggregateDesk
+from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
 from blindfit.parties.store.store import Store
 from tests.measurement.indexes import built

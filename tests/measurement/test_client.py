@@ -42,7 +42,8 @@ from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import server as measurement
 from blindfit.parties.measurement.client import MeasurementClient, check_description
 from blindfit.parties.measurement.codec import ServerSide
-from blindfit.parties.measurement.server import AggregateDesk, MeasurementServicer
+from blindfit.parties.measurement.desk import AggregateDesk
+from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options

@@ -15,7 +15,7 @@ from blindfit.algorithms.protocols import release_labels, walr
 from blindfit.algorithms.protocols.release_labels import LabelIds, LabelIdsEnd
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
 from blindfit.parties.measurement import label_index
-from blindfit.parties.measurement.server import AggregateDesk
+from blindfit.parties.measurement.desk import AggregateDesk
 from tests.measurement.house import House, make_dataset, one_hot
 from tests.measurement.traced import Trace, trace_joins, traced_lines
 from tests.release_labels.house import Counter, LabelsDesk, make_labels

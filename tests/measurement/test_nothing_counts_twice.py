@@ -24,7 +24,7 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.measurement.server import AggregateDesk
+from blindfit.parties.measurement.desk import AggregateDesk
 from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot
 from tests.walr.seats import talk
 

@@ -20,9 +20,9 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import RowsEnd
 from blindfit.coordinator import ledger_view
 from blindfit.parties.measurement import uploads
+from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
-from blindfit.parties.measurement.server import AggregateDesk
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
 from blindfit.parties.store.store import FailedUploads, Transaction
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot

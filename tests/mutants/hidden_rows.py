@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",
         (5, 15),
-        "parties/measurement/server.py",
+        "parties/measurement/service.py",
         "        if request.key:\n            self._check_hidden_rows(request, consumer)\n",
         "",
         (f"{JOBS}::test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused",),

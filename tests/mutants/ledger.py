@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "budget-not-checked-when-charging",
         (2,),
-        "parties/measurement/server.py",
+        "parties/measurement/service.py",
         "            self.check_kept(tally.rows_kept)\n"
         "            self.check_chargeable(transaction, request, dataset, consumer, cost)\n",
         "            self.check_kept(tally.rows_kept)\n",
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "stored-answer-not-returned",
         (1, 3),
-        "parties/measurement/server.py",
+        "parties/measurement/service.py",
         "            stored = view.answer(consumer, request.request_id)\n            if stored is not None:\n",
         "            stored = None\n            if stored is not None:\n",
         (f"{RELEASE}::test_the_same_request_gets_the_same_answer_without_rows_or_charge",),
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "two-draws-for-two-at-once",
         (1, 3),
-        "parties/measurement/server.py",
+        "parties/measurement/service.py",
         "            stored = transaction.answer(consumer, request.request_id)\n            if stored is not None:\n"
         "                return _stored_answer(stored, request)\n",
         "",
@@ -265,7 +265,7 @@ MUTANTS = (
     Mutant(
         "a-server-of-shares-charges-before-the-other-can-answer",
         (12,),
-        "parties/measurement/server.py",
+        "parties/measurement/desk.py",
         "await meeting.counted(await",
         "meeting.counted_before(await",
         (f"{SPLIT}::test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not",),

@@ -176,6 +176,11 @@ def of_labels(**changes: Any) -> dict[str, Any]:
         (of_labels(person="person", unknown_rows="zero"), 'datasets.labels.unknown_rows = "zero" cannot go with a '),
         (of_labels(consumers=[]), "datasets.labels.consumers is empty: name the active parties that may ask"),
         (of_labels(consumers=["bank", "post"]), "datasets.labels.consumers: post is not an active party of [peers]"),
+        (of_labels(holders=["bank"]), "datasets.labels.holders: bank is not a passive party of [peers]"),
+        (
+            of_labels(holders=["post"], label_kind="share", split="split_id"),
+            "datasets.labels.holders: does nothing without binary labels, remove it",
+        ),
         (of_labels(consumers=["shop"]), "datasets.labels.consumers: shop is not an active party of [peers]"),
         (
             {"datasets": {"labels": {**LABELS, "population": "all"}, "more": LABELS}},

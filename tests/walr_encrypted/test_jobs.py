@@ -24,8 +24,8 @@ from blindfit.coordinator.verify.export import export
 from blindfit.parties.files.vault import ROW_KEY
 from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.settings import PolicySettings
 from tests.walr.seats import request_for, rows_of

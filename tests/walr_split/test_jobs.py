@@ -26,8 +26,8 @@ from blindfit.coordinator.job import load_job
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr import KIND
 from blindfit.coordinator.report.walr.statement import privacy_statement
-from blindfit.parties.measurement.server import MeasurementService
 from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.measurement.service import MeasurementService
 from tests.command import blindfit
 from tests.walr_split.house import SERVERS, House, listen
 

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
 from blindfit.parties.identity.authority import revoke
-from blindfit.parties.measurement.server import MeasurementService
+from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.wire import error_codes, guard

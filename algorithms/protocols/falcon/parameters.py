@@ -25,6 +25,7 @@ from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARG
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.weight_bits import kept_bits_for as kept_bits_for
 
 FEATURE_BOUND = 8.0
 WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column
@@ -229,15 +230,6 @@ class FalconParameters:
             steps = (self.step(epoch, self.batch_rows.index(rows)) for epoch in range(self.epochs))
             squares += batches * sum((step.rate * noise.mean_gradient_std(step)) ** 2 for step in steps)
         return math.sqrt(squares) / (1 - self.optimiser.momentum_of)
-
-
-def kept_bits_for(train_rows: int, model: str = "logistic") -> int:
-    """Of opened weights: the finest steps of a power of two that are not below a quarter of a weight's statistical
-    error: for a standardised column 2 / sqrt(rows) at least, and 1 / sqrt(rows) of a linear model, if its columns
-    explain nothing of a standardised label.
-    """
-    error = (1 if model == "linear" else 2) / math.sqrt(train_rows)
-    return max(0, math.floor(math.log2(4 / error)))
 
 
 def opened_bits(kept_bits: int) -> int:

@@ -1,0 +1,133 @@
+"""What a measurement server answers requests from: policy, budget, ledger, and the charge of each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
+from blindfit.algorithms.protocols import (
+    walr,
+    walr_blocks,
+    walr_statement,
+)
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms
+from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.parties.measurement import codec as measurement_codec
+from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.release_labels import allowed_mechanisms
+from blindfit.parties.measurement.trust import UNCHECKED_ROWS
+from blindfit.parties.store.store import StoredAnswer
+from blindfit.protos import measurement_pb2 as pb
+
+
+class MeasurementService(ChargingService):
+    """Aggregates, and what the server says of its datasets."""
+
+    def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
+        """Policy, receipt, budget; the stored answer when the same request was answered before."""
+        if dataset.settings.label_kind == "number":
+            self.refuse("dataset", "its labels are numbers: ask for a release of labels")
+        if request.key:
+            self._check_hidden_rows(request, consumer)
+        self.check_receipt(request, dataset)
+        with self.store.view() as view:  # the same request may be answered at this moment
+            stored = view.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            cost = _cost(request, dataset)
+            self.check_policy(request, dataset, cost)
+            self.check_chargeable(view, request, dataset, consumer, cost)
+        return None
+
+    def _check_hidden_rows(self, request: AggregateOpen, consumer: str) -> None:
+        """Rows that cannot be checked: only where the policy lists the flag, or the operator saw it with the job."""
+        job = self.approved_job(request.session, consumer) if self.policy.approve == "ask" else None
+        if job and UNCHECKED_ROWS not in job.unsafe:
+            self.refuse("key", "the approved job does not hide its rows")
+        for field, reason in self.policy.refusals(request.epsilon, request.delta, (UNCHECKED_ROWS,)):
+            self.refuse(field, reason)
+
+    def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
+        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
+
+        Args:
+            kept: the packed bits of the rows that counted, in pieces; stored where not every row did.
+        """
+        request, cost = tally.request, _cost(tally.request, dataset)
+        with self.store.transaction() as transaction:
+            stored = transaction.answer(consumer, request.request_id)
+            if stored is not None:
+                return _stored_answer(stored, request)
+            self.check_kept(tally.rows_kept)
+            self.check_chargeable(transaction, request, dataset, consumer, cost)
+            draft = walr.step_5_draft(tally, self.uniform, neighbours=dataset.neighbours)
+            answer = walr.answer_of(draft, unit=dataset.unit, terms=self._terms(dataset))
+            about = Between(self.name, consumer, dataset.population)
+            sha256 = walr_statement.digest(request, walr_blocks.told(answer, request), about)
+            entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
+            answer = walr_statement.proved(answer, entry, receipt)
+            encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
+            stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session)
+            transaction.add_answer(consumer, request.request_id, stored)
+            if answer.rows_kept < request.n_rows:
+                for piece, bits in enumerate(kept):
+                    transaction.add_kept_piece(consumer, request.request_id, piece, bits)
+            return answer
+
+    def check_ready(self, tally: Tally, dataset: LabelDataset, consumer: str) -> None:
+        """Of rows that have come: raises what would refuse their charge, and charges nothing."""
+        self.check_kept(tally.rows_kept)
+        with self.store.view() as view:
+            self.check_chargeable(view, tally.request, dataset, consumer, _cost(tally.request, dataset))
+
+    def count_told_bits(self, request: AggregateOpen, consumer: str, bits: Mapping[str, int], most: int) -> None:
+        """Before they are told: of weights that hang on the rows of these snapshots.
+
+        Raises:
+            PolicyRefused: with those that were told before, they could give the rows away.
+        """
+        with self.store.transaction() as transaction:
+            for snapshot, more in bits.items():
+                transaction.add_told_bits(snapshot, consumer, request.request_id, more)
+                if (all_bits := transaction.told_bits(snapshot)) > most:
+                    reason = (
+                        f"the holders' weights have {all_bits} bits that hang on columns of another one, those of "
+                        f"earlier fits included: more than a quarter of the common rows ({most})"
+                    )
+                    self.refuse("parties", f"{reason}; take more rows or fewer columns")
+
+    def _terms(self, dataset: LabelDataset) -> Terms:
+        budget = self.budgets[dataset.population]
+        policy = self.policy
+        return Terms(policy.least_rows, policy.most_epsilon, policy.most_delta, budget.epsilon, budget.delta)
+
+    def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
+        lo, hi = dataset.settings.label_range or (0.0, 1.0)
+        proof = self.prove_key(self.key.public_bytes)
+        return pb.DatasetDescription(
+            dataset=dataset.name,
+            snapshot=dataset.snapshot,
+            population=dataset.population,
+            unit=dataset.kind,
+            max_rows_per_person=dataset.max_rows_per_person,
+            unknown_rows=dataset.settings.unknown_rows,
+            least_rows=self.policy.least_rows,
+            most_epsilon=self.policy.most_epsilon,
+            receipt_key=self.key.public_bytes,
+            mechanisms=sorted(NOISE_MULTIPLIERS) if dataset.settings.label_range is None else allowed_mechanisms(self),
+            label_kind=dataset.settings.label_kind,
+            label_lo=lo,
+            label_hi=hi,
+            certificate=proof.certificate,
+            receipt_key_signature=proof.signature,
+        )
+
+
+def _cost(request: AggregateOpen, dataset: LabelDataset) -> Cost:
+    event = walr.mechanism_of(request).event(dataset.neighbours)
+    return Cost(event, request.epsilon, request.delta)
+
+
+def _stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
+    check_same(stored, walr.request_digest(request))
+    return measurement_codec.answer_from_pb(pb.NoisySum.FromString(stored.answer), "the store")

@@ -1,0 +1,158 @@
+"""Several parties that hold columns of the same people: what each of them does in a WALR job, but for the server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.protocols import walr_blocks
+from blindfit.algorithms.protocols.walr_blocks import (
+    Block,
+    BlockColumns,
+    BlockContent,
+    BlockFit,
+    BlockGrid,
+    BlockWanted,
+)
+from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.parties.files import written
+from blindfit.parties.files.vault import MODEL_KEY
+from blindfit.parties.measurement.patience import patient
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.walr.rows import PreparedRows, ReadColumns
+from blindfit.parties.walr.settings import WalrJob
+
+GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
+
+
+def chain_of(session: Session[WalrJob]) -> tuple[str, ...]:
+    """The holders of columns: the active party, then the passive ones by name."""
+    return (session.with_role("active").name, *passives_of(session))
+
+
+def passives_of(session: Session[WalrJob]) -> tuple[str, ...]:
+    return tuple(sorted(m.name for m in session.members.values() if m.role == "passive"))
+
+
+async def heard(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
+    """What another party says once it has read its rows, or has an answer: that may take longer than a step."""
+    return await patient(lambda: session.channel.receive(sender, kind), session.job.timeouts.session_s)
+
+
+# --- the active party ----------------------------------------------------------------------------------
+
+
+async def agree_on_grid(session: Session[WalrJob], read: ReadColumns) -> tuple[Grid, list[Block]]:
+    """Steps 1 to 3: the grid of its own block, and what the passive parties will send.
+
+    Raises:
+        MalformedMessage: a passive party says what cannot be.
+        RangeError: no grid holds the rows, or is fine enough for the noise.
+    """
+    job, told = session.job, dict[str, BlockColumns]()
+    for name in passives_of(session):
+        told[name] = await heard(session, name, BlockColumns)
+        walr_blocks.step_2_check_columns(told[name], passive=name)
+    own = BlockColumns(read.columns.width, read.norm_bound(job.walr))
+    whole = None if job.walr.norm_bound == "auto" else job.walr.norm_bound
+    bounds, own_bound, all_bounds = walr_blocks.step_2_bounds(told, own, whole)
+    bits = job.grid(GRID_MARGIN * all_bounds).frac_bits
+    grids = {name: Grid.of(bound, bits) for name, bound in bounds.items()}
+    for name, grid in grids.items():
+        await session.channel.send(name, BlockGrid(grid.frac_bits, grid.norm_bound))
+    return Grid.of(own_bound, bits), [await _block(session, name, told[name], grids[name]) for name in grids]
+
+
+async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, grid: Grid) -> Block:
+    content: BlockContent = await heard(session, name, BlockContent)
+    if len(content.content_sha256) != 32:
+        raise MalformedMessage(culprit=name, field="content_sha256", reason="is not 32 bytes", step="BlockContent")
+    return Block(name, columns.n_columns, grid.norm_bound, content.content_sha256)
+
+
+# --- a passive party -----------------------------------------------------------------------------------
+
+
+async def rounded_as_told(
+    session: Session[WalrJob], read: ReadColumns, salt: bytes
+) -> tuple[PreparedRows, BlockContent]:
+    """Steps 1 to 3 of a passive party."""
+    active, channel = session.with_role("active").name, session.channel
+    await channel.send(active, BlockColumns(read.columns.width, read.norm_bound(session.job.walr)))
+    grid: BlockGrid = await heard(session, active, BlockGrid)
+    if not fixed_point.MIN_FRAC_BITS <= grid.frac_bits <= fixed_point.MAX_FRAC_BITS:
+        raise MalformedMessage(culprit=active, field="frac_bits", reason="is out of range", step="BlockGrid")
+    if not 1 <= grid.norm_bound <= fixed_point.MAX_NORM_BOUND:
+        raise MalformedMessage(culprit=active, field="norm_bound", reason="is out of range", step="BlockGrid")
+    session.report("prepare rows")
+    prepared = await asyncio.to_thread(read.rounded, Grid(grid.frac_bits, grid.norm_bound))
+    content = await asyncio.to_thread(walr_blocks.step_3_content, prepared.train, salt)
+    await channel.send(active, content)
+    return prepared, content
+
+
+async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
+    """Step 6."""
+    server = session.with_role("measurement").name
+    session.report("wait for the request", waiting_for=server)
+    wanted: BlockWanted = await heard(session, server, BlockWanted)
+    if wanted.send_rows:
+        rows, bound = prepared.train, prepared.grid.norm_bound
+        session.report("send rows", 0, len(rows.ids), "rows")
+        await walr_blocks.run_passive(rows, bound, content, salt, server, session.channel)
+
+
+# --- both ----------------------------------------------------------------------------------------------
+
+
+async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
+    """Step 8: the weights of the party's own columns.
+
+    Raises:
+        MalformedMessage: they are not that many, or no fit gives them.
+    """
+    server = session.with_role("measurement").name
+    session.report("wait for the fit", waiting_for=server)
+    fit: BlockFit = await heard(session, server, BlockFit)
+
+    def require(condition: bool, name: str, reason: str) -> None:
+        if not condition:
+            raise MalformedMessage(culprit=server, field=name, reason=reason, step="BlockFit")
+
+    require(fit.weights.shape == (width,), "weights", "not one for each column")
+    require(bool((np.abs(fit.weights) <= walr_blocks.LARGEST_WEIGHT).all()), "weights", "are out of range")
+    require(1 <= fit.rows_kept <= fixed_point.MAX_ROWS, "rows_kept", "is out of range")
+    require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
+    require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")
+    return fit
+
+
+def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *, intercept: bool) -> VerticalModelPart:
+    """What joint predictions score this party's columns by."""
+    columns = fit.weights[:-1] if intercept else fit.weights
+    standardiser = prepared.standardiser
+    return VerticalModelPart(
+        party=session.me.name,
+        role=session.me.role,
+        model="logistic",
+        data_parties=chain_of(session),
+        standardiser=standardiser,
+        weights=columns[list(standardiser.kept)],
+        intercept=float(fit.weights[-1]) if intercept else None,
+        row_bound=max(1, int(np.ldexp(prepared.grid.real_bound, FEATURE_BITS))),
+    )
+
+
+def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
+    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
+    key = party.vault.signing_key(party.data_dir / MODEL_KEY)
+    written.write_signed_json(party.file(session, "model.json"), {**part.to_dict(), "session": session}, key)
+    written.write_json(party.file(session, "report.json"), report)
+    ModelStore(party.data_dir, party.vault).keep(part, session)

@@ -1,0 +1,78 @@
+"""The active party of a WALR job in which others hold columns too: it asks for the release of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.walr_blocks import BlockFit
+from blindfit.parties.files import written
+from blindfit.parties.measurement.servers import Released, release_sum
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
+from blindfit.parties.walr.report import header, summary
+from blindfit.parties.walr.rows import PreparedRows, read_columns
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.work.clock import Clock
+
+HELD_OUT_ROWS = "held_out_rows.csv"  # their ids: nobody has their scores before they are predicted
+
+
+async def lead(party: Party, session: Session[WalrJob]) -> dict[str, ParameterValue]:
+    job, clock, intercept = session.job, Clock(), session.job.walr.intercept
+    source = session.published.source()
+    session.report("read rows", unit="rows")
+    randomness = await drawn_together(party, session, chain_of(session))
+    read = await asyncio.to_thread(read_columns, source, job, randomness, session.report, intercept=intercept)
+    grid, blocks = await agree_on_grid(session, read)
+    prepared = await asyncio.to_thread(read.rounded, grid)
+    clock.lap("prepare_s")
+    released = await release_sum(party, session, prepared.train, grid, blocks)
+    clock.lap("aggregate_s")
+    fit = await receive_fit(session, read.columns.width)
+    clock.lap("fit_s")
+    part = part_of(session, prepared, fit, intercept=intercept)
+    report = report_of(session, prepared, released, fit, clock.laps)
+    write_part(party, session.id, part, report)
+    if len(prepared.test_ids):
+        written.write_table(party.file(session.id, HELD_OUT_ROWS), {"id": prepared.test_ids})
+    return summary(report)
+
+
+def report_of(
+    session: Session[WalrJob], prepared: PreparedRows, released: Released, fit: BlockFit, laps: dict[str, float]
+) -> dict[str, Any]:
+    answer, request = released.aggregate.answer, released.request
+    scale = 2.0**-request.frac_bits / answer.rows_kept
+    return {
+        **header(session),
+        "members": {name: member.role for name, member in session.members.items()},
+        "rows": {
+            "trained": int(answer.rows_kept),
+            "held_out": len(prepared.test_ids),
+            "clipped": prepared.rows_clipped,
+            "not_counted": int(request.n_rows - answer.rows_kept),
+            "features": len(prepared.standardiser.columns),
+            "dropped_columns": list(prepared.standardiser.dropped),
+        },
+        "privacy": {
+            **released.privacy(),
+            "noise_std_of_mean": answer.noise_std * scale,
+            "holders": list(passives_of(session)),
+        },
+        "fit": {
+            "solver": fit.solver,
+            "iterations": int(fit.iterations),
+            "converged": bool(fit.converged),
+            "reason": f"fitted by {session.with_role('measurement').name}",
+            "gradient_norm": fit.gradient_norm,
+            "l2": fit.l2,
+            "mu": session.job.walr.mu,
+            "feasible": None if fit.feasible < 0 else bool(fit.feasible),
+        },
+        "bytes_sent": released.aggregate.bytes_sent + session.channel.bytes_sent,
+        "timing": laps,
+    }

@@ -1,0 +1,62 @@
+"""A passive party of a WALR job: it holds other columns of the same people, and keeps the weights of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.rows import check_features
+from blindfit.parties.training.summary import told
+from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, rounded_as_told, send_if_wanted, write_part
+from blindfit.parties.walr.report import header
+from blindfit.parties.walr.rows import read_columns
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.work.clock import Clock
+
+
+class ColumnHolder:
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def check(self, job: WalrJob, me: Member) -> None:  # noqa: ARG002 - a job has no say in it
+        """What can be refused before a session starts: the dataset must open and have features."""
+        check_features(self._party.snapshots.source(me.dataset), "a passive party")
+
+    async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
+        party, clock = self._party, Clock()
+        source, salt = session.published.source(), self._salt(session)
+        session.report("read rows", unit="rows")
+        randomness = await drawn_together(party, session, chain_of(session))
+        read = await asyncio.to_thread(read_columns, source, session.job, randomness, session.report, intercept=False)
+        prepared, content = await rounded_as_told(session, read, salt)
+        clock.lap("prepare_s")
+        await send_if_wanted(session, prepared, content, salt)
+        clock.lap("send_s")
+        fit = await receive_fit(session, read.columns.width)
+        clock.lap("wait_s")
+        part = self._rounded(session, part_of(session, prepared, fit, intercept=False))
+        rows = {"sent": len(prepared.train.ids), "held_out": len(prepared.test_ids), "trained": int(fit.rows_kept)}
+        report: dict[str, Any] = {
+            **header(session),
+            "members": {name: member.role for name, member in session.members.items()},
+            "rows": {**rows, "features": len(source.feature_names), "clipped": prepared.rows_clipped},
+            "timing": clock.laps,
+        }
+        write_part(party, session.id, part, report)
+        return told(report, ("rows", "timing"), ("clipped",))
+
+    def _salt(self, session: Session[WalrJob]) -> bytes:
+        """Whoever does not know it cannot try rows out on their hash."""
+        return self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id))
+
+    def _rounded(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:
+        """Its scores, to as few bits as the party's rows need; where any score would tell them, predictions say so."""
+        content = session.published.content(part.standardiser.kept_columns)
+        return replace(part, score_rounding=ScoreQuota(self._party, session.me.dataset, content).rounding(part))

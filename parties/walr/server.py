@@ -1,0 +1,96 @@
+"""The measurement server of a WALR job: where several parties hold columns, it fits, and tells each its weights."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.errors import LocalProtocolError
+from blindfit.algorithms.protocols import walr_blocks
+from blindfit.algorithms.protocols.walr_blocks import BlockFit
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.parties.measurement.blocks import Blocks, ToFit, blocks_of
+from blindfit.parties.measurement.seat import MeasurementSeat
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.system import Summary
+from blindfit.parties.training.randomness import own_randomness
+from blindfit.parties.training.rows import Report
+from blindfit.parties.walr.fit import fit_sum
+from blindfit.parties.walr.release_file import BATCHES
+from blindfit.parties.walr.settings import WalrSettings
+
+
+class WalrServer(MeasurementSeat):
+    async def run(self, session: Session[Any]) -> Summary:
+        blocks = blocks_of(session)
+        if blocks is None:
+            return await super().run(session)
+        try:
+            blocks.begin()
+            await self._answer(session)
+            await self._tell(session, blocks)
+        finally:
+            blocks.cancel()
+        return self._summary(session)
+
+    async def _tell(self, session: Session[Any], blocks: Blocks) -> None:
+        """Durably before it is told, so that no release has two fits."""
+        active = session.with_role("active").name
+        to_fit = blocks.released()
+        request_id = to_fit.request.request_id
+        stored = self._party.store.reader().block_fit(active, request_id)
+        if stored is None:
+            randomness = own_randomness(self._party, session)
+            fits = await asyncio.to_thread(fit_blocks, to_fit, session.job.walr, randomness, session.report)
+            content = _to_json(fits)
+            with self._party.store.transaction() as transaction:
+                transaction.add_block_fit(active, request_id, blocks.settings_sha256, content)
+        else:
+            content = stored[1]
+        for holder, fit in zip((*blocks.holders, active), _from_json(content), strict=True):
+            await session.channel.send(holder, fit)
+
+
+def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report) -> list[BlockFit]:
+    """What each holder is told, in the order of the blocks.
+
+    Raises:
+        RangeError: a weight is larger than may be told.
+    """
+    request, answer = to_fit.request, to_fit.answer
+    if to_fit.rows is None:
+        raise LocalProtocolError("a fit of rows that did not come", session=request.session)
+    tally = to_fit.rows
+    trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
+    generator = randomness.generator(BATCHES)
+    fit, _ = fit_sum(tally.joined, trained_on, answer, request, settings, None, generator, report)
+    weights = np.zeros(request.n_columns)
+    weights[trained_on] = walr_blocks.step_8_rounded(fit.result.weights, int(answer.rows_kept))
+    columns = [*(b.n_columns for b in tally.blocks), walr_blocks.own_columns(request, tally.blocks)]
+    feasible = fit.feasibility.feasible
+    return [
+        BlockFit(
+            weights=part,
+            rows_kept=int(answer.rows_kept),
+            solver=fit.result.solver,
+            iterations=fit.result.iterations,
+            converged=int(fit.result.converged),
+            gradient_norm=fit.result.gradient_norm,
+            l2=fit.l2,
+            feasible=-1 if feasible is None else int(feasible),
+        )
+        for part in walr_blocks.step_8_blocks(weights, columns)
+    ]
+
+
+def _to_json(fits: Sequence[BlockFit]) -> bytes:
+    return json.dumps([{**asdict(fit), "weights": fit.weights.tolist()} for fit in fits], allow_nan=False).encode()
+
+
+def _from_json(content: bytes) -> list[BlockFit]:
+    return [BlockFit(**{**fit, "weights": np.array(fit["weights"])}) for fit in json.loads(content)]

@@ -1,0 +1,344 @@
+"""Whole jobs of several holders of columns: the sum, the fit, the scores, what each sees, and who may not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, ConfigError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.protocols import walr_blocks
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
+from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
+from blindfit.coordinator.job import load_job
+from blindfit.parties.walr import server as walr_server
+from tests.walr_blocks.house import COLUMNS, HOLDERS, House
+from tests.walr_split.test_jobs import released, without_noise
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[walr_server.ToFit]:
+    """What the server has fitted."""
+    seen: list[walr_server.ToFit] = []
+    fit = walr_server.fit_blocks
+
+    def noted(to_fit: walr_server.ToFit, *args: Any) -> Any:
+        seen.append(to_fit)
+        return fit(to_fit, *args)
+
+    monkeypatch.setattr(walr_server, "fit_blocks", noted)
+    return seen
+
+
+def labels_of(house: House, ids: list[str]) -> np.ndarray:
+    labels = house.labels or []
+    return np.array([labels[int(i.removeprefix("row "))] for i in ids])
+
+
+# --- the sum, the fit, the scores ------------------------------------------------------------------------
+
+
+def test_the_sum_is_exact_over_the_rows_that_all_have(
+    house: House, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_noise(monkeypatch)
+    joins: list[tuple[list[str], np.ndarray]] = []
+    join_blocks = BlocksTally.join_blocks
+
+    def noted(self: BlocksTally, others: Any, join: Any) -> None:
+        ids = [i for i in self._ids if all(i in other.place for other in others)]
+        join_blocks(self, others, join)
+        joins.append((ids, self.joined))
+
+    monkeypatch.setattr(BlocksTally, "join_blocks", noted)
+    told = released(monkeypatch)
+    house.run()
+    (ids, rows), (fitted,) = joins[0], fits
+    assert 0 < len(ids) < len(house.common)  # some are held out
+    assert set(ids) <= set(house.common)
+    assert rows.shape == (len(ids), sum(map(len, COLUMNS.values())) + 1)
+    exact = (rows.astype(object) * labels_of(house, ids)[:, None]).sum(axis=0)
+    assert fitted.answer.sums.tolist() == exact.tolist()
+    assert told[0].sums.tolist() == exact[-3:].tolist()  # x, z and the constant are the shop's
+    assert told[0].rows_kept == len(ids)
+
+
+def test_the_weights_are_those_of_one_party_with_all_columns(
+    house: House, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holder gets its own block, to a quarter of a weight's statistical error."""
+    without_noise(monkeypatch)
+    session = house.run()
+    (fitted,) = fits
+    assert fitted.rows is not None
+    rows = fitted.rows.joined.astype(float) * 2.0**-fitted.request.frac_bits
+    mu = fitted.answer.sums * 2.0**-fitted.request.frac_bits / fitted.answer.rows_kept
+    whole = np.concatenate(
+        [np.array([*house.written(n, session)["weights"].values()]) for n in ("bank", "chain", "shop")]
+        + [[house.written("shop", session)["intercept"]]]
+    )
+    l2 = house.written("shop", session, "report.json")["fit"]["l2"]
+    penalty = np.append(np.full(rows.shape[1] - 1, l2), 0.0)
+    gradient = rows.T @ (1 / (1 + np.exp(-rows @ whole))) / len(rows) - mu + penalty * whole
+    step = 2.0 ** -walr_blocks.kept_bits_for(len(rows))
+    assert np.abs(gradient).max() < step  # a weight is off by half a step, and the Hessian is below 1
+    assert np.abs(whole[[0, 8]] - 1).max() < 0.5
+    assert abs(whole[5] + 1) < 0.5
+
+
+def test_scores_of_new_rows_are_formed_by_joint_prediction(house: House) -> None:
+    session = house.run()
+    house.write_prediction(session.id)
+    predicted = house.run(job="predict.toml")
+    scores = pyarrow.csv.read_csv(house.root / "state/shop/predictions" / predicted.id / "scores.csv")
+    assert sorted(scores["id"].to_pylist()) == sorted(house.common)
+    expected = np.zeros(len(scores))
+    at = [int(i.removeprefix("row ")) for i in scores["id"].to_pylist()]
+    for name in HOLDERS:
+        part = house.written(name, session)
+        made = part["standardiser"]
+        columns = (house.features[name][at] - np.array(list(made["mean"].values()))) / np.array(
+            list(made["std"].values())
+        )
+        if name == "shop":
+            columns = np.column_stack([columns, np.ones(len(at))])
+        bound = part["row_bound"] * 2.0**-12
+        columns *= np.minimum(1, bound / np.linalg.norm(columns, axis=1, keepdims=True))
+        weights = [*part["weights"].values(), *([part["intercept"]] if name == "shop" else [])]
+        expected += columns @ np.array(weights)
+    rounding = sum(2.0 ** (house.written(n, session)["score_rounding"] - 42) for n in ("bank", "chain"))
+    assert np.abs(scores["score"].to_numpy() - expected).max() < rounding + 0.01
+    labels = labels_of(house, scores["id"].to_pylist())
+    assert ((scores["probability"].to_numpy() > 0.5) == labels).mean() > 0.65
+
+
+def test_with_one_holder_nothing_changes(house: House) -> None:
+    session = house.run(job="alone.toml")
+    assert house.written("shop", session)["format"] == "blindfit-walr-model-1"
+
+
+def test_a_norm_bound_of_the_job_is_split_by_columns(
+    house: House, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = house.run("walr.norm_bound=3.3")
+    bounds = {name: house.written(name, session)["row_bound"] / 2**12 for name in HOLDERS}
+    assert bounds["bank"] == bounds["chain"] == pytest.approx(3.3 * (4 / 11) ** 0.5, abs=0.01)
+    assert bounds["shop"] == pytest.approx(3.3 * (3 / 11) ** 0.5, abs=0.01)
+    assert fits[0].request.norm_bound * 2.0 ** -fits[0].request.frac_bits == pytest.approx(3.3, abs=0.01)
+
+
+# --- asked again ------------------------------------------------------------------------------------------
+
+
+def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
+    house: House, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = house.run()
+    sent: list[object] = []
+    run_passive = walr_blocks.run_passive
+
+    async def noted(*args: Any) -> None:
+        sent.append(args)
+        await run_passive(*args)
+
+    monkeypatch.setattr(walr_blocks, "run_passive", noted)
+    again = house.run()
+    assert (house.spent(), len(fits), sent) == (1, 1, [])
+    for name in HOLDERS:
+        assert house.written(name, first)["weights"] == house.written(name, again)["weights"]
+
+
+def test_a_release_is_fitted_once(house: House) -> None:
+    """Else each setting of the fit would give a holder as many equations about the others' columns as it has weights,
+    for nothing."""
+    house.run()
+    with pytest.raises(BlindfitError, match="fitted with other settings"):
+        house.run("walr.l2=0.5")
+    assert house.spent() == 1
+    house.run("walr.l2=0.5", 'privacy.release="another"', "privacy.epsilon=1.0")
+    assert house.spent() == 2
+
+
+def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any) -> Any:
+        raise MalformedMessage(culprit="meter", field="test", reason="the plug was pulled")
+
+    with monkeypatch.context() as pulled:
+        pulled.setattr(walr_server, "fit_blocks", stopped)
+        with pytest.raises(BlindfitError):
+            house.run()
+    assert house.spent() == 1
+    session = house.run()
+    assert house.spent() == 1
+    assert house.written("bank", session)["weights"]
+
+
+def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: House) -> None:
+    """Three fits of 88 bits pass a quarter of some 1,020 rows, 255."""
+    house.run("privacy.epsilon=1.0")
+    house.run("privacy.epsilon=1.05")
+    with pytest.raises(PolicyRefused, match=r"264 bits .* more than a quarter of the common rows"):
+        house.run("privacy.epsilon=1.1")
+    assert house.spent() == 2
+
+
+# --- what each sees ----------------------------------------------------------------------------------------
+
+
+def test_no_holder_gets_anothers_row_sum_or_weight(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all that is decoded at a holder, in calls and in the session, beside ids of its own."""
+    from blindfit.parties.wire import exchange
+
+    heard: dict[str, list[object]] = {name: [] for name in HOLDERS}
+    receive = exchange.ExchangeChannel.receive
+
+    async def noted(self: Any, sender: str, kind: type) -> Any:
+        message = await receive(self, sender, kind)
+        if self.name in heard:
+            heard[self.name].append(message)
+        return message
+
+    monkeypatch.setattr(exchange.ExchangeChannel, "receive", noted)
+    told = released(monkeypatch)
+    session = house.run()
+    kinds = {name: {type(m).__name__ for m in messages} for name, messages in heard.items()}
+    drawn = {"Known", "Commitment", "Opening"} & set().union(*kinds.values())
+    handshake = {"HandshakeHello", "Hello"}
+    assert kinds["shop"] - drawn - handshake <= {"BlockColumns", "BlockContent", "BlockFit", "Handshake"}
+    for name in ("bank", "chain"):
+        assert kinds[name] - drawn - handshake <= {"BlockGrid", "BlockWanted", "BlockFit", "Handshake"}
+    for name in HOLDERS:
+        (fit,) = [m for m in heard[name] if isinstance(m, walr_blocks.BlockFit)]
+        own = list(house.written(name, session)["weights"].values())
+        assert fit.weights.tolist()[: len(own)] == own
+        assert len(fit.weights) == len(own) + (name == "shop")
+    assert told[0].sums.shape == (3,)
+    report = json.dumps(session.summaries)
+    for name in HOLDERS:
+        for weight in house.written(name, session)["weights"].values():
+            assert len(str(weight)) < 6 or str(weight) not in report
+
+
+def test_the_receipt_proves_the_part_that_the_active_party_got(house: House) -> None:
+    """`check_proof` has passed in the job; the stored answer, of all columns, would not."""
+    house.run()
+    with house.store("meter") as store:
+        (entry,) = store.reader().ledger()
+        answer = store.reader().answer("shop", entry.request_id)
+    assert answer is not None
+    assert entry.answer_sha256
+
+
+# --- who does not keep to it -------------------------------------------------------------------------------
+
+
+def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], AggregateOpen]) -> None:
+    made = walr_blocks.step_4_open
+
+    def changed(own: AggregateOpen, blocks: Any) -> AggregateOpen:
+        return change(made(own, blocks))
+
+    monkeypatch.setattr(walr_blocks, "step_4_open", changed)
+
+
+def reblocked(change: Callable[[Block], Block]) -> Callable[[AggregateOpen], AggregateOpen]:
+    def of(request: AggregateOpen) -> AggregateOpen:
+        blocks = walr_blocks.blocks_of(request, culprit="")
+        return replace(request, blocks=walr_blocks.named([change(blocks[0]), *blocks[1:]]))
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (reblocked(lambda b: replace(b, content_sha256=bytes(32))), "another block than bank has"),
+        (reblocked(lambda b: replace(b, norm_bound=b.norm_bound - 1)), "another block than bank has"),
+        (reblocked(lambda b: replace(b, holder="aunt")), "other holders of columns"),
+        (lambda r: replace(r, blocks=r.blocks[:-1]), "not a list of blocks"),
+        (lambda r: replace(r, blocks=r.blocks.replace(",", ", ", 1)), "not a list of blocks"),
+        (lambda r: replace(r, blocks=""), "other holders of columns"),
+        (lambda r: replace(r, norm_bound=r.norm_bound // 3), "leave nothing"),
+        (lambda r: replace(r, n_columns=8), "leave nothing"),
+    ],
+)
+def test_an_active_party_that_asks_for_something_else_is_refused_and_nothing_is_charged(
+    house: House, monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], AggregateOpen], said: str
+) -> None:
+    lying(monkeypatch, change)
+    with pytest.raises(BlindfitError, match=said):
+        house.run()
+    assert house.spent() == 0
+
+
+def longer(rows: ConsumerRows) -> ConsumerRows:
+    return ConsumerRows(rows.ids, np.asarray(rows.weights * 2, rows.weights.dtype))
+
+
+def twice(rows: ConsumerRows) -> ConsumerRows:
+    return ConsumerRows((rows.ids[1], *rows.ids[1:]), rows.weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (longer, "longer than the block's norm bound"),
+        (twice, "an id comes twice"),
+        (lambda rows: ConsumerRows(rows.ids, rows.weights[:, :3]), "not one row of n_columns"),
+        (lambda rows: ConsumerRows(rows.ids[::-1], rows.weights), "not the hash of the rows"),
+    ],
+)
+def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
+    house: House, monkeypatch: pytest.MonkeyPatch, change: Callable[[ConsumerRows], ConsumerRows], said: str
+) -> None:
+    run_passive = walr_blocks.run_passive
+
+    async def cheating(rows: ConsumerRows, *args: Any) -> None:
+        await run_passive(change(rows), *args)
+
+    monkeypatch.setattr(walr_blocks, "run_passive", cheating)
+    with pytest.raises(BlindfitError, match=f"(bank|chain).*({said})"):
+        house.run()
+    assert house.spent() == 0
+
+
+def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: House) -> None:
+    house.write_party("meter", holders=("bank",))
+    with pytest.raises(PolicyRefused, match="chain is none of its holders"):
+        house.run()
+    assert house.spent() == 0
+
+
+def test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place(house: House) -> None:
+    """Its place would tell which rows the holders have in common."""
+    house.root.joinpath("labels.csv").write_text(
+        "\n".join(line for line in house.root.joinpath("labels.csv").read_text().splitlines() if '"row 4' not in line)
+    )
+    with pytest.raises(BlindfitError, match="cannot answer this request"):
+        house.run()
+    assert house.spent() == 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (('walr.trust="paillier"',), 'passive parties need "trusted"'),
+        (('walr.init="model.json"',), "no party has a whole model"),
+    ],
+)
+def test_what_a_job_of_several_holders_cannot_do_is_said(house: House, overrides: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load_job(house.root / "job.toml", list(overrides))

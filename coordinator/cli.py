@@ -107,6 +107,9 @@ def evaluate(
     out: OutOption = Path("runs/evaluate"),
     session: Annotated[str | None, typer.Option(help="The training whose model is evaluated.")] = None,
     model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of the prediction, if several parties hold columns.")
+    ] = None,
     overrides: SetOption = None,
 ) -> None:
     """Say how good a model is, from one noisy sum over labels, every party on this machine."""
@@ -114,7 +117,7 @@ def evaluate(
     from blindfit.coordinator import jobs
 
     console = _console()
-    asked = evaluation.load(job, overrides or [], session, model)
+    asked = evaluation.load(job, overrides or [], session, model, scores)
     jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
 
 

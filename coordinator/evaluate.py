@@ -36,8 +36,13 @@ NAMES = {
 }
 
 
-def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
+def load(
+    path: Path, overrides: list[str], session: str | None, model: Path | None, scores: Path | None = None
+) -> Job[Any]:
     """An evaluation with the training whose model it takes: by its session, by its report, or as the file says.
+
+    Args:
+        scores: where the joint prediction left its report, of a model whose columns several parties hold.
 
     Raises:
         ConfigError: it is another kind of job, or two trainings are named.
@@ -47,6 +52,8 @@ def load(path: Path, overrides: list[str], session: str | None, model: Path | No
     if model is not None:
         session = training_session(model)
     chosen = [] if session is None else [f"evaluate.session={json.dumps(session)}"]
+    if scores is not None:
+        chosen.append(f"evaluate.scores={json.dumps(training_session(scores))}")
     job = load_job(path, [*overrides, *chosen])
     if job.protocol != "evaluate":
         raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit evaluate` takes an evaluate job")

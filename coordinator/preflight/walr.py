@@ -17,7 +17,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.walr.rows import prepare_rows
+from blindfit.parties.walr.rows import ReadColumns, prepare_rows, read_columns
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 
@@ -38,13 +38,24 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     if job.parameters.encrypts_rows:
         yield from rows_are_hidden(active, server)
     else:
-        sees = f"{server} sees the ids and the rounded rows of {active}'s training rows"
-        yield Finding("note", "who learns what", sees)
+        holders = " and ".join([active, *job.with_role("passive")])
+        yield Finding(
+            "note", "who learns what", f"{server} sees the ids and the rounded rows of {holders}, to train on"
+        )
+    if passives := job.with_role("passive"):
+        yield from _leaks_of_holders(active, passives, server)
     yield Finding(
         "note",
         "who learns what",
         f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP",
     )
+
+
+def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iterator[Finding]:
+    about, others = "who learns what", " and ".join(passives)
+    yield Finding("note", about, f"{server} fits the model, and knows all of it; each holder gets its columns' weights")
+    text = f"{active} learns of {others} how many columns, the norm bound, and how many rows all have in common"
+    yield Finding("note", about, text)
 
 
 def rows_are_hidden(active: str, server: str) -> Iterator[Finding]:
@@ -78,9 +89,25 @@ def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[F
 
 def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     checks = {"measurement": _check_labels, "active": _check_features}
+    if passives := job.with_role("passive"):
+        yield from _check_holders(job, [p for p in here if p.settings.role in ("active", "passive")], 1 + len(passives))
+        checks = {"measurement": _check_labels}
     for party in here:
         if check := checks.get(party.settings.role):
             yield from caught(party.name, partial(check, job, party))
+
+
+def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int) -> Iterator[Finding]:
+    """Of columns of the same people; the noise, where all of them are here."""
+    told: list[ReadColumns] = []
+    for party in holders:
+        yield from caught(party.name, partial(_check_columns, job, party, told))
+    if len(told) == of_all:
+        squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
+        whole = job.parameters.walr.norm_bound
+        bound = math.sqrt(squares) if whole == "auto" else whole
+        rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
+        yield _noise(job, rows, columns, bound)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -118,6 +145,18 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     servers = len(job.with_role("measurement"))
     row_bytes = _row_bytes(job, n, k, grid)
     yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
+
+
+def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns]) -> Iterator[Finding]:
+    """Of one holder of several; the grid is agreed on when the job runs."""
+    settings, randomness = job.parameters, job.parameters.trial_randomness
+    intercept = settings.walr.intercept and party.settings.role == "active"
+    read = read_columns(party.source(), settings, randomness, lambda *_: None, intercept=intercept)
+    n, k, bound = len(read.norms), read.columns.width, read.norm_bound(settings.walr)
+    told.append(read)
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
+    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+    yield from large_delta(settings.delta, n)
 
 
 def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid) -> int:

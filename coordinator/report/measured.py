@@ -49,12 +49,16 @@ def releases(facts: MeasuredFigures) -> str:
     return f"{counted(facts.privacy.releases, 'release')}, this one included."
 
 
-def party_rows(facts: MeasuredFigures, report: Mapping[str, Any], sent: int) -> list[PartyRow]:
+def party_rows(
+    facts: MeasuredFigures, report: Mapping[str, Any], sent: int, holders: Mapping[str, int | None] | None = None
+) -> list[PartyRow]:
     """Args:
     sent: rows of the active party that the measurement server was asked about.
+    holders: of other parties with a part of the model, the rows that each has sent.
     """
-    rows = {name: process_of(report, name).dataset_rows for name in report["parties"]} | {facts.active: sent}
-    return [page.party_row(report, name, rows=n, has_model=name == facts.active) for name, n in rows.items()]
+    of_holders = {facts.active: sent, **(holders or {})}
+    rows = {name: process_of(report, name).dataset_rows for name in report["parties"]} | of_holders
+    return [page.party_row(report, name, rows=n, has_model=name in of_holders) for name, n in rows.items()]
 
 
 # --- sections of the statement ------------------------------------------------------------------------

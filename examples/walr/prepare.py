@@ -1,12 +1,17 @@
 """Makes the two files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
 
-    python examples/walr/prepare.py [--out DIR]
+    python examples/walr/prepare.py [--out DIR] [--holders]
 
 An insurer knows nine features of each of 20,190 person-years; a measurement server knows whether a doctor was seen.
 The files name the rows by the same made-up ids, each in an order of its own:
 
     features.parquet    id, lncoins, idp, lpi, fmde, physlm, disea, hlthg, hlthf, hlthp
     visits.csv          id, saw_doctor
+
+With --holders, two more: the same features at two parties, each of which does not know some of the people:
+
+    plans.parquet       id, lncoins, idp, lpi, fmde
+    health.parquet      id, physlm, disea, hlthg, hlthf, hlthp
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ import pyarrow.parquet as pq
 
 SEED = 20190  # public: it only decides ids and orders
 OUTCOME = "mdvis"  # how often a doctor was seen in the year
+HOLDERS = {"plans": ["lncoins", "idp", "lpi", "fmde"], "health": ["physlm", "disea", "hlthg", "hlthf", "hlthp"]}
+KNOWN = 0.95  # of the people, to each holder
 
 
 def rand_table() -> pa.Table:
@@ -54,10 +61,19 @@ def write(path: Path, write_to: Callable[[Path], None]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
+def write_holders(table: pa.Table, out: Path) -> None:
+    for number, (name, columns) in enumerate(HOLDERS.items()):
+        held = shuffled(table.select(["id", *columns]), SEED + 3 + number).slice(0, int(KNOWN * len(table)))
+        write(out / f"{name}.parquet", lambda path, held=held: pq.write_table(held, path))  # type: ignore[misc]
+        print(f"{os.path.relpath(out / f'{name}.parquet')}: {len(held):,} rows, {len(columns)} features")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the files of the WALR example from the RAND data.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
-    out: Path = parser.parse_args().out
+    parser.add_argument("--holders", action="store_true", help="also the features at two parties")
+    given = parser.parse_args()
+    out: Path = given.out
     table = rand_table()
     features = shuffled(table.drop_columns(["saw_doctor"]), SEED + 1)
     visits = shuffled(table.select(["id", "saw_doctor"]), SEED + 2)
@@ -66,6 +82,8 @@ def main() -> None:
     write(out / "visits.csv", lambda path: pyarrow.csv.write_csv(visits, path))
     share = np.mean(visits["saw_doctor"].to_numpy())
     print(f"{os.path.relpath(out / 'features.parquet')}: {len(features):,} rows, {features.num_columns - 1} features")
+    if given.holders:
+        write_holders(table, out)
     print(f"{os.path.relpath(out / 'visits.csv')}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.csv as pa_csv
@@ -17,6 +18,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, Interval, ScoredRows
+from blindfit.algorithms.statistics.vertical_model import FORMAT as PART
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.files import written
@@ -24,7 +26,7 @@ from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.rows import check_features
-from blindfit.parties.training.split import HELD_OUT_SCORES
+from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.training.summary import told
 from blindfit.parties.work.clock import Clock
 
@@ -32,6 +34,9 @@ NORM_BOUND = 1.0  # of what is sent of a row
 SCORE_QUANTILE = 0.99  # of the sizes of scores, what "auto" clips to
 LARGEST_LOG_ODDS = 700.0  # of a probability of 0 or 1
 Floats = NDArray[np.float64]
+
+
+PREDICTED = "scores.csv"  # of a joint prediction
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,20 +51,31 @@ class Evaluation:
 
     def check(self, job: EvaluateJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here, and the rows that it is to be tried on."""
-        self._file(job, "model.json")
-        if job.evaluate.rows == "held-out":
+        model, settings = self._file(job, "model.json"), job.evaluate
+        is_part = _is_part(model)
+        if is_part != bool(settings.scores):
+            reason = "several parties hold columns of that model: name the joint prediction that has scored the rows"
+            self._refuse("evaluate.scores", reason if is_part else "that model scores rows alone: name no prediction")
+        if is_part:
+            self._file(job, PREDICTED, option="scores")
+            if settings.rows == "held-out":
+                self._file(job, HELD_OUT_ROWS)
+        elif settings.rows == "held-out":
             self._file(job, HELD_OUT_SCORES)
         else:
             check_features(self._party.snapshots.source(me.dataset), "an active party")
 
-    def _file(self, job: EvaluateJob, name: str) -> Path:
-        """What the training left, wherever its operator has it put."""
-        data_dir, session = self._party.data_dir, job.evaluate.session
+    def _refuse(self, field: str, reason: str) -> None:
+        raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
+
+    def _file(self, job: EvaluateJob, name: str, option: Literal["session", "scores"] = "session") -> Path:
+        """What the training left, or a prediction, wherever its operator has it put."""
+        data_dir, session = self._party.data_dir, getattr(job.evaluate, option)
         for path in self._party.store.reader().files_of(session):
             if Path(path).name == name and (data_dir / path).exists():
                 return data_dir / path
         reason = f"it has no {name} of that session; a later job may have written over it"
-        raise PolicyRefused(party=self._party.settings.name, field="evaluate.session", reason=reason)
+        raise PolicyRefused(party=self._party.settings.name, field=f"evaluate.{option}", reason=reason)
 
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
@@ -78,6 +94,8 @@ class Evaluation:
         return told(report, ("rows", "privacy", "timing"), ("receipt", "request_id"))
 
     def _scored(self, session: Session[EvaluateJob]) -> Scored:
+        if session.job.evaluate.scores:
+            return self._predicted(session.job)
         if session.job.evaluate.rows == "held-out":
             return read_scores(self._file(session.job, HELD_OUT_SCORES))
         path = self._file(session.job, "model.json")
@@ -94,15 +112,30 @@ class Evaluation:
             session.report("score rows", len(ids), 0, "rows")
         return Scored(tuple(ids), np.concatenate(scores) if scores else np.zeros(0))
 
+    def _predicted(self, job: EvaluateJob) -> Scored:
+        """Rows that the parties have scored together: those that the training held out, or all."""
+        scored = read_scores(self._file(job, PREDICTED, option="scores"))
+        if job.evaluate.rows == "all":
+            return scored
+        table = read_csv(self._file(job, HELD_OUT_ROWS))
+        held_out = set(table.column("id").to_pylist())
+        here = np.array([i in held_out for i in scored.ids], np.bool_)
+        return Scored(tuple(i for i in scored.ids if i in held_out), scored.scores[here])
+
+
+def _is_part(model: Path) -> bool:
+    content = written.read_json(model)
+    return isinstance(content, Mapping) and content.get("format") == PART
+
 
 def read_scores(path: Path) -> Scored:
-    """What a training wrote of its held-out rows.
+    """What a training wrote of its held-out rows, or a joint prediction.
 
     Raises:
         DataError: names the file and what is wrong with it.
     """
     try:
-        table = pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types={"id": "string"}))
+        table = read_csv(path)
         ids, given = table.column("id").to_pylist(), table.column("probability").to_numpy().astype(np.float64)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not a table of id and probability: {str(error).splitlines()[0]}") from None
@@ -112,6 +145,10 @@ def read_scores(path: Path) -> Scored:
     with np.errstate(divide="ignore"):
         scores = np.log(given) - np.log1p(-given)
     return Scored(tuple(ids), np.clip(scores, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
+
+
+def read_csv(path: Path) -> Any:
+    return pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types={"id": "string"}))
 
 
 def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:

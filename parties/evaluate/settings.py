@@ -25,6 +25,7 @@ from blindfit.parties.tables import Settings
 class EvaluateSettings(Settings):
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model is evaluated
     rows: Literal["held-out", "all"] = "held-out"  # of that training, or all of the dataset as it is now
+    scores: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the joint prediction, where several hold columns
     figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to

@@ -17,6 +17,7 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 
 Hold = Callable[[Floats], NDArray[Any]]
+HELD_OUT_ROWS = "held_out_rows.csv"  # their ids, where nobody has their scores before they are predicted
 HELD_OUT_SCORES = "held_out_scores.csv"  # id and probability of each held-out row, beside a model
 
 

@@ -12,13 +12,12 @@ from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
 from blindfit.parties.walr.report import header, summary
 from blindfit.parties.walr.rows import PreparedRows, read_columns
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.work.clock import Clock
-
-HELD_OUT_ROWS = "held_out_rows.csv"  # their ids: nobody has their scores before they are predicted
 
 
 async def lead(party: Party, session: Session[WalrJob]) -> dict[str, ParameterValue]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.statistics.vertical_model import FORMAT as PART
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.report.kind import Kind, Report
 from blindfit.coordinator.report.walr.cautions import cautions_of
@@ -13,10 +18,18 @@ from blindfit.coordinator.report.walr.summary import summary
 
 
 def _members_in(party_report: Report) -> dict[str, str]:
-    """A party's report names no peer but servers of shares; the receipt that it holds does."""
+    """A report names its peers where there are several; else the receipt that the party holds names the server."""
+    if "members" in party_report:
+        me = party_report["party"]
+        return {str(name): str(role) for name, role in party_report["members"].items() if name != me}
     if servers := party_report.get("servers"):
         return {str(server["server"]): "measurement" for server in servers}
     return {Receipt.from_statement(party_report["privacy"]["receipt"].encode()).server: "measurement"}
+
+
+def _check_model(content: Mapping[str, Any]) -> object:
+    """A whole model, or one holder's part of it."""
+    return (VerticalModelPart if content.get("format") == PART else WALRModel).from_dict(content)
 
 
 KIND = Kind(
@@ -26,7 +39,7 @@ KIND = Kind(
     privacy_statement=privacy_statement,
     render=render,
     summary=summary,
-    owners_of=lambda facts: [facts.active],
-    check_model=WALRModel.from_dict,
+    owners_of=lambda facts: [facts.active, *facts.privacy.holders],
+    check_model=_check_model,
     members_in=_members_in,
 )

@@ -47,6 +47,11 @@ def _not_counted(facts: Figures) -> str:
     rows, most = facts.rows, facts.privacy.max_rows_per_person
     if not rows.not_counted:
         return ""
+    if facts.privacy.holders:
+        others = " and ".join(facts.privacy.holders)
+        return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {others} do not have them" + (
+            ", or their person already had enough rows." if most else "."
+        )
     why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
     return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.fitted_rows import FittedRows
 from blindfit.coordinator.report.measured import MeasuredFigures, MeasuredPrivacy, members_of
 from blindfit.coordinator.report.reading import fullest, read
@@ -29,6 +30,7 @@ class PrivacyFigures(MeasuredPrivacy):
     norm_bound: float
     trust: str = "trusted"
     epsilon_of_both: float | None = None  # where labels are split: against the active party alone
+    holders: tuple[str, ...] = ()  # of columns, beside the active party
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class Figures(MeasuredFigures):
     privacy: PrivacyFigures
     fit: FitFigures
     timing: TimingFigures
+    sent_by_holders: Mapping[str, int | None]
+
+
+@dataclass(frozen=True)
+class _SentFigures:
+    sent: int | None = None
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
@@ -67,11 +75,20 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     """
     active, server = members_of(report)
     summary = report["parties"][active]["summary"]
+    if not summary:
+        raise DataError(f"a passive party's report has no figures of the whole: ask {active} for its report")
+    privacy = read(PrivacyFigures, summary, active, "privacy")
     return Figures(
         active=active,
         server=server,
         rows=read(RowFigures, fullest(report, active), active, "rows"),
-        privacy=read(PrivacyFigures, summary, active, "privacy"),
+        privacy=privacy,
         fit=read(FitFigures, summary, active, "fit"),
         timing=read(TimingFigures, summary, active, "timing"),
+        sent_by_holders={name: _sent(report, name) for name in privacy.holders if name in report["parties"]},
     )
+
+
+def _sent(report: Mapping[str, Any], holder: str) -> int | None:
+    summary = report["parties"][holder]["summary"]
+    return read(_SentFigures, summary, holder, "rows").sent if summary else None

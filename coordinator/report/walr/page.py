@@ -15,21 +15,29 @@ from blindfit.coordinator.report.wording import count, duration, figure, percent
 
 def render(report: Mapping[str, Any]) -> str:
     facts = figures_of(report)
-    model = report["models"].get(facts.active)
+    model, models = report["models"].get(facts.active), report["models"]
     return page.render(
         "walr/page.html.j2",
         report,
         cautions=cautions_of(facts),
         cards=list(_cards(facts, report)),
-        weights=weights_plot(model["weights"], model["intercept"]) if model else None,
-        model_weights=page.all_weights({facts.active: model} if model else {}),
+        weights=weights_plot(_weights(models), model["intercept"]) if model else None,
+        model_weights=page.all_weights(models),
         convergence=_convergence(report["party_reports"].get(facts.active, {})),
         releases=measured.releases(facts),
         steps=page.steps(report, _laps(facts)),
-        parties=measured.party_rows(facts, report, facts.rows.sent),
+        parties=measured.party_rows(facts, report, facts.rows.sent, facts.sent_by_holders),
         facts=facts,
         dropped_columns=fitted_rows.dropped(facts.rows),
     )
+
+
+def _weights(models: Mapping[str, Any]) -> dict[str, float]:
+    """Of all parts that are here; a column's name stands with its holder's where several have columns."""
+    if len(models) == 1:
+        (model,) = models.values()
+        return dict(model["weights"])
+    return {f"{party}: {name}": weight for party, model in models.items() for name, weight in model["weights"].items()}
 
 
 def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:

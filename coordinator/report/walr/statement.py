@@ -12,7 +12,7 @@ from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.walr import hidden_rows, shared_rows, split_labels, trusted
+from blindfit.coordinator.report.walr import hidden_rows, holders, shared_rows, split_labels, trusted
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.store.store import StoredLabels
@@ -42,7 +42,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         words.mechanism(facts),
         _noise(facts),
         _composition(facts),
-        _active_learnt(facts),
+        *_holders_learnt(facts),
         words.server_learnt(facts),
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
@@ -78,7 +78,7 @@ WORDS: Mapping[str, Words] = {
 
 
 def words_of(facts: Figures) -> Words:
-    return WORDS[facts.privacy.trust]
+    return holders if facts.privacy.holders else WORDS[facts.privacy.trust]
 
 
 # --- the promise ---------------------------------------------------------------------------------------
@@ -123,6 +123,12 @@ def _composition(facts: Figures) -> Section:
 
 
 # --- who learnt what ---------------------------------------------------------------------------------------
+
+
+def _holders_learnt(facts: Figures) -> list[Section]:
+    if facts.privacy.holders:
+        return [holders.active_learnt(facts), holders.passive_learnt(facts)]
+    return [_active_learnt(facts)]
 
 
 def _active_learnt(facts: Figures) -> Section:

@@ -70,6 +70,11 @@ BY_NAME = {
     "DatasetDescription.receipt_key_signature": RANDOM,
     "NoisySum.sums": RELEASED,
     "NoisySum.ciphertexts": RELEASED,
+    "BlockContent.content_sha256": DERIVED,  # salted
+    "AggregateOpen.blocks": DERIVED,
+    "BlockOpen.content_sha256": DERIVED,
+    "BlockOpen.content_salt": RANDOM,
+    "BlockFit.*": RELEASED,
     "EncryptedRows.rows": HIDDEN,
     "MaskedRows.values": HIDDEN,
     "Challenge.seed": DERIVED,  # of what two servers drew

@@ -76,7 +76,8 @@ class Probe:
         return sorted(set(rows) - set(self.held_out(case)))
 
 
-HELD_OUT_FILES = ("test_scores.csv", "test_rows.csv", "held_out_scores.csv", "held_out_predictions.csv")
+HELD_OUT_FILES = ("test_scores.csv", "test_rows.csv", "held_out_scores.csv", "held_out_rows.csv")
+HELD_OUT_FILES += ("held_out_predictions.csv",)
 Build = Callable[[Case, Probe], tuple[Side, Side]]
 
 
@@ -309,6 +310,17 @@ def strangers(case: Case) -> list[str]:
     return [name for name, out in zip(names, held_out, strict=True) if not out][:2]
 
 
+def another_stranger(party: str) -> Build:
+    """One party has somebody whom the others do not have: one person, or another."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        one, other = strangers(case)
+        row = case.data[party][probe.trained(case)[0]]
+        return pair(case, changed(case.data, party, {one: row}), changed(case.data, party, {other: row}))
+
+    return build
+
+
 def a_row(party: str) -> Build:
     """There or not."""
     return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[0]: None}))
@@ -374,6 +386,7 @@ NORM = (
     "summary/privacy.sensitivity",
 )
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
+NORM += ("BlockColumns.norm_bound", "BlockGrid.*", "BlockOpen.norm_bound")
 NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid from norm bound and job alone
 """What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so noise and grid."""
 IDS = ("*.ids", "*.content_sha256")
@@ -401,6 +414,14 @@ PAIRS = (
     Pair("walr", "outlier-clipped", "shop", in_job(an_outlier("shop"), walr__norm_bound=4.0), NORM),
     Pair("walr", "constant-in-training", "shop", column_constant_in_training("shop"), NORM),
     Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
+    # walr-holders: of each other's columns they see the norm bound, and what weights of their own come of
+    Pair("walr-holders", "a-label", "meter", a_label("meter")),
+    Pair("walr-holders", "between-jobs", "meter", between_jobs(a_label("meter"))),
+    Pair("walr-holders", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
+    Pair("walr-holders", "a-feature", "shop", a_feature("shop"), NORM),
+    Pair("walr-holders", "a-feature-of-another", "bank", a_feature("bank"), NORM),
+    Pair("walr-holders", "held-out-feature", "bank", a_held_out_feature("bank")),
+    Pair("walr-holders", "an-id-that-no-other-has", "bank", another_stranger("bank"), ("*.ids", *NORM)),
     # walr-split: a label that changes is another share at one of the servers, whichever; the other's are what they were
     Pair("walr-split", "a-share", "east", a_share("east")),
     Pair("walr-split", "a-share-of-the-other", "west", a_share("west")),

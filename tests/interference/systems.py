@@ -24,6 +24,7 @@ from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
 
 N_ROWS = 64
+MORE_ROWS = 160  # where weights may be told of them
 BUDGET = {"people": {"epsilon": 8.0, "delta": 1e-5}}
 TIMEOUTS = {"step_s": 60.0, "reconnect_s": 20.0}
 CHAIN = ("bank", "shop-a", "shop-b")
@@ -74,6 +75,25 @@ def walr_persons() -> Case:
 def walr_unknown() -> Case:
     """Who is not in the server's table counts as 0, and nobody is to see who is."""
     return walr().with_dataset("meter", unknown_rows="zero")
+
+
+def walr_holders() -> Case:
+    """A bank has other columns of the same people; the server fits, and tells each holder its own weights."""
+    case = walr()
+    return replace(
+        case,
+        roles={"shop": "active", "bank": "passive", "meter": "measurement"},
+        data={
+            "shop": table(1, features=2, rows=MORE_ROWS),
+            "bank": table(3, features=2, rows=MORE_ROWS),
+            "meter": table(2, label=binary, rows=MORE_ROWS),
+        },
+        datasets={
+            **case.datasets,
+            "bank": {"features": "rest"},
+            "meter": {**case.datasets["meter"], "holders": ["bank"]},
+        },
+    )
 
 
 def walr_split() -> Case:
@@ -335,6 +355,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "walr": walr,
     "walr-persons": walr_persons,
     "walr-unknown": walr_unknown,
+    "walr-holders": walr_holders,
     "walr-split": walr_split,
     "walr-hidden": walr_hidden,
     "walr-shares": walr_shares,

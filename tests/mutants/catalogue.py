@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants import (
     approval,
     hidden_rows,
+    holders,
     interference,
     keeping,
     ledger,
@@ -30,6 +31,7 @@ MUTANTS = (
     *snapshots.MUTANTS,
     *repeats.MUTANTS,
     *hidden_rows.MUTANTS,
+    *holders.MUTANTS,
     *sharing.MUTANTS,
     *sharing_privacy.MUTANTS,
 )

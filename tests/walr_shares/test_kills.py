@@ -13,12 +13,13 @@ from blindfit.coordinator.job import load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
 from tests.vertical.victim import OBEYED, ORDER, Order
+from tests.walr_blocks.house import House as HouseOfHolders
 from tests.walr_split.house import House
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(house: House, job: str) -> None:
+def run(house: House | HouseOfHolders, job: str) -> None:
     """Every party a process; each ends itself where an order says so."""
     loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
     command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]

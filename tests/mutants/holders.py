@@ -1,0 +1,75 @@
+"""Columns of the same people at several parties."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
+PROTOCOL, DESK = "algorithms/protocols/walr_blocks.py", "parties/measurement/desk.py"
+
+MUTANTS = (
+    Mutant(
+        "the-active-party-gets-the-sums-of-anothers-columns",
+        (4, 12),
+        PROTOCOL,
+        "sums=answer.sums[-own_columns(request, blocks) :]",
+        "sums=answer.sums",
+        (f"{JOBS}::test_the_sum_is_exact_over_the_rows_that_all_have",),
+    ),
+    Mutant(
+        "a-passive-partys-row-may-be-of-any-length",
+        (4, 5),
+        PROTOCOL,
+        "        if scaled:\n            raise _of_block",
+        "        if scaled < 0:\n            raise _of_block",
+        (f"{JOBS}::test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged",),
+    ),
+    Mutant(
+        "the-active-party-says-what-a-holder-sends",
+        (5,),
+        PROTOCOL,
+        "if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):",
+        "if opened.norm_bound < 0:",
+        (f"{JOBS}::test_an_active_party_that_asks_for_something_else_is_refused_and_nothing_is_charged",),
+    ),
+    Mutant(
+        "one-release-fitted-as-often-as-anybody-likes",
+        (12,),
+        DESK,
+        "if stored and stored[0] != self._holders().settings_sha256:",
+        "if stored and not stored[0]:",
+        (f"{JOBS}::test_a_release_is_fitted_once",),
+    ),
+    Mutant(
+        "weights-told-of-the-same-rows-are-not-added-up",
+        (12,),
+        "parties/store/store.py",
+        "SELECT coalesce(sum(bits), 0) FROM told_bits",
+        "SELECT coalesce(max(bits), 0) FROM told_bits",
+        (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),
+    ),
+    Mutant(
+        "weights-are-told-as-exactly-as-they-were-fitted",
+        (12,),
+        PROTOCOL,
+        "    return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0",
+        "    return weights if bits else weights",
+        (f"{STEPS}::test_told_weights_are_on_the_grid_of_their_error",),
+    ),
+    Mutant(
+        "a-holder-whom-the-label-holder-did-not-name-is-told-weights",
+        (12,),
+        DESK,
+        "if b.holder not in self._dataset.settings.holders",
+        "if not b.holder",
+        (f"{JOBS}::test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights",),
+    ),
+    Mutant(
+        "an-unknown-id-is-told-by-its-place-among-the-common-rows",
+        (12,),
+        DESK,
+        "raise CannotAnswer(party=self._service.name) from None",
+        "raise",
+        (f"{JOBS}::test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place",),
+    ),
+)

@@ -1,0 +1,119 @@
+"""The steps of several holders' columns, one at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import quantise_rows
+from blindfit.algorithms.protocols import walr, walr_blocks
+from blindfit.algorithms.protocols.walr import ConsumerRows, Tally
+from blindfit.algorithms.protocols.walr_blocks import Block, BlockColumns, BlockRows, BlocksTally
+from tests.walr.seats import NORM_BOUND, SETTINGS, request_for, rows_of
+
+BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(range(32))))
+
+
+def test_blocks_are_read_as_they_were_named() -> None:
+    own = request_for(rows_of())
+    request = walr_blocks.step_4_open(own, BLOCKS)
+    assert walr_blocks.blocks_of(request, culprit="shop") == BLOCKS
+    assert request.n_columns == 8
+    assert request.norm_bound**2 >= NORM_BOUND**2 + 70_000**2 + 50_000**2 > (request.norm_bound - 1) ** 2
+    assert walr_blocks.own_request(request, BLOCKS).n_columns == 3
+    assert walr_blocks.own_request(request, BLOCKS).norm_bound >= NORM_BOUND
+    assert walr_blocks.blocks_of(own, culprit="shop") == ()
+
+
+def test_another_block_is_another_request() -> None:
+    own = request_for(rows_of())
+    one = walr_blocks.step_4_open(own, BLOCKS)
+    other = walr_blocks.step_4_open(own, (BLOCKS[0], replace(BLOCKS[1], content_sha256=bytes(32))))
+    assert one.request_id != other.request_id
+    assert walr.request_digest(one) != walr.request_digest(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        '{"blocks":[]}',
+        '{"blocks":[["bank",2,70000]]}',
+        '{"blocks":[["bank",2,70000,"00"]]}',
+        '{"blocks":[["bank",-2,70000,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank",2,0,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank","2",7,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank",2.0,7,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["chain",1,7,"' + "00" * 32 + '"],["bank",1,7,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank",1,7,"' + "00" * 32 + '"],["bank",1,7,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank",3,7,"' + "00" * 32 + '"]]}',
+        '{"blocks":[["bank",1,' + "9" * 30 + ',"' + "00" * 32 + '"]]}',
+        "[" * 100_000,
+    ],
+)
+def test_what_are_no_blocks_is_refused(text: str) -> None:
+    with pytest.raises(MalformedMessage, match="blocks"):
+        walr_blocks.blocks_of(request_for(rows_of(), blocks=text), culprit="shop")
+
+
+@pytest.mark.parametrize("told", [BlockColumns(0, 1.0), BlockColumns(5000, 1.0), BlockColumns(2, 0.0)])
+def test_columns_out_of_range_are_refused(told: BlockColumns) -> None:
+    with pytest.raises(MalformedMessage, match="bank"):
+        walr_blocks.step_2_check_columns(told, passive="bank")
+
+
+def test_a_bound_of_whole_rows_is_split_by_columns_and_else_each_has_its_own() -> None:
+    told, own = {"bank": BlockColumns(4, 2.0)}, BlockColumns(5, 1.5)
+    bounds, own_bound, whole = walr_blocks.step_2_bounds(told, own, 3.0)
+    assert (bounds["bank"], own_bound, whole) == (2.0, pytest.approx(5**0.5), 3.0)
+    assert walr_blocks.step_2_bounds(told, own, None) == ({"bank": 2.0}, 1.5, 2.5)
+
+
+def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None:
+    """Rows as long as a cheating holder can make them: a block's are refused beyond its bound, its own are shortened."""
+    rng = np.random.default_rng(0)
+    ids = tuple(f"row-{i}" for i in range(30))
+    own_rows = rng.integers(-300_000, 300_000, (30, 3)).astype(np.int32)
+    others = [quantise_rows(rng.normal(size=(30, b.n_columns)) * 9, b.norm_bound, 16) for b in BLOCKS]
+    own = walr.step_1_open(ConsumerRows(ids, own_rows), NORM_BOUND, SETTINGS)
+    request = walr_blocks.step_4_open(own, BLOCKS)
+
+    def sums(labels: np.ndarray) -> np.ndarray:
+        tally = BlocksTally(request, lambda _: None, blocks=BLOCKS)
+        for batch in ConsumerRows(ids, own_rows).batches(7):
+            tally.add(batch, lambda _: (labels, labels), consumer="shop")
+        places = {name: i for i, name in enumerate(ids)}
+        held = [BlockRows(places, rows) for rows in others]
+        tally.join_blocks(held, lambda ids: (labels[[places[i] for i in ids]], np.ones(len(ids), np.bool_)))
+        return tally.sums.astype(float)
+
+    zeros = np.zeros(30, np.uint8)
+    for i in range(30):
+        one = zeros.copy()
+        one[i] = 1
+        assert np.linalg.norm(sums(one) - sums(zeros)) <= request.norm_bound
+
+
+def test_told_weights_are_on_the_grid_of_their_error() -> None:
+    weights = np.random.default_rng(1).normal(size=50)
+    told = walr_blocks.step_8_rounded(weights, 10_000)
+    step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is .005
+    assert (told / step == np.rint(told / step)).all()
+    assert np.abs(told - weights).max() <= step / 2
+    assert walr_blocks.bits_of_a_weight(10_000) == 6 + 7
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, 40.0])
+def test_a_weight_that_no_good_fit_has_is_not_told(weight: float) -> None:
+    with pytest.raises(RangeError, match="no good end"):
+        walr_blocks.step_8_rounded(np.array([0.1, weight]), 100)
+
+
+def test_a_tally_of_one_partys_columns_is_not_joined() -> None:
+    with pytest.raises(LocalProtocolError):
+        walr_blocks.require_tally(Tally(request_for(rows_of()), lambda _: None))

@@ -17,6 +17,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.report.wording import listed
 from blindfit.parties.walr.rows import ReadColumns, prepare_rows, read_columns
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
@@ -38,7 +39,7 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     if job.parameters.encrypts_rows:
         yield from rows_are_hidden(active, server)
     else:
-        holders = " and ".join([active, *job.with_role("passive")])
+        holders = listed([active, *job.with_role("passive")])
         yield Finding(
             "note", "who learns what", f"{server} sees the ids and the rounded rows of {holders}, to train on"
         )
@@ -52,7 +53,7 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
 
 
 def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iterator[Finding]:
-    about, others = "who learns what", " and ".join(passives)
+    about, others = "who learns what", listed(passives)
     yield Finding("note", about, f"{server} fits the model, and knows all of it; each holder gets its columns' weights")
     text = f"{active} learns of {others} how many columns, the norm bound, and how many rows all have in common"
     yield Finding("note", about, text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def count(number: int) -> str:
     return f"{number:,}"
@@ -42,3 +44,9 @@ def size(n_bytes: int) -> str:
 def capitalised(text: str) -> str:
     """Its first letter, and no other: str.capitalize makes the rest small."""
     return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,5 +1,5 @@
-"""What a holder's weights of a joint WALR fit tell of another holder's columns: exact ones, all of a binary column of few
-rows; rounded ones, few of their bits; and a job of so few rows is refused."""
+"""What a holder's weights of a joint WALR fit tell of another holder's columns: exact ones, all of a binary column of
+few rows; rounded ones, few of their bits; and a job of so few rows is refused."""
 
 from __future__ import annotations
 

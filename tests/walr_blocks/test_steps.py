@@ -75,7 +75,7 @@ def test_a_bound_of_whole_rows_is_split_by_columns_and_else_each_has_its_own() -
 
 
 def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None:
-    """Rows as long as a cheating holder can make them: a block's are refused beyond its bound, its own are shortened."""
+    """Rows as long as a cheating holder can make them: a block's beyond its bound are refused, its own shortened."""
     rng = np.random.default_rng(0)
     ids = tuple(f"row-{i}" for i in range(30))
     own_rows = rng.integers(-300_000, 300_000, (30, 3)).astype(np.int32)

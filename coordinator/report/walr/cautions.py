@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.walr.figures import Figures
-from blindfit.coordinator.report.wording import count, counted, figure, percent
+from blindfit.coordinator.report.wording import count, counted, figure, listed, percent
 
 MOST_CLIPPED = 0.05
 
@@ -48,10 +48,9 @@ def _not_counted(facts: Figures) -> str:
     if not rows.not_counted:
         return ""
     if facts.privacy.holders:
-        others = " and ".join(facts.privacy.holders)
-        return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {others} do not have them" + (
-            ", or their person already had enough rows." if most else "."
-        )
+        why = f"not all of {listed([facts.active, *facts.privacy.holders])} have them"
+        many = ", or their person already had enough rows" if most else ""
+        return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}{many}."
     why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
     return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
 

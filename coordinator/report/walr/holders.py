@@ -9,19 +9,23 @@ from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures
 from blindfit.coordinator.report.walr.words import sensitivity
-from blindfit.coordinator.report.wording import capitalised, counted, figure
+from blindfit.coordinator.report.wording import capitalised, counted, figure, listed
 
 
 def in_words(facts: Figures) -> str:
     """The passive parties."""
-    return " and ".join(facts.privacy.holders)
+    return listed(facts.privacy.holders)
+
+
+def _all(facts: Figures) -> str:
+    return listed([facts.active, *facts.privacy.holders])
 
 
 def two_sentences(facts: Figures) -> str:
     privacy = facts.privacy
     return (
         f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
-        f"{facts.active} and {in_words(facts)} each learnt only the weights of their own columns, {facts.active} also "
+        f"{_all(facts)} each learnt only the weights of their own columns, {facts.active} also "
         f"one noisy sum for each of its own. {facts.server} saw the ids and the clipped rows of all of them, and is "
         "trusted: if it colludes with anyone, labels and rows are known."
     )
@@ -33,7 +37,7 @@ def trust(facts: Figures) -> list[Section]:
             "trust",
             "Whose columns",
             (
-                f"{facts.active} and {in_words(facts)} hold columns of the same people; {facts.server} joined them by "
+                f"{_all(facts)} hold columns of the same people; {facts.server} joined them by "
                 f"id: {counted(facts.rows.trained, 'row')} that all of them have.",
                 f"{facts.server} fitted the model, once for this release, and told each holder the weights of its own "
                 "columns. No holder has a whole model: new rows are scored together, by `blindfit predict`.",
@@ -89,7 +93,7 @@ def server_learnt(facts: Figures) -> Section:
         "learnt-measurement",
         f"What {facts.server} (measurement server) learnt",
         (
-            f"The ids and the standardised, clipped, rounded features that {facts.active} and {in_words(facts)} sent "
+            f"The ids and the standardised, clipped, rounded features that {_all(facts)} sent "
             "for training, and the whole model.",
             "It holds the labels already. Held-out rows were not sent to it.",
         ),
@@ -99,6 +103,6 @@ def server_learnt(facts: Figures) -> Section:
 def collusion(facts: Figures) -> Section:
     return measured.collusion(
         facts,
-        revealed=f"every label is revealed to them, and every row that {facts.active} and {in_words(facts)} sent",
+        revealed=f"every label is revealed to them, and every row that {_all(facts)} sent",
         whatever="whatever it sends, also together with the other holders",
     )

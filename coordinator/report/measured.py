@@ -84,13 +84,17 @@ def ledger(facts: MeasuredFigures) -> str:
     )
 
 
-def coordinator_learnt(facts: MeasuredFigures, sentences: tuple[str, ...], *, all_here: bool) -> Section:
+def coordinator_learnt(
+    facts: MeasuredFigures, sentences: tuple[str, ...], *, all_here: bool, in_parts: bool = False
+) -> Section:
     """Args:
     sentences: what it learnt where parties are apart.
+    in_parts: whether others than the active party have a part of the model.
     """
+    of = "" if in_parts else f" of {facts.active}"
     here = (
         "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
-        f"this report shows the model of {facts.active}. Between organisations the coordinator never gets it."
+        f"this report shows the model{of}. Between organisations the coordinator never gets it."
     )
     said = (*sentences, here) if all_here else sentences
     return Section("learnt-coordinator", "What the coordinator learnt", said)

@@ -54,7 +54,7 @@ def report_of(
             "held_out": len(prepared.test_ids),
             "clipped": prepared.rows_clipped,
             "not_counted": int(request.n_rows - answer.rows_kept),
-            "features": len(prepared.standardiser.columns),
+            "features": int(request.n_columns - session.job.walr.intercept),  # of all holders
             "dropped_columns": list(prepared.standardiser.dropped),
         },
         "privacy": {

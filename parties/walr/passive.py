@@ -47,10 +47,11 @@ class ColumnHolder:
             **header(session),
             "members": {name: member.role for name, member in session.members.items()},
             "rows": {**rows, "features": len(source.feature_names), "clipped": prepared.rows_clipped},
+            "bytes_sent": session.channel.bytes_sent,
             "timing": clock.laps,
         }
         write_part(party, session.id, part, report)
-        return told(report, ("rows", "timing"), ("clipped",))
+        return {**told(report, ("rows", "timing"), ("clipped",)), "bytes_sent": report["bytes_sent"]}
 
     def _salt(self, session: Session[WalrJob]) -> bytes:
         """Whoever does not know it cannot try rows out on their hash."""

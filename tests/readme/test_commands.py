@@ -361,6 +361,17 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"insurer follows the protocol"), writes=("runs/walr-hidden/report.html",)
         ),
     },
+    "docs/walr_holders.md": {
+        "blindfit check examples/walr/holders/job.toml": Typed(says=("clinic fits the model", "13,387 rows to train on")),
+        "blindfit run examples/walr/holders/job.toml --out runs/walr-holders": Typed(
+            says=("weights of their own columns",),
+            writes=("runs/walr-holders/hospital/model.json", "runs/walr-holders/report.html"),
+        ),
+        "blindfit predict examples/walr/holders/predict.toml --model runs/walr-holders "
+        "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
+        "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
+        "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+    },
     "docs/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),
     },

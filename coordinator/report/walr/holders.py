@@ -9,7 +9,7 @@ from blindfit.coordinator.report import measured
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr.figures import Figures
 from blindfit.coordinator.report.walr.words import sensitivity
-from blindfit.coordinator.report.wording import capitalised, counted, figure, listed
+from blindfit.coordinator.report.wording import capitalised, count, counted, figure, listed
 
 
 def in_words(facts: Figures) -> str:
@@ -69,7 +69,7 @@ def active_learnt(facts: Figures) -> Section:
             "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
             "their statistical error at least.",
             f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-            f"({facts.rows.trained}), not which.",
+            f"({count(facts.rows.trained)}), not which.",
             "It was also told what describes the dataset, and what was released about this population before.",
         ),
     )

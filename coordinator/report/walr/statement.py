@@ -44,7 +44,12 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         _composition(facts),
         *_holders_learnt(facts),
         words.server_learnt(facts),
-        measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
+        measured.coordinator_learnt(
+            facts,
+            COORDINATOR_LEARNT,
+            all_here=bool(report["parties_here"]),
+            in_parts=bool(facts.privacy.holders),
+        ),
         measured.key_node_learnt(),
         words.collusion(facts),
         measured.not_covered(),

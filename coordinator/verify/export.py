@@ -38,9 +38,11 @@ def export(directory: Path, out: Path, console: Console) -> None:
     console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
 
 
+SEVERAL = "several holders"
 NO_FILE = {
     SPLIT_LABELS: "labels were split between two servers, and a release file is of one server's release",
     SHARES: "labels and rows were in shares between two servers, and a release file is of one server's release",
+    SEVERAL: "several parties held columns, and a release file is of one party's release",
     PAILLIER: "the server signed a sum that it could not read, and a release file is of a sum that it knows",
 }
 
@@ -66,4 +68,6 @@ def _trust(report: Path) -> str:
     """What an active party's own report tells of its servers; empty: nothing."""
     content = read_json(report)
     privacy = content.get("privacy") if isinstance(content, dict) else None
-    return str(privacy.get("trust", "")) if isinstance(privacy, dict) else ""
+    if not isinstance(privacy, dict):
+        return ""
+    return SEVERAL if privacy.get("holders") else str(privacy.get("trust", ""))

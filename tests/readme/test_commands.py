@@ -362,7 +362,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/walr_holders.md": {
-        "blindfit check examples/walr/holders/job.toml": Typed(says=("clinic fits the model", "13,387 rows to train on")),
+        "blindfit check examples/walr/holders/job.toml": Typed(
+            says=("clinic fits the model", "13,387 rows to train on")
+        ),
         "blindfit run examples/walr/holders/job.toml --out runs/walr-holders": Typed(
             says=("weights of their own columns",),
             writes=("runs/walr-holders/hospital/model.json", "runs/walr-holders/report.html"),

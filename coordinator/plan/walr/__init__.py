@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment
 from blindfit.algorithms.statistics.walr_plan import Case, forecast, l2_of, without_noise
@@ -16,6 +17,7 @@ from blindfit.coordinator.plan.walr.assumed import assumed_of
 from blindfit.coordinator.plan.walr.outcome import AS_IN_THE_JOB, Outcome
 from blindfit.coordinator.plan.walr.rows import Read
 from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.report.wording import listed
 from blindfit.parties.walr.settings import WalrJob
 
 OTHER_TREATMENTS: tuple[MuTreatment, ...] = ("clip", "project")
@@ -33,6 +35,11 @@ def plan(
     Raises:
         ConfigError, DataError: the rows or the weights to assume cannot be taken.
     """
+    if others := job.with_role("passive"):
+        raise ConfigError(
+            f"a plan draws labels from all columns, and {listed(others)} hold{'s' if len(others) == 1 else ''} some",
+            hint="plan the job without them for what the active party's own columns would give",
+        )
     source = active.source()
     read = Read.of(job, active, source)
     assumed, about_labels = assumed_of(read, source, active, asked)

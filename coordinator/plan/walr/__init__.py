@@ -35,9 +35,9 @@ def plan(
     Raises:
         ConfigError, DataError: the rows or the weights to assume cannot be taken.
     """
-    if others := job.with_role("passive"):
+    if holders := job.with_role("passive"):
         raise ConfigError(
-            f"a plan draws labels from all columns, and {listed(others)} hold{'s' if len(others) == 1 else ''} some",
+            f"a plan draws labels from all columns, and {listed(holders)} hold{'s' if len(holders) == 1 else ''} some",
             hint="plan the job without them for what the active party's own columns would give",
         )
     source = active.source()

@@ -58,7 +58,8 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt
 
-BATCH_BYTES = 2**20  # of one message, a quarter of what gRPC lets through: two sides then work side by side
+BATCH_BYTES = 2**21  # of one message, half of what gRPC lets through: two sides work side by side, and a server that
+# maps its index piece by piece goes through it once for each message
 BATCH_ROWS = 16384
 MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
 MIN_EPSILON, MAX_EPSILON = 1e-6, 50.0

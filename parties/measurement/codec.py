@@ -224,7 +224,10 @@ AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum
 
 
 class ServerSide:
-    """The measurement server's channel to the one consumer of a call."""
+    """The measurement server's channel to the one consumer of a call.
+
+    The next message is read while the server works on the last one.
+    """
 
     def __init__(
         self,
@@ -237,6 +240,7 @@ class ServerSide:
         self._consumer, self._requests, self._context = consumer, aiter(requests), context
         self._step_timeout_s, self._messages = step_timeout_s, messages
         self._gate = messages.gate("measurement", {consumer: "active"})
+        self._read: asyncio.Task[Any] | None = None
         self.answered = False
 
     async def send(self, to: str, message: object) -> None:
@@ -251,16 +255,32 @@ class ServerSide:
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         self._gate.check_asked(kind, sender)
+        read, self._read = self._read or self._next(), None
         try:
             async with asyncio.timeout(self._step_timeout_s):
-                request = await anext(self._requests)
+                request = await read
         except TimeoutError:
             raise PeerTimeout(peer=sender, step=kind.__name__, timeout_s=self._step_timeout_s) from None
-        except StopAsyncIteration:
+        if request is None:
             raise UnexpectedStep(
                 culprit=sender, expected=kind.__name__, got="the end of the stream", step=kind.__name__
-            ) from None
+            )
+        self._read = self._next()
         return self._messages.from_pb(request, kind, culprit=sender)
+
+    def _next(self) -> asyncio.Task[Any]:
+        """None at the end of the stream."""
+        task = asyncio.ensure_future(_value_or_none(self._requests))
+        task.add_done_callback(lambda read: read.cancelled() or read.exception())  # else asyncio logs one of no use
+        return task
+
+    def close(self) -> None:
+        if self._read is not None:
+            self._read.cancel()
+
+
+async def _value_or_none(values: AsyncIterator[Any]) -> Any:
+    return await anext(values, None)
 
 
 class ClientSide:

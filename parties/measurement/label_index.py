@@ -39,7 +39,7 @@ from blindfit.parties.snapshots.rows_file import Written
 
 FORMAT = 2
 HEADER = "header.json"
-RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time
+RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time; a smaller one stays mapped while a request lasts
 BLOCK_ROWS = 1 << 16
 NO_ROW = 1 << 62
 LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
@@ -211,6 +211,7 @@ class JoinState:
             raise UnknownId(self._first_unknown, self.unknown)
 
     def close(self) -> None:
+        self._release(list(self._index._files.values()))
         self._used.close()
         if self._counts is not None:
             self._counts.close()
@@ -234,8 +235,12 @@ class JoinState:
         size = max(LEAST_PART, len(order) // n_parts + 1)
         for start in range(0, len(order), size):
             yield order[start : start + size]
-            for file in mapped:
-                file.release()
+            if n_parts > 1:  # to map pages again and again takes longer than to look something up in them
+                self._release(mapped)
+
+    def _release(self, mapped: list[MappedArray]) -> None:
+        for file in mapped:
+            file.release()
 
     def _mapped(self) -> list[MappedArray]:
         counts = [] if self._counts is None else [self._counts]

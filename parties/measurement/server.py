@@ -56,6 +56,7 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         try:
             await walr.run_measurement_server(consumer, channel, desk)
         finally:
+            channel.close()
             desk.close()
             if channel.answered:  # even if the consumer hung up after it
                 self._on_answered(consumer, desk.request)
@@ -72,6 +73,7 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         try:
             await release_labels.run_measurement_server(consumer, channel, desk)
         finally:
+            channel.close()
             desk.close()
             if channel.answered:
                 self._on_answered(consumer, desk.request)

@@ -48,7 +48,7 @@ from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
 from blindfit.parties.data.source import open_source
 from blindfit.parties.systems import load_party
-from blindfit.parties.walr.rows import prepare_rows
+from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.settings import WalrJob
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "advertising"

@@ -13,7 +13,7 @@ Source: specs/walr.md. Departures: l2 and the unpenalised intercept, without whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.named_columns import check_finite
 
 Floats = NDArray[np.float64]
+Sums = tuple[Any, ...]  # of numbers and arrays, each added to its like
 
 BLOCK_ENTRIES = 1 << 18  # 2 MiB of float64: a block and its weighted copy stay in a core's cache
 
@@ -61,6 +62,26 @@ class Rows(Protocol):
     def take(self, which: slice | NDArray[np.intp]) -> Floats:
         """A copy of some rows."""
         ...
+
+
+@runtime_checkable
+class RowsElsewhere(Protocol):
+    """Rows in parts, each where somebody else can read it: sums over rows are made there, part by part."""
+
+    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        """The sum over the parts, in their order, of function(part, *arguments)."""
+        ...
+
+
+def summed(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums:
+    """function(rows, *arguments), which gives sums over the rows; made where the rows are.
+
+    Args:
+        function: of a module, so that it can be sent to where the rows are.
+    """
+    if isinstance(rows, RowsElsewhere):
+        return rows.summed(function, *arguments)
+    return function(rows, *arguments)
 
 
 class QuantisedRows:
@@ -151,6 +172,53 @@ def weighted_aggregate(rows: Rows, row_weights: ArrayLike) -> Floats:
     return total / rows.n_rows
 
 
+def column_sums(rows: Rows) -> Sums:
+    total = np.zeros(rows.n_features)
+    for block in rows.blocks():
+        total += np.ones(len(block)) @ block
+    return (total,)
+
+
+def column_means(rows: Rows) -> Floats:
+    (total,) = summed(rows, column_sums)
+    means: Floats = total / rows.n_rows
+    return means
+
+
+def signed_sums(rows: Rows) -> Sums:
+    """Of the negative numbers of each column, and of the positive ones."""
+    negative, positive = np.zeros(rows.n_features), np.zeros(rows.n_features)
+    for block in rows.blocks():
+        negative += np.minimum(block, 0).sum(axis=0)
+        positive += np.maximum(block, 0).sum(axis=0)
+    return negative, positive
+
+
+def loss_and_gradient(rows: Rows, weights: Floats) -> Sums:
+    """sum softplus(x . w) and X^T sigmoid(X w)."""
+    loss, gradient = 0.0, np.zeros_like(weights)
+    # Scores that overflow give a value that is not finite; the solver says so in one place.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in rows.blocks():
+            block_scores = block @ weights
+            loss += float(softplus(block_scores).sum())
+            gradient += sigmoid(block_scores) @ block
+    return loss, gradient
+
+
+def weighted_squares(rows: Rows, weights: Floats) -> Sums:
+    """X^T diag(p (1 - p)) X."""
+    squares = np.zeros((len(weights), len(weights)))
+    scaled = np.empty((0, len(weights)))
+    for block in rows.blocks():
+        probabilities = sigmoid(block @ weights)
+        if len(scaled) != len(block):
+            scaled = np.empty_like(block)
+        np.multiply(block, np.sqrt(probabilities * (1 - probabilities))[:, None], out=scaled)
+        squares += scaled.T @ scaled
+    return (squares,)
+
+
 @dataclass(frozen=True)
 class WalrObjective:
     """L(w) for given rows and mu; see the formulas at the top of this file.
@@ -193,27 +261,16 @@ class WalrObjective:
         return weights if self.anchor is None else weights - self.anchor
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        loss, gradient = 0.0, np.zeros_like(weights)
-        # Scores that overflow give a value that is not finite; the solver says so in one place.
+        loss, gradient = summed(self.rows, loss_and_gradient, weights)
         with np.errstate(over="ignore", invalid="ignore"):
-            for block in self.rows.blocks():
-                block_scores = block @ weights
-                loss += float(softplus(block_scores).sum())
-                gradient += sigmoid(block_scores) @ block
             shift = self.from_anchor(weights)
             penalty_gradient = self.penalty * shift
             value = loss / self.rows.n_rows - weights @ self.mu + shift @ penalty_gradient / 2
             return float(value), gradient / self.rows.n_rows - self.mu + penalty_gradient
 
     def hessian(self, weights: Floats) -> NDArray[np.float64]:
-        hessian = np.zeros((len(weights), len(weights)))
-        scaled = np.empty((0, len(weights)))
-        for block in self.rows.blocks():
-            probabilities = sigmoid(block @ weights)
-            if len(scaled) != len(block):
-                scaled = np.empty_like(block)
-            np.multiply(block, np.sqrt(probabilities * (1 - probabilities))[:, None], out=scaled)
-            hessian += scaled.T @ scaled
+        hessian: Floats
+        (hessian,) = summed(self.rows, weighted_squares, weights)
         hessian /= self.rows.n_rows
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian

@@ -110,7 +110,11 @@ class Standardiser:
         Raises:
             DataError: no rows, or a value that is not finite.
         """
-        moments = stream_moments(batches, each)
+        return cls.of(stream_moments(batches, each), columns, at_least_one=at_least_one)
+
+    @classmethod
+    def of(cls, moments: Moments, columns: Iterable[str] | None = None, *, at_least_one: bool = False) -> Standardiser:
+        """As `fit`, of moments that are known."""
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
             raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
@@ -179,8 +183,17 @@ class Standardiser:
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
     """The moments of all batches together; under `map`, memory does not grow with their number."""
+    return merged(each(_moments_of_one, _numbered(batches)))
+
+
+def merged(of_batches: Iterable[Moments | None]) -> Moments:
+    """In their order; None stands for a batch without rows.
+
+    Raises:
+        DataError: there are no rows.
+    """
     total: Moments | None = None
-    for moments in each(_moments_of_one, _numbered(batches)):
+    for moments in of_batches:
         if moments is not None:
             total = total.merge(moments) if total else moments
     if total is None:

@@ -27,9 +27,11 @@ from blindfit.algorithms.statistics.logistic import (
     Rows,
     WalrObjective,
     as_rows,
+    column_means,
     sigmoid,
+    signed_sums,
     softplus,
-    weighted_aggregate,
+    summed,
 )
 
 SolverName = Literal["auto", "newton", "lbfgs", "gradient-descent", "hybrid-minibatch"]
@@ -202,10 +204,8 @@ def _check_unpenalised(objective: WalrObjective) -> None:
     if objective.unpenalised is None:
         return
     column = objective.unpenalised
-    positive = negative = 0.0
-    for block in objective.rows.blocks():
-        positive += float(np.maximum(block[:, column], 0).sum())
-        negative += float(np.minimum(block[:, column], 0).sum())
+    negatives, positives = summed(objective.rows, signed_sums)
+    negative, positive = float(negatives[column]), float(positives[column])
     lowest, highest = negative / objective.rows.n_rows, positive / objective.rows.n_rows
     if not lowest < objective.mu[column] < highest:
         raise RangeError(
@@ -468,7 +468,7 @@ def _hybrid_minibatch(run: _Run) -> FitResult:
 def _centre(run: _Run) -> tuple[float, Floats]:
     """The constant that p varies about, as far as mu tells it, and the mean of all rows."""
     rows, column = run.objective.rows, run.objective.unpenalised
-    mean_row = weighted_aggregate(rows, np.ones(rows.n_rows))
+    mean_row = column_means(rows)
     run.rows_read += rows.n_rows
     if column is None or mean_row[column] == 0:
         return 0.5, mean_row

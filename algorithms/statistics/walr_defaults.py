@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
-from blindfit.algorithms.statistics.logistic import Floats, Rows, WalrObjective, as_rows, weighted_aggregate
+from blindfit.algorithms.statistics.logistic import (
+    Floats,
+    Rows,
+    WalrObjective,
+    as_rows,
+    column_means,
+    signed_sums,
+    summed,
+)
 from blindfit.algorithms.statistics.solvers import FitResult, SolverSettings, backtrack, fit, solve_positive
 
 # --- defaults -------------------------------------------------------------------------------------
@@ -72,10 +80,7 @@ class Feasibility:
 
 def column_bounds(rows: Rows) -> tuple[Floats, Floats]:
     """The least and largest X^T q / N of each column over q in [0, 1]^N."""
-    lowest, highest = np.zeros(rows.n_features), np.zeros(rows.n_features)
-    for block in rows.blocks():
-        lowest += np.minimum(block, 0).sum(axis=0)
-        highest += np.maximum(block, 0).sum(axis=0)
+    lowest, highest = summed(rows, signed_sums)
     return lowest / rows.n_rows, highest / rows.n_rows
 
 
@@ -167,7 +172,7 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
     known = as_rows(rows)
     released = WalrObjective(known, np.asarray(mu, dtype=np.float64), 0.0, None).mu
     # q = margin + (1 - 2 margin) q' with q' in [0, 1] moves and shrinks the set; so mu is moved and stretched.
-    centre, share = margin * weighted_aggregate(known, np.ones(known.n_rows)), 1 - 2 * margin
+    centre, share = margin * column_means(known), 1 - 2 * margin
     target = (released - centre) / share
     lowest, highest = column_bounds(known)
     half_a_row = np.linalg.norm(highest - lowest) / (2 * known.n_rows)

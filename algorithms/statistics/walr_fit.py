@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from blindfit.algorithms.statistics import solvers, walr_defaults
-from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows
+from blindfit.algorithms.statistics.logistic import Floats, Rows
 from blindfit.algorithms.statistics.solvers import FitResult, SolverSettings
 from blindfit.algorithms.statistics.walr_defaults import Feasibility
 
@@ -25,7 +25,7 @@ class WalrFit:
 
 
 def fit_released(
-    rows: QuantisedRows,
+    rows: Rows,
     mu: Floats,
     *,
     noise_std: float,
@@ -57,7 +57,7 @@ def fit_released(
     return WalrFit(result, l2, feasibility)
 
 
-def treated(rows: QuantisedRows, mu: Floats, treatment: MuTreatment) -> Floats:
+def treated(rows: Rows, mu: Floats, treatment: MuTreatment) -> Floats:
     """A mu that noise may have carried out of the feasible set, brought back as `walr_defaults` says."""
     if treatment == "project":
         mu = walr_defaults.project_mu(rows, mu)

@@ -18,7 +18,8 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import listed
-from blindfit.parties.walr.rows import ReadColumns, prepare_rows, read_columns
+from blindfit.parties.walr.reading import prepare_rows
+from blindfit.parties.walr.rows import ReadColumns, read_columns
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 

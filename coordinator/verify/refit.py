@@ -21,7 +21,7 @@ from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.written import read_json
 from blindfit.parties.training.rows import read_rows
-from blindfit.parties.walr.fit import fit_sum
+from blindfit.parties.walr.fit import fit_sum, rows_to_fit
 from blindfit.parties.walr.release_file import ROWS_FORMAT
 from blindfit.parties.walr.rows import SentColumns
 
@@ -86,15 +86,15 @@ class Refit:
         kept = np.ones(len(self.sent.ids), np.bool_)
         kept[self.sent.not_counted] = False
         rows = self._integers(read)
-        values = rows if kept.all() else rows[kept]
-        if len(values) != answer.rows_kept:
+        if kept.sum() != answer.rows_kept:
             raise DataError("another number of rows counted than training_rows.json says")
         start = None if fit.init is None else np.array(fit.init)
         columns, generator = (
             SentColumns(model.standardiser, model.intercept),
             generator_of(bytes.fromhex(fit.batches_seed)),
         )
-        found, _ = fit_sum(values, columns.trained_on, answer, request, settings, start, generator, lambda *_: None)
+        to_fit = rows_to_fit(rows, kept, columns.trained_on, request)
+        found, _ = fit_sum(to_fit, columns.trained_on, answer, request, settings, start, generator, lambda *_: None)
         weights = found.result.weights
         if weights.tobytes() != model.weights.tobytes():
             furthest = float(np.abs(weights - model.weights).max()) if weights.shape == model.weights.shape else np.inf

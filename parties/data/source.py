@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,23 @@ class Source:
             yield batch
         if kept == 0:
             raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+
+    def part(self, first: int, last: int) -> Source:
+        """Rows from the first up to before the last, counted from 0, to be read wherever their file is.
+
+        Raises:
+            DataError: they are not in a file that can be read in parts, as a snapshot is.
+        """
+        part = getattr(self._reader, "part", None)
+        if part is None:
+            raise self.origin.error("it cannot be read in parts", hint="publish it: a snapshot can")
+        return replace(self, _reader=part(first, last))
+
+    def means(self) -> dict[str, float] | None:
+        """What `missing = "mean"` puts in place of a missing value; None where the settings say otherwise."""
+        if self.settings.missing != "mean":
+            return None
+        return dict(zip(self.feature_names, self._means(self.feature_names).tolist(), strict=True))
 
     def canonical(self) -> Iterator[tuple[RowBatch, Any]]:
         """Every row with all that the settings name, checked, and the same as a `pyarrow.RecordBatch` of one schema.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,15 @@ class _Spread:
 
 @dataclass(frozen=True)
 class RowsFile:
-    """Reads what `write_rows` wrote."""
+    """Reads what `write_rows` wrote, or some of its rows.
+
+    Args:
+        rows: from the first up to before the last, counted from 0; None: all.
+    """
 
     path: Path
     origin: Origin
+    rows: tuple[int, int] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,9 +139,22 @@ class RowsFile:
         del batch_rows  # the reader's caller cuts batches to size
         with self._open() as file:
             wanted = [file.schema.get_field_index(name) for name in names]
+        first, last = self.rows or (0, None)
         with self._open(wanted) as file:
+            begins = 0
             for i in range(file.num_record_batches):
-                yield file.get_batch(i).select(list(names))
+                if last is not None and begins >= last:
+                    break
+                batch = file.get_batch(i)
+                begins += batch.num_rows
+                if begins > first:
+                    low = max(0, first - begins + batch.num_rows)
+                    high = batch.num_rows if last is None else min(batch.num_rows, last - begins + batch.num_rows)
+                    yield batch.slice(low, high - low).select(list(names))
+
+    def part(self, first: int, last: int) -> RowsFile:
+        """These rows alone, to be read wherever the file is."""
+        return replace(self, path=self.path.absolute(), rows=(first, last))
 
     def _open(self, columns: Sequence[int] | None = None) -> Any:
         """Read, not mapped: pages of a mapped file stay in memory until the last row is read."""

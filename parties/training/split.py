@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -66,5 +66,10 @@ def read_split(
         n_read += len(batch)
         report("read rows", n_read, 0, "rows")
     if not train.ids:
-        raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")
+        refuse_no_row(source)
     return train, test
+
+
+def refuse_no_row(source: Source) -> NoReturn:
+    """Raises DataError."""
+    raise DataError(f"{source.name}: no row is left to train on", hint="choose a smaller split.test_fraction")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import release_sum
@@ -16,9 +19,10 @@ from blindfit.parties.training.split import HELD_OUT_SCORES
 from blindfit.parties.walr.fit import FittedModel, fit_walr, init_weights
 from blindfit.parties.walr.holders import passives_of
 from blindfit.parties.walr.lead import lead
+from blindfit.parties.walr.reading import cluster_of, prepare_rows
 from blindfit.parties.walr.release_file import BATCHES, write_release, write_rows
 from blindfit.parties.walr.report import report_of, summary
-from blindfit.parties.walr.rows import PreparedRows, prepare_rows
+from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 from blindfit.parties.work.clock import Clock
@@ -27,6 +31,7 @@ from blindfit.parties.work.clock import Clock
 class Consumer:
     def __init__(self, party: Party) -> None:
         self._party = party
+        self._workers = cluster_of(party)  # now, before the party says that it is up: what is wrong with it shows here
 
     def check(self, job: WalrJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
@@ -37,19 +42,20 @@ class Consumer:
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
         if passives_of(session):
-            return await lead(self._party, session)
+            return await lead(self._party, session, self._workers)
         job, clock = session.job, Clock()
         source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
         init = read_start(job, self._party.base_dir, source)
-        prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report)
+        prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report, self._workers)
         clock.lap("prepare_s")
         released = await release_sum(self._party, session, prepared.train, prepared.grid)
         clock.lap("aggregate_s")
         fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init)
         clock.lap("fit_s")
-        report = report_of(session, prepared, released, fit, clock.laps)
-        self._write(session, prepared, fit, report)
+        tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
+        report = report_of(session, prepared, released, fit, tested, clock.laps)
+        self._write(session, prepared, fit, tested, report)
         if len(released.servers) == 1 and not job.encrypts_rows:  # the file is of a sum that the server knows
             start = init_weights(init, prepared.standardiser, job.walr)
             write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
@@ -57,13 +63,15 @@ class Consumer:
         return summary(report)
 
     def _write(
-        self, session: Session[WalrJob], prepared: PreparedRows, fit: FittedModel, report: dict[str, Any]
+        self,
+        session: Session[WalrJob],
+        prepared: PreparedRows,
+        fit: FittedModel,
+        tested: NDArray[np.float64],
+        report: dict[str, Any],
     ) -> None:
         party, me = self._party, session.id
         written.write_json(party.file(me, "model.json"), {**fit.model.to_dict(), "privacy": report["privacy"]})
         written.write_json(party.file(me, "report.json"), report)
-        if len(prepared.test_ids):
-            probabilities = fit.model.probabilities(prepared.test_features)
-            written.write_table(
-                party.file(me, HELD_OUT_SCORES), {"id": prepared.test_ids, "probability": probabilities}
-            )
+        if len(tested):
+            written.write_table(party.file(me, HELD_OUT_SCORES), {"id": prepared.test_ids, "probability": tested})

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.training.rows import Report
+from blindfit.parties.walr.partitions import IntegerParts
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.rows import PreparedRows, SentColumns
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
@@ -43,11 +44,11 @@ def fit_walr(
 ) -> FittedModel:
     """On exactly the integer rows that counted."""
     settings, aggregate, request = job.walr, released.aggregate, released.request
-    values = prepared.train.weights if aggregate.kept.all() else prepared.train.weights[aggregate.kept]
-    columns = SentColumns(prepared.standardiser, settings.intercept)
+    trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
+    rows = rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request)
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
-    fit, noise_std = fit_sum(values, columns.trained_on, aggregate.answer, request, settings, start, generator, report)
+    fit, noise_std = fit_sum(rows, trained_on, aggregate.answer, request, settings, start, generator, report)
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     return FittedModel(
         WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
@@ -58,8 +59,20 @@ def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: 
     return init.weights_for(standardiser, intercept=settings.intercept) if init else None
 
 
+def rows_to_fit(
+    rows: IntegerRows | IntegerParts, kept: Bits, trained_on: Sequence[int], request: AggregateOpen
+) -> Rows:
+    """Those that counted, in the columns that are not zeros."""
+    if isinstance(rows, IntegerParts):
+        return rows.chosen(kept, trained_on)
+    values = rows if kept.all() else rows[kept]
+    if len(trained_on) < values.shape[1]:
+        values = values[:, list(trained_on)]
+    return QuantisedRows(values, request.frac_bits)
+
+
 def fit_sum(
-    values: IntegerRows,
+    rows: Rows,
     trained_on: Sequence[int],
     answer: NoisySum,
     request: AggregateOpen,
@@ -71,16 +84,16 @@ def fit_sum(
     """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
 
     Args:
-        values: the rows that counted, as they were sent.
-        trained_on: the columns that are not zeros.
+        rows: as `rows_to_fit` makes them.
+        trained_on: their columns, of those of the sum.
     """
     mu, noise_std = walr.step_6_mean(answer, request)
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
-        values, mu = values[:, list(trained_on)], mu[list(trained_on)]
+        mu = mu[list(trained_on)]
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     report("check feasibility", 0, 0, "")
     fit = fit_released(
-        QuantisedRows(values, request.frac_bits),
+        rows,
         mu,
         noise_std=noise_std,
         norm_bound=norm_bound,

@@ -26,6 +26,7 @@ from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
 
@@ -49,7 +50,7 @@ async def heard(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
 # --- the active party ----------------------------------------------------------------------------------
 
 
-async def agree_on_grid(session: Session[WalrJob], read: ReadColumns) -> tuple[Grid, list[Block]]:
+async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts) -> tuple[Grid, list[Block]]:
     """Steps 1 to 3: the grid of its own block, and what the passive parties will send.
 
     Raises:
@@ -81,7 +82,7 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 
 
 async def rounded_as_told(
-    session: Session[WalrJob], read: ReadColumns, salt: bytes
+    session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes
 ) -> tuple[PreparedRows, BlockContent]:
     """Steps 1 to 3 of a passive party."""
     active, channel = session.with_role("active").name, session.channel

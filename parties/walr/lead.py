@@ -7,6 +7,7 @@ from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr_blocks import BlockFit
+from blindfit.algorithms.workers import Workers
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
@@ -14,18 +15,19 @@ from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
+from blindfit.parties.walr.reading import read_where
 from blindfit.parties.walr.report import header, summary
-from blindfit.parties.walr.rows import PreparedRows, read_columns
+from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.work.clock import Clock
 
 
-async def lead(party: Party, session: Session[WalrJob]) -> dict[str, ParameterValue]:
+async def lead(party: Party, session: Session[WalrJob], workers: Workers | None) -> dict[str, ParameterValue]:
     job, clock, intercept = session.job, Clock(), session.job.walr.intercept
     source = session.published.source()
     session.report("read rows", unit="rows")
     randomness = await drawn_together(party, session, chain_of(session))
-    read = await asyncio.to_thread(read_columns, source, job, randomness, session.report, intercept=intercept)
+    read = await asyncio.to_thread(read_where, source, job, randomness, session.report, workers, intercept=intercept)
     grid, blocks = await agree_on_grid(session, read)
     prepared = await asyncio.to_thread(read.rounded, grid)
     clock.lap("prepare_s")

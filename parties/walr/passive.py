@@ -15,15 +15,15 @@ from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, rounded_as_told, send_if_wanted, write_part
+from blindfit.parties.walr.reading import cluster_of, read_where
 from blindfit.parties.walr.report import header
-from blindfit.parties.walr.rows import read_columns
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.work.clock import Clock
 
 
 class ColumnHolder:
     def __init__(self, party: Party) -> None:
-        self._party = party
+        self._party, self._workers = party, cluster_of(party)
 
     def check(self, job: WalrJob, me: Member) -> None:  # noqa: ARG002 - a job has no say in it
         """What can be refused before a session starts: the dataset must open and have features."""
@@ -34,7 +34,9 @@ class ColumnHolder:
         source, salt = session.published.source(), self._salt(session)
         session.report("read rows", unit="rows")
         randomness = await drawn_together(party, session, chain_of(session))
-        read = await asyncio.to_thread(read_columns, source, session.job, randomness, session.report, intercept=False)
+        read = await asyncio.to_thread(
+            read_where, source, session.job, randomness, session.report, self._workers, intercept=False
+        )
         prepared, content = await rounded_as_told(session, read, salt)
         clock.lap("prepare_s")
         await send_if_wanted(session, prepared, content, salt)

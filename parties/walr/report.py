@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.sessions.sessions import Session
@@ -24,8 +27,16 @@ def header(session: Session[WalrJob]) -> dict[str, Any]:
 
 
 def report_of(
-    session: Session[WalrJob], prepared: PreparedRows, released: Released, fitted: FittedModel, laps: dict[str, float]
+    session: Session[WalrJob],
+    prepared: PreparedRows,
+    released: Released,
+    fitted: FittedModel,
+    tested: NDArray[np.float64],
+    laps: dict[str, float],
 ) -> dict[str, Any]:
+    """Args:
+    tested: the probabilities of the held-out rows.
+    """
     answer, request = released.aggregate.answer, released.request
     return {
         **header(session),
@@ -52,19 +63,12 @@ def report_of(
             "mu": session.job.walr.mu,
             "feasible": fitted.fit.feasibility.feasible,
             "feasibility": fitted.fit.feasibility.reason,
-            "mean_prediction": _mean_prediction(prepared, fitted),
+            "mean_prediction": float(tested.mean()) if len(tested) else None,  # beside the base rate of the release
         },
         "bytes_sent": released.aggregate.bytes_sent,
         "timing": laps,
         **released.told(),
     }
-
-
-def _mean_prediction(prepared: PreparedRows, fitted: FittedModel) -> float | None:
-    """On the held-out rows, beside the base rate that the model was calibrated to."""
-    if not len(prepared.test_ids):
-        return None
-    return float(fitted.model.probabilities(prepared.test_features).mean())
 
 
 # A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.

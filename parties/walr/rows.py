@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
+from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
 from blindfit.parties.training.split import RowPart, read_split
@@ -25,6 +26,12 @@ from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
 Floats = NDArray[np.float64]
 PIECE_ROWS = 1024
+
+
+class HeldOutElsewhere(Protocol):
+    """Held-out rows that are not in this process."""
+
+    def probabilities(self, model: WALRModel) -> Floats: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +43,12 @@ class PreparedRows:
     grid: Grid
     rows_clipped: int
     test_ids: Any  # pyarrow StringArray
-    test_features: Floats
+    test_features: Floats | HeldOutElsewhere
+
+    def held_out_probabilities(self, model: WALRModel) -> Floats:
+        if isinstance(self.test_features, np.ndarray):
+            return model.probabilities(self.test_features)
+        return self.test_features.probabilities(model)
 
     def columns_with_weights(self, *, intercept: bool) -> list[int]:
         """Their places among those that are sent."""
@@ -54,12 +66,7 @@ class ReadColumns:
     norms: Floats  # of the training rows, standardised
 
     def norm_bound(self, settings: WalrSettings) -> float:
-        """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
-        if settings.norm_bound != "auto":
-            return settings.norm_bound
-        if not np.quantile(self.norms, settings.norm_quantile):
-            return 1.0
-        return walr_defaults.default_norm_bound(self.norms, settings.norm_quantile)
+        return norm_bound_of(settings, self.norms)
 
     def rounded(self, grid: Grid) -> PreparedRows:
         """Once: the rows as they were read are let go."""
@@ -92,12 +99,6 @@ def read_columns(
         columns = SentColumns(standardiser, intercept)
         norms = np.concatenate(list(pool.map(columns.norms, train.features)))
     return ReadColumns(source, train, test, columns, norms)
-
-
-def prepare_rows(source: Source, job: WalrJob, randomness: PublicRandomness, report: Report) -> PreparedRows:
-    """Everything about the rows that needs no peer: also clips and rounds."""
-    read = read_columns(source, job, randomness, report, intercept=job.walr.intercept)
-    return read.rounded(job.grid(read.norm_bound(job.walr)))
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,15 @@ def _narrowed(features: Floats) -> Floats | NDArray[np.float32]:
     with np.errstate(over="ignore"):
         narrow = features.astype(np.float32)
     return narrow if np.array_equal(narrow, features) else features
+
+
+def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
+    """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+    if settings.norm_bound != "auto":
+        return settings.norm_bound
+    if not np.quantile(norms, settings.norm_quantile):
+        return 1.0
+    return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
 def _pieces(n_rows: int) -> Iterator[slice]:

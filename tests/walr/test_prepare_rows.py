@@ -9,7 +9,8 @@ import pytest
 
 from blindfit.parties.data.source import open_source
 from blindfit.parties.settings import PartyDatasetSettings
-from blindfit.parties.walr.rows import PreparedRows, prepare_rows
+from blindfit.parties.walr.reading import prepare_rows
+from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 
 N_ROWS = 300

@@ -17,7 +17,8 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.wording import count
 from blindfit.parties.data.source import Source
-from blindfit.parties.walr.rows import PreparedRows, prepare_rows
+from blindfit.parties.walr.reading import prepare_rows
+from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 

@@ -1,0 +1,301 @@
+"""A data party's rows in parts, each read, standardised, rounded and summed over by whichever worker takes the task.
+
+The workers are those of the party's own cluster ([compute] backend = "dask"), which read the party's snapshot where the
+party has it: on a disk that all of them share. Rows never stay in this process but while they are sent; of each pass of
+the fit it gets sums. A worker that is lost takes nothing with it: another one reads the part again.
+
+The parts are whole batches of the source, and what comes of them is put together in their order, so that everything up
+to the integers that are sent is the same as without a cluster, bit for bit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.protocols.walr import ConsumerRows
+from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics.logistic import QuantisedRows, Sums
+from blindfit.algorithms.statistics.scaling import Moments, Standardiser, merged
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.workers import Workers
+from blindfit.parties.data.source import RowBatch, Source
+from blindfit.parties.training.rows import Report
+from blindfit.parties.training.split import held_out, refuse_no_row
+from blindfit.parties.walr.rows import PreparedRows, SentColumns, norm_bound_of
+from blindfit.parties.walr.settings import WalrJob, WalrSettings
+
+Floats = NDArray[np.float64]
+PARTS_OF_A_WORKER = 4
+MOST_HELD_BYTES = 1 << 30  # of rounded rows in one worker, between the passes of a fit
+
+
+@dataclass(frozen=True, repr=False)
+class Part:
+    """Some batches of a snapshot, and how they are split.
+
+    Args:
+        name: of this part in this job, and of no other.
+    """
+
+    source: Source
+    name: str
+    means: dict[str, float] | None
+    job: WalrJob
+    randomness: PublicRandomness
+
+    def batches(self) -> Iterator[tuple[RowBatch, NDArray[np.bool_]]]:
+        """Each with which of its rows are held out."""
+        for batch in self.source.batches(persons=False, labels=False, means=self.means):
+            yield batch, held_out(batch.ids, self.job, self.randomness)
+
+
+@dataclass(frozen=True, repr=False)
+class PartFacts:
+    """Of the rows to train on, and of those that are held out."""
+
+    ids: list[str]
+    test_ids: list[str]
+    moments: list[Moments | None]
+
+
+# --- what a worker does --------------------------------------------------------------------------------
+
+
+def facts_of(part: Part) -> PartFacts:
+    facts = PartFacts([], [], [])
+    for batch, tested in part.batches():
+        facts.ids.extend(batch.ids.filter(pa.array(~tested)).to_pylist())
+        facts.test_ids.extend(batch.ids.filter(pa.array(tested)).to_pylist())
+        if not tested.all():
+            features = batch.features[~tested]
+            facts.moments.append(Moments.of(features, first_row=batch.first_row - 1))
+    return facts
+
+
+def norms_of(part: Part, columns: SentColumns) -> Floats:
+    norms = [columns.norms(batch.features[~tested]) for batch, tested in part.batches() if not tested.all()]
+    return np.concatenate(norms) if norms else np.zeros(0)
+
+
+def integers_of(part: Part, columns: SentColumns, grid: Grid) -> IntegerRows:
+    """As they are sent; kept here for the next pass, as far as there is room."""
+    key = part.name, columns, grid
+    if key in _HELD:
+        _HELD.move_to_end(key)
+        return _HELD[key]
+    kind = fixed_point.integer_type(grid.norm_bound)
+    made = [np.empty((0, columns.width), kind)]
+    for batch, tested in part.batches():
+        rows = fixed_point.quantise_rows(columns.of(batch.features[~tested]), grid.norm_bound, grid.frac_bits)
+        made.append(rows.astype(kind))
+    _HELD[key] = np.concatenate(made)
+    while len(_HELD) > 1 and sum(rows.nbytes for rows in _HELD.values()) > MOST_HELD_BYTES:
+        _HELD.popitem(last=False)
+    return _HELD[key]
+
+
+_HELD: OrderedDict[tuple[Any, ...], IntegerRows] = OrderedDict()
+
+
+def probabilities_of(part: Part, model: WALRModel) -> Floats:
+    """Of the rows that are held out."""
+    found = [model.probabilities(batch.features[tested]) for batch, tested in part.batches() if tested.any()]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def summed_over(
+    part: Part,
+    columns: SentColumns,
+    grid: Grid,
+    chosen: Chosen,
+    function: Callable[..., Sums],
+    arguments: tuple[Any, ...],
+) -> Sums | None:
+    """None where no row of the part is chosen."""
+    rows = chosen.of(integers_of(part, columns, grid))
+    return function(QuantisedRows(rows, grid.frac_bits), *arguments) if len(rows) else None
+
+
+@dataclass(frozen=True, repr=False)
+class Chosen:
+    """
+    Attributes:
+        kept: packed bits of a part's rows that counted; None: all did.
+        columns: those that the model has weights for; None: all.
+    """
+
+    kept: bytes | None
+    columns: tuple[int, ...] | None
+
+    def of(self, rows: IntegerRows) -> IntegerRows:
+        if self.kept is not None:
+            rows = rows[np.unpackbits(np.frombuffer(self.kept, np.uint8), count=len(rows)).astype(np.bool_)]
+        return rows if self.columns is None else rows[:, list(self.columns)]
+
+
+# --- this process --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class ReadParts:
+    """As ReadColumns, of rows that are elsewhere."""
+
+    parts: Sequence[Part]
+    facts: Sequence[PartFacts]
+    columns: SentColumns
+    norms: Floats
+    workers: Workers
+
+    def norm_bound(self, settings: WalrSettings) -> float:
+        return norm_bound_of(settings, self.norms)
+
+    def rounded(self, grid: Grid) -> PreparedRows:
+        sizes = [len(facts.ids) for facts in self.facts]
+        weights: Any = IntegerParts(self.parts, self.workers, self.columns, grid, sizes)
+        ids = tuple(i for facts in self.facts for i in facts.ids)
+        return PreparedRows(
+            train=ConsumerRows(ids, weights),
+            standardiser=self.columns.standardiser,
+            grid=grid,
+            rows_clipped=int((self.norms > grid.real_bound).sum()),
+            test_ids=pa.array([i for facts in self.facts for i in facts.test_ids], pa.string()),
+            test_features=HeldOutParts(self.parts, self.workers),
+        )
+
+
+def read_parts(
+    source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, workers: Workers, *, intercept: bool
+) -> ReadParts:
+    """Two passes over the rows: their moments, and the norms of standardised rows.
+
+    Raises:
+        DataError: no row is left to train on.
+        ComputeFailed: the workers were lost, or too slow.
+    """
+    report("read rows", 0, 0, "rows")
+    parts = parts_of(source, job, randomness, workers.count * PARTS_OF_A_WORKER)
+    facts = workers.map(facts_of, [(part,) for part in parts])
+    if not any(each.ids for each in facts):
+        refuse_no_row(source)
+    moments = merged(of_batch for each in facts for of_batch in each.moments)
+    standardiser = Standardiser.of(moments, source.feature_names, at_least_one=True)
+    columns = SentColumns(standardiser, intercept)
+    report("prepare rows", 0, moments.n_rows, "rows")
+    norms = np.concatenate(workers.map(norms_of, [(part, columns) for part in parts]))
+    return ReadParts(parts, facts, columns, norms, workers)
+
+
+def parts_of(source: Source, job: WalrJob, randomness: PublicRandomness, at_most: int) -> list[Part]:
+    """Whole batches of the source, and so many parts at most."""
+    sizes = [len(batch) for batch in source.batches(persons=False, labels=False, features=False)]
+    begins = [0, *np.cumsum(sizes).tolist()]
+    bounds = np.linspace(0, len(sizes), min(at_most, len(sizes)) + 1).round().astype(int).tolist()
+    ranges = [(begins[low], begins[high]) for low, high in pairwise(bounds)]
+    means, name = source.means(), secrets.token_hex(16)
+    return [Part(source.part(*rows), f"{name}-{rows}", means, job, randomness) for rows in ranges]
+
+
+class IntegerParts:
+    """The rounded rows, as an array of which only slices of rows are asked for: some parts at a time are here."""
+
+    def __init__(
+        self, parts: Sequence[Part], workers: Workers, columns: SentColumns, grid: Grid, sizes: Sequence[int]
+    ) -> None:
+        self._parts, self._workers, self._columns, self._grid = parts, workers, columns, grid
+        self._begins = [0, *np.cumsum(sizes).tolist()]
+        self.shape: tuple[int, int] = (self._begins[-1], columns.width)
+        self.dtype = np.dtype(fixed_point.integer_type(grid.norm_bound))
+        self.itemsize = self.dtype.itemsize
+        self._here: dict[int, IntegerRows] = {}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> IntegerRows:
+        start, stop, _ = rows.indices(len(self))
+        wanted = [i for i, begin in enumerate(self._begins[:-1]) if begin < stop and self._begins[i + 1] > start]
+        pieces = [self._part(i)[max(0, start - self._begins[i]) : stop - self._begins[i]] for i in wanted]
+        return np.concatenate(pieces) if pieces else np.empty((0, self.shape[1]), self.dtype)
+
+    def _part(self, which: int) -> IntegerRows:
+        if which not in self._here:
+            window = range(which, min(which + self._workers.count, len(self._parts)))
+            tasks = [(self._parts[i], self._columns, self._grid) for i in window]
+            self._here = dict(zip(window, self._workers.map(integers_of, tasks), strict=True))
+        return self._here[which]
+
+    def chosen(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
+        """To fit to."""
+        self._here = {}
+        all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
+        pieces = [kept[low:high] for low, high in pairwise(self._begins)]
+        choices = [Chosen(None if k.all() else np.packbits(k).tobytes(), all_columns) for k in pieces]
+        tasks = [(part, self._columns, self._grid, choice) for part, choice in zip(self._parts, choices, strict=True)]
+        return PartitionedRows(tasks, self._workers, [int(k.sum()) for k in pieces], len(columns), self._grid.frac_bits)
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionedRows:
+    """Rows and RowsElsewhere: those that counted."""
+
+    tasks: Sequence[tuple[Part, SentColumns, Grid, Chosen]]
+    workers: Workers
+    sizes: Sequence[int]
+    n_features: int
+    frac_bits: int
+    n_rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_rows", sum(self.sizes))
+
+    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        found = self.workers.map(summed_over, [(*task, function, arguments) for task in self.tasks])
+        totals = [sums for sums in found if sums is not None]
+        return tuple(sum(each[1:], start=each[0]) for each in zip(*totals, strict=True))
+
+    def blocks(self) -> Iterator[Floats]:
+        """One part after the other; what needs more than sums of all rows is slow here."""
+        for task in self.tasks:
+            (rows,) = self.workers.map(chosen_of, [task])
+            if len(rows):
+                yield from QuantisedRows(rows, self.frac_bits).blocks()
+
+    def take(self, which: slice | NDArray[np.intp]) -> Floats:
+        places = np.arange(self.n_rows)[which]
+        begins = np.cumsum([0, *self.sizes])
+        part = np.searchsorted(begins, places, side="right") - 1
+        taken = np.empty((len(places), self.n_features))
+        asked = [i for i in range(len(self.tasks)) if (part == i).any()]
+        found = self.workers.map(taken_of, [(*self.tasks[i], places[part == i] - begins[i]) for i in asked])
+        for i, rows in zip(asked, found, strict=True):
+            taken[part == i] = rows * 2.0**-self.frac_bits
+        return taken
+
+
+def chosen_of(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen) -> IntegerRows:
+    return chosen.of(integers_of(part, columns, grid))
+
+
+def taken_of(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen, places: NDArray[np.int64]) -> IntegerRows:
+    return chosen_of(part, columns, grid, chosen)[places]
+
+
+@dataclass(frozen=True, repr=False)
+class HeldOutParts:
+    parts: Sequence[Part]
+    workers: Workers
+
+    def probabilities(self, model: WALRModel) -> Floats:
+        return np.concatenate(self.workers.map(probabilities_of, [(part, model) for part in self.parts]))

@@ -1,0 +1,203 @@
+"""A party whose own Dask cluster of two worker processes reads, scales, rounds, sums: all is as in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from distributed import LocalCluster
+
+from blindfit.algorithms.workers import THIS_PROCESS
+from blindfit.coordinator.job import load_job
+from blindfit.parties.data.source import Source
+from blindfit.parties.files.vault import PLAIN as UNLOCKED
+from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.systems import load_party, snapshot_writer
+from blindfit.parties.walr import partitions
+from blindfit.parties.walr.partitions import IntegerParts, PartitionedRows
+from blindfit.parties.walr.reading import prepare_rows
+from tests.walr_split.house import House
+from tests.walr_split.test_jobs import without_noise
+from tests.work.test_cluster import cluster
+
+ROWS, BATCH_ROWS = 400, 100
+PLAIN = '[datasets.rows]\nurl = "csv:features.csv"\nid = "id"\nfeatures = "rest"\n'
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LocalCluster]:
+    with cluster() as two:
+        yield two
+
+
+class LargerHouse(House):
+    """Rows in a dozen batches; a column that is constant, and one with missing values."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rng = np.random.default_rng(5)
+        columns: dict[str, Any] = {name: rng.normal(size=ROWS) for name in "xzw"}
+        columns["w"][::17] = np.nan
+        ids = pa.array([f"row {i}" for i in range(ROWS)])
+        table = pa.table({"id": ids, **columns, "same": np.ones(ROWS)})
+        pyarrow.csv.write_csv(table.replace_schema_metadata(), self.root / "features.csv")
+        self.write_labels([int(i * 7 % 10 < 4) for i in range(ROWS)])
+
+    def write_labels(self, labels: list[int]) -> None:
+        self.labels = {f"row {i}": label for i, label in enumerate(labels)}
+        pyarrow.csv.write_csv(pa.table({"id": list(self.labels), "label": labels}), self.root / "labels.csv")
+
+    def on(self, running: LocalCluster | None) -> None:
+        """The shop reads by this cluster, or alone."""
+        self.write_party("shop")
+        path = self.root / "shop.toml"
+        text = path.read_text().split("[datasets.rows]")[0] + PLAIN + 'missing = "mean"\n'
+        if running is not None:
+            text += f'[compute]\nbackend = "dask"\naddress = "{running.scheduler_address}"\ntask_timeout_s = 60\n'
+        path.write_text(text)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LargerHouse:
+    """Whose snapshots are read in batches of 32 rows, by whoever reads them."""
+    read = Snapshot.source
+
+    def in_small_batches(self: Snapshot) -> Source:
+        source = read(self)
+        return replace(source, settings=source.settings.model_copy(update={"batch_rows": BATCH_ROWS}))
+
+    monkeypatch.setattr(Snapshot, "source", in_small_batches)
+    return LargerHouse(tmp_path)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every request for an aggregate, and its answer."""
+    found: list[Any] = []
+    release = Servers.release
+
+    async def noted(self: Servers, rows: Any, requests: Any) -> Any:
+        made = await release(self, rows, requests)
+        found.append((requests[0], made.aggregate.answer))
+        return made
+
+    monkeypatch.setattr(Servers, "release", noted)
+    return found
+
+
+def written(house: House, session: str, name: str) -> Any:
+    return json.loads((house.root / "state/shop/models" / session / name).read_text())
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.0])
+def test_the_same_integers_release_and_weights(
+    house: LargerHouse, running: LocalCluster, monkeypatch: pytest.MonkeyPatch, fraction: float
+) -> None:
+    without_noise(monkeypatch)
+    found = asked(monkeypatch)
+    sessions = []
+    for workers in (None, running):
+        house.on(workers)
+        sessions.append(house.run(f"split.test_fraction={fraction}", job="trusted.toml").id)
+    (one, alone), (other, there) = found
+    assert one.content_sha256 != b""
+    assert one.request_id == other.request_id  # rows, ids and their order: the hash of all that is sent
+    assert alone.sums.tolist() == there.sums.tolist()
+    models = [written(house, session, "model.json") for session in sessions]
+    assert models[0]["standardiser"] == models[1]["standardiser"]
+    for name, weight in models[0]["weights"].items():
+        assert models[1]["weights"][name] == pytest.approx(weight, rel=1e-9, abs=1e-9)
+    reports = [written(house, session, "report.json") for session in sessions]
+    assert reports[0]["rows"] == reports[1]["rows"]
+    assert reports[0]["fit"]["l2"] == reports[1]["fit"]["l2"]
+    if fraction:
+        assert reports[1]["fit"]["mean_prediction"] == pytest.approx(reports[0]["fit"]["mean_prediction"], rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "hybrid-minibatch"])
+def test_every_solver_takes_rows_that_are_elsewhere(
+    house: LargerHouse, running: LocalCluster, monkeypatch: pytest.MonkeyPatch, solver: str
+) -> None:
+    without_noise(monkeypatch)
+    weights = []
+    for workers in (None, running):
+        house.on(workers)
+        session = house.run(f"walr.solver={solver}", "walr.max_iterations=4", job="trusted.toml").id
+        weights.append(list(written(house, session, "model.json")["weights"].values()))
+    assert np.abs(np.subtract(*weights)).max() < 1e-6
+
+
+def test_a_worker_that_is_lost_takes_nothing_with_it(house: LargerHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the rows and the fit, with what it held of them."""
+    without_noise(monkeypatch)
+    house.on(None)
+    alone = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
+    with cluster() as two:
+        house.on(two)
+        chosen = IntegerParts.chosen
+        killed: list[int] = []
+
+        def after_a_death(self: IntegerParts, *args: Any) -> PartitionedRows:
+            victim = next(iter(two.workers.values())).pid
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+            return chosen(self, *args)
+
+        monkeypatch.setattr(IntegerParts, "chosen", after_a_death)
+        found = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
+    assert killed
+    assert found == pytest.approx(alone, rel=1e-9, abs=1e-9)
+
+
+# --- the parts, in this process -----------------------------------------------------------------------------
+
+
+def test_parts_are_whole_batches_and_all_of_them(house: LargerHouse) -> None:
+    house.on(None)
+    house.run(job="trusted.toml")
+    job = load_job(house.root / "trusted.toml").parameters
+    source = snapshot(house)
+    for at_most in (1, 3, 50):
+        parts = partitions.parts_of(source, job, job.trial_randomness, at_most)
+        assert len(parts) == min(at_most, -(-ROWS // BATCH_ROWS))
+        ids = [i for part in parts for batch, _ in part.batches() for i in batch.ids.to_pylist()]
+        assert ids == [f"row {i}" for i in range(ROWS)]
+
+
+def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a worker has room for one part alone."""
+    monkeypatch.setattr(partitions, "MOST_HELD_BYTES", 1)
+    house.on(None)
+    house.run(job="trusted.toml")
+    job = load_job(house.root / "trusted.toml").parameters
+    source, nothing = snapshot(house), lambda *_: None
+    alone = prepare_rows(source, job, job.trial_randomness, nothing)
+    there = prepare_rows(source, job, job.trial_randomness, nothing, THIS_PROCESS)
+    parts, values = there.train.weights, alone.train.weights
+    assert isinstance(parts, IntegerParts)
+    assert there.train.ids == alone.train.ids
+    assert (parts.shape, parts.dtype, there.rows_clipped) == (values.shape, values.dtype, alone.rows_clipped)
+    for cut in (slice(0, 7), slice(30, 99), slice(0, None), slice(len(values), None)):
+        assert parts[cut].tolist() == values[cut].tolist()
+    kept = np.arange(len(values)) % 3 > 0
+    rows, columns = parts.chosen(kept, [0, 2]), values[kept][:, [0, 2]] * 2.0**-alone.grid.frac_bits
+    assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
+    places = np.random.default_rng(0).permutation(len(columns))[:40]
+    assert np.array_equal(rows.take(places), columns[places])
+    assert np.array_equal(rows.take(slice(None, None, 5)), columns[::5])
+    assert len(partitions._HELD) == 1
+
+
+def snapshot(house: House) -> Any:
+    with house.store("shop") as store:
+        writer = snapshot_writer("active", UNLOCKED)
+        return Snapshots(load_party(house.root / "shop.toml"), house.root, store, writer).newest("rows").source()

@@ -84,7 +84,12 @@ def column_bounds(rows: Rows) -> tuple[Floats, Floats]:
     return lowest / rows.n_rows, highest / rows.n_rows
 
 
-def feasibility(rows: Rows | ArrayLike, mu: ArrayLike, *, max_iterations: int = 100) -> Feasibility:
+Bounds = tuple[Floats, Floats]  # of `column_bounds`
+
+
+def feasibility(
+    rows: Rows | ArrayLike, mu: ArrayLike, *, max_iterations: int = 100, bounds: Bounds | None = None
+) -> Feasibility:
     """Whether mu lies in the relative interior of { X^T q / N : q in [0, 1]^N }, proved either way.
 
     First each coordinate's own range, in one pass. Then Newton's method without l2, whose iterates give both answers:
@@ -95,10 +100,11 @@ def feasibility(rows: Rows | ArrayLike, mu: ArrayLike, *, max_iterations: int = 
 
     Args:
         max_iterations: 0 checks the ranges only, and the answer is then false or None.
+        bounds: of the rows' columns, where they are known.
     """
     known = as_rows(rows)
     objective = WalrObjective(known, np.asarray(mu, dtype=np.float64), l2=0.0, unpenalised=None)
-    lowest, highest = column_bounds(known)
+    lowest, highest = bounds or column_bounds(known)
     outside = ~((lowest < objective.mu) & (objective.mu < highest)) & ((lowest != highest) | (objective.mu != lowest))
     if outside.any():
         column = int(np.argmax(outside))
@@ -134,14 +140,14 @@ def _proves_feasible(objective: WalrObjective, hessian: Floats, gradient: Floats
 # --- bringing mu back -----------------------------------------------------------------------------
 
 
-def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike) -> Floats:
+def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike, bounds: Bounds | None = None) -> Floats:
     """Each coordinate of mu moved inside its own range, by half a row's share where it was outside.
 
     After it the unpenalised intercept has a finite optimum. All coordinates together may still be infeasible.
     """
     known = as_rows(rows)
     released = WalrObjective(known, np.asarray(mu, dtype=np.float64), 0.0, None).mu
-    lowest, highest = column_bounds(known)
+    lowest, highest = bounds or column_bounds(known)
     margin = (highest - lowest) / (2 * known.n_rows)
     clipped: Floats = np.clip(released, lowest + margin, highest - margin)
     return clipped

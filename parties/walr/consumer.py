@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.walr_defaults import Bounds
 from blindfit.parties.files import written
-from blindfit.parties.measurement.servers import release_sum
+from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES
-from blindfit.parties.walr.fit import FittedModel, fit_walr, init_weights
+from blindfit.parties.walr.fit import FittedModel, bounds_of, fit_walr, init_weights
 from blindfit.parties.walr.holders import passives_of
 from blindfit.parties.walr.lead import lead
 from blindfit.parties.walr.reading import cluster_of, prepare_rows
@@ -49,9 +50,9 @@ class Consumer:
         init = read_start(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report, self._workers)
         clock.lap("prepare_s")
-        released = await release_sum(self._party, session, prepared.train, prepared.grid)
+        released, bounds = await self._released(session, prepared)
         clock.lap("aggregate_s")
-        fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init)
+        fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init, bounds)
         clock.lap("fit_s")
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
         report = report_of(session, prepared, released, fit, tested, clock.laps)
@@ -61,6 +62,15 @@ class Consumer:
             write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
             write_rows(self._party, session, released, prepared.train.ids)
         return summary(report)
+
+    async def _released(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
+        """The noisy sum; and while the server works, what the fit needs of the rows alone."""
+        beside = asyncio.create_task(asyncio.to_thread(bounds_of, prepared))
+        try:
+            released = await release_sum(self._party, session, prepared.train, prepared.grid)
+            return released, await beside
+        finally:
+            beside.cancel()
 
     def _write(
         self,

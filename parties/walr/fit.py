@@ -15,6 +15,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.measurement.servers import Released
@@ -25,6 +26,12 @@ from blindfit.parties.walr.rows import PreparedRows, SentColumns
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
 Floats = NDArray[np.float64]
+
+
+def bounds_of(prepared: PreparedRows) -> Bounds | None:
+    """What a fit needs of the rows before it knows a sum; None where passes over them are somebody else's work."""
+    rows: IntegerRows | IntegerParts = prepared.train.weights
+    return None if isinstance(rows, IntegerParts) else column_bounds(QuantisedRows(rows, prepared.grid.frac_bits))
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,14 +48,20 @@ def fit_walr(
     randomness: PublicRandomness,
     report: Report,
     init: Pretrained | None = None,
+    bounds: Bounds | None = None,
 ) -> FittedModel:
-    """On exactly the integer rows that counted."""
+    """On exactly the integer rows that counted.
+
+    Args:
+        bounds: of all rows' columns, made while the server worked.
+    """
     settings, aggregate, request = job.walr, released.aggregate, released.request
     trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
     rows = rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request)
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
-    fit, noise_std = fit_sum(rows, trained_on, aggregate.answer, request, settings, start, generator, report)
+    known = bounds if aggregate.kept.all() and len(trained_on) == prepared.train.weights.shape[1] else None
+    fit, noise_std = fit_sum(rows, trained_on, aggregate.answer, request, settings, start, generator, report, known)
     norm_bound = request.norm_bound * 2.0**-request.frac_bits
     return FittedModel(
         WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
@@ -80,6 +93,7 @@ def fit_sum(
     start: Floats | None,
     generator: np.random.Generator,
     report: Report,
+    bounds: Bounds | None = None,
 ) -> tuple[WalrFit, float]:
     """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
 
@@ -103,6 +117,7 @@ def fit_sum(
         treatment=settings.mu,
         init=start,
         generator=generator,
+        bounds=bounds,
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
     return fit, noise_std

@@ -173,5 +173,6 @@ def _report_of_the_active_party() -> dict[str, object]:
         prepared,  # type: ignore[arg-type]
         released,
         fitted,  # type: ignore[arg-type]
+        np.zeros(0),
         laps,
     )

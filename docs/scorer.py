@@ -57,9 +57,10 @@ def prediction(active, score):
     real = math.ldexp(score, -active["grid"]["feature_bits"] - active["grid"]["weight_bits"])
     if active["model"] == "linear":
         return real, real * active["label_scale"] + active["label_mean"]
-    if real >= 0:
-        return real, 1.0 / (1.0 + math.exp(-real))
-    return real, math.exp(real) / (1.0 + math.exp(real))
+    odds = real * active["slope"] + active["offset"]  # log odds
+    if odds >= 0:
+        return real, 1.0 / (1.0 + math.exp(-odds))
+    return real, math.exp(odds) / (1.0 + math.exp(odds))
 
 
 def main(arguments):

@@ -42,6 +42,7 @@ class VerticalModelPart:
     row_bound: a row longer than this, in steps of 2^-12, is shortened to it, as in training under label DP.
     score_rounding: the part is rounded to multiples of 2^score_rounding steps, halves upwards.
     label_mean, label_scale: of a linear model's labels, at the active party.
+    slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
 
     Raises:
         DataError, RangeError: this is no part of a model, or its scores could overflow.
@@ -59,12 +60,14 @@ class VerticalModelPart:
     score_rounding: int = 0
     label_mean: float = 0.0
     label_scale: float = 1.0
+    slope: float = 1.0
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         self._check_seat()
         if len(self.weights) != len(self.standardiser.kept):
             raise DataError("weights: another number than of columns")
-        numbers = [*self._all_weights(), self.feature_bound, self.label_mean, self.label_scale]
+        numbers = [*self._all_weights(), self.feature_bound, self.label_mean, self.label_scale, self.slope, self.offset]
         if not all(map(math.isfinite, numbers)):
             raise DataError("a number of the model is not finite")
         if not 0 < self.feature_bound <= LARGEST_FEATURE_BOUND:
@@ -75,6 +78,8 @@ class VerticalModelPart:
             raise RangeError(f"score_rounding: not from 0 to {MOST_ROUNDING}")
         if self.label_scale <= 0:
             raise RangeError("label_scale: not above 0")
+        if self.slope <= 0:
+            raise RangeError("slope: not above 0")
         if sum(abs(float(weight)) for weight in self._all_weights()) * self.feature_bound > LARGEST_SCORE:
             raise RangeError(f"weights: so large that a score could pass {LARGEST_SCORE:g}")
 
@@ -128,7 +133,7 @@ class VerticalModelPart:
             raise DataError("what scores predict is said by the active party's part")
         if self.model == "linear":
             return np.array([real * self.label_scale + self.label_mean for real in real_scores(scores).tolist()])
-        return probabilities(scores)
+        return probabilities(scores, self.slope, self.offset)
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -146,6 +151,7 @@ class VerticalModelPart:
         }
         if self.role == "active":
             content |= {"intercept": self.intercept, "label_mean": self.label_mean, "label_scale": self.label_scale}
+            content |= {"slope": self.slope, "offset": self.offset}
         return content
 
     @classmethod
@@ -186,9 +192,9 @@ def rows_on_grid(
     return np.rint(np.ldexp(np.clip(columns, -bound, bound), FEATURE_BITS)).astype(np.int64)
 
 
-def probabilities(scores: npt.NDArray[np.int64]) -> Floats:
+def probabilities(scores: npt.NDArray[np.int64], slope: float = 1.0, offset: float = 0.0) -> Floats:
     """Of a logistic model's scores."""
-    return np.array([_sigmoid(real) for real in real_scores(scores).tolist()])
+    return np.array([_sigmoid(real * slope + offset) for real in real_scores(scores).tolist()])
 
 
 def real_scores(scores: npt.NDArray[np.int64]) -> Floats:
@@ -201,6 +207,8 @@ def _of_the_active_party(stored: Mapping[str, Any]) -> dict[str, Any]:
         "intercept": fields.optional_number(stored, "intercept"),
         "label_mean": fields.number(stored, "label_mean"),
         "label_scale": fields.number(stored, "label_scale"),
+        "slope": fields.number(stored, "slope"),
+        "offset": fields.number(stored, "offset"),
     }
 
 

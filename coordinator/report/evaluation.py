@@ -19,7 +19,13 @@ P = TypeVar("P", "LiftPoint", "CalibrationPoint")
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """Of a classifier."""
+    """Of a classifier.
+
+    Attributes:
+        slope, offset: of its log odds, where they were fitted to rows that it was not trained on; the figures of a row
+            are then by a fit to other rows.
+        log_loss_before: of the log odds as they were trained.
+    """
 
     rows: int
     auc: float
@@ -27,6 +33,9 @@ class ClassFigures:
     accuracy: float
     log_loss: float
     threshold: float
+    slope: float | None = None
+    offset: float | None = None
+    log_loss_before: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blindfit.coordinator.report.evaluation import Confusion, Evaluation, curves
+from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation, curves
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, figure, percent
@@ -25,7 +25,7 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
         yield Card("AUC", f"{classes.auc:.4f}", f"KS {classes.ks:.3f}, on {counted(classes.rows, 'test row')}")
-        yield Card("Log loss", f"{classes.log_loss:.4f}", "on the test rows")
+        yield Card("Log loss", f"{classes.log_loss:.4f}", _before(classes) or "on the test rows")
         yield Card("Accuracy", percent(classes.accuracy), f"at probability {figure(classes.threshold)}")
     if evaluation is not None and evaluation.values is not None:
         values = evaluation.values
@@ -42,6 +42,9 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield "AUC", f"{classes.auc:.4f}"
         yield "KS statistic", f"{classes.ks:.4f}"
         yield "Log loss", f"{classes.log_loss:.4f}"
+        if classes.slope is not None and classes.offset is not None:
+            yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
+            yield "Calibration", f"log odds x {figure(classes.slope)} {classes.offset:+.4g}"
         yield f"Accuracy at {figure(classes.threshold)}", f"{classes.accuracy:.4f}"
     if evaluation is not None and evaluation.confusion is not None:
         yield from _rates(evaluation.confusion)
@@ -50,6 +53,13 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield "Mean squared error", figure(evaluation.values.mse)
         if evaluation.values.mae is not None:
             yield "Mean absolute error", figure(evaluation.values.mae)
+
+
+def _before(classes: ClassFigures) -> str:
+    """Empty where nothing was calibrated."""
+    if classes.log_loss_before is None:
+        return ""
+    return f"{classes.log_loss_before:.4f} before calibration"
 
 
 def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:

@@ -156,7 +156,18 @@ class DataParty:
         part = model_part(session, prepared, seat)
         if quota is not None:
             part = replace(part, score_rounding=quota.rounding(part))
-        tested = await evaluate(session, seats, prepared, part, job.taylor.threshold, quota, aligned.positions)
+        tested = await evaluate(
+            session,
+            seats,
+            prepared,
+            part,
+            job.taylor.threshold,
+            quota,
+            aligned.positions,
+            calibrate=job.calibrates,
+        )
+        if tested is not None:
+            part = replace(part, slope=tested.platt.slope, offset=tested.platt.offset)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
         evaluation = None if tested is None else tested.evaluation

@@ -36,6 +36,7 @@ class TaylorSettings(Settings):
     patience: int = Field(3, ge=0)  # epochs without a better hold-out loss; 0: every epoch runs
     tolerance: float = Field(1e-4, ge=0)
     threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
+    calibrate: bool = True  # fit slope and offset of the log odds to the test rows, which were not trained on
     key_bits: Literal[2048, 3072] = 2048
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
     gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's fresh noise, in units of features
@@ -56,6 +57,7 @@ class TaylorSettings(Settings):
             "momentum": self.optimiser != "momentum",
             "class_weights": self.model == "linear",
             "threshold": self.model == "linear",
+            "calibrate": self.model == "linear",
             "patience": self.validation_fraction == 0,
             "tolerance": self.validation_fraction == 0 or self.patience == 0,
         }
@@ -95,6 +97,11 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         given = self.taylor.validation_fraction
         return given if given is not None else 0.0 if self.privacy else DEFAULT_HOLD_OUT
 
+    @property
+    def calibrates(self) -> bool:
+        """With label DP it would tell of labels what no budget pays for."""
+        return self.taylor.calibrate and self.taylor.model == "logistic" and self.privacy is None
+
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:
         """With label DP one kept noise replaces jitter and the stop decision; what protects features stays."""
@@ -111,7 +118,7 @@ class TaylorJob(AlignedParameters, TrainingParameters):
             raise ValueError(
                 "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
             )
-        for name in ("jitter", "patience", "tolerance"):
+        for name in ("jitter", "patience", "tolerance", "calibrate"):
             if getattr(taylor, name) != getattr(defaults, name):
                 raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
         if in_vain := set(taylor.unsafe) & {"no-jitter", "label-bits", "small-hold-out"}:

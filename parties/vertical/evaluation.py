@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.platt import IDENTITY, Platt, fit_platt, out_of_fold
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.vertical.prepared import Floats, Positions, Prepared
@@ -24,6 +26,7 @@ class Tested:
 
     evaluation: dict[str, Any] | None  # None where they are of one class alone
     predictions: Floats  # (test rows,) probabilities, or values of a linear model
+    platt: Platt = IDENTITY  # of the log odds, where it was fitted to these rows
 
 
 async def evaluate(
@@ -34,6 +37,8 @@ async def evaluate(
     threshold: float,
     quota: ScoreQuota | None,
     positions: Positions,
+    *,
+    calibrate: bool = False,
 ) -> Tested | None:
     """Scores the test rows together; None where there are none, and at passive parties.
 
@@ -41,6 +46,8 @@ async def evaluate(
         threshold: of the confusion matrix.
         quota: a passive party's.
         positions: of the aligned rows in the party's snapshot.
+        calibrate: fit slope and offset of the log odds to all test rows; the figures are of each row by a fit to the
+            other half of them.
     """
     test = prepared.plan.test
     if not len(test):
@@ -56,5 +63,22 @@ async def evaluate(
     predictions, labels = part.predictions(scores), prepared.rows.labels[test]
     if part.model == "linear":
         return Tested(evaluate_values(labels, predictions), predictions)
-    both = len(np.unique(labels)) == 2  # under label DP no job ends by the lack of one
-    return Tested(evaluate_classes(labels, predictions, threshold) if both else None, predictions)
+    if len(np.unique(labels)) < 2:  # under label DP no job ends by the lack of a class
+        return Tested(None, predictions)
+    plain = evaluate_classes(labels, predictions, threshold)
+    return _calibrated(part, scores, labels, plain, threshold) if calibrate else Tested(plain, predictions)
+
+
+def _calibrated(
+    part: VerticalModelPart, scores: NDArray[np.int64], labels: Floats, plain: dict[str, Any], threshold: float
+) -> Tested:
+    """As it was, where the rows are too few to tell a slope."""
+    real, positive = real_scores(scores), labels > 0
+    platt, of_each = fit_platt(real, positive), out_of_fold(real, positive)
+    if platt is None or of_each is None:
+        return Tested(plain, part.predictions(scores))
+    told = {"slope": platt.slope, "offset": platt.offset, "log_loss_before": plain["log_loss"]}
+    ranked = {name: plain[name] for name in ("auc", "ks", "lift")}  # of the score, which keeps its order
+    calibrated = {**evaluate_classes(labels, of_each, threshold), **ranked, **told}
+    whole = replace(part, slope=platt.slope, offset=platt.offset)
+    return Tested(calibrated, whole.predictions(scores), platt)

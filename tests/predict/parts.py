@@ -63,6 +63,8 @@ def model_parts(draw: st.DrawFn, party: str = ACTIVE) -> VerticalModelPart:
         row_bound=draw(st.none() | st.integers(1, 2**20) | st.just(2**70)),
         score_rounding=draw(st.just(0) | st.integers(0, 60)),
         label_mean=draw(st.floats(-1e6, 1e6)) if active else 0.0,
+        slope=draw(st.floats(0.01, 100)) if active else 1.0,
+        offset=draw(st.floats(-100, 100)) if active else 0.0,
         label_scale=draw(st.floats(1e-6, 1e6)) if active else 1.0,
     )
 

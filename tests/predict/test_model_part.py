@@ -114,6 +114,9 @@ MALFORMED = [
     (setting("score_rounding", True), "score_rounding"),
     (setting("score_rounding", None), "score_rounding"),
     (setting("label_mean", None), "label_mean"),
+    (setting("slope", None), "slope"),
+    (setting("slope", 0.0), "slope: not above 0"),
+    (setting("offset", "much"), "offset"),
     (setting("label_scale", 0.0), "label_scale"),
 ]
 
@@ -133,7 +136,12 @@ def test_a_part_of_numbers_that_are_none_is_not_made():
     part = part_of()
     with pytest.raises(DataError, match="weights: another number than of columns"):
         replace(part, weights=part.weights[1:])
-    for name, value in (("weights", part.weights * math.nan), ("feature_bound", math.inf), ("label_mean", math.nan)):
+    for name, value in (
+        ("weights", part.weights * math.nan),
+        ("feature_bound", math.inf),
+        ("label_mean", math.nan),
+        ("offset", math.nan),
+    ):
         with pytest.raises(DataError, match="a number of the model is not finite"):
             replace(part, **{name: value})
 

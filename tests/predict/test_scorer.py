@@ -117,7 +117,11 @@ def test_the_command_scores_whoever_is_in_every_file(tmp_path, model, key):
     parts, rows, pairs = {}, {}, []
     ids = [f"r{i}" for i in range(30)]
     for place, name in enumerate(DATA_PARTIES):
-        extra = {"label_mean": 3.0, "label_scale": 0.7, "intercept": 0.1} if name == ACTIVE else {}
+        extra = (
+            {"label_mean": 3.0, "label_scale": 0.7, "intercept": 0.1, "slope": 1.9, "offset": -0.3}
+            if name == ACTIVE
+            else {}
+        )
         parts[name] = part_of(name, columns=place + 1, seed=place, model=model, data_parties=DATA_PARTIES, **extra)
         rows[name] = rng.normal(size=(30, place + 1)) * 50
     for path, name in zip(model_files(tmp_path, parts), DATA_PARTIES, strict=True):

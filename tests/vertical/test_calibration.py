@@ -1,0 +1,74 @@
+"""Calibration through the real job: what is in whose file, what predictions use, and when nothing is fitted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.session import JobSession
+from tests.nodes import Nodes
+from tests.vertical.project import Project
+
+HALF = "split.test_fraction=0.5"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, JobSession]:
+    project = Project.make(tmp_path_factory.mktemp("project"), rows=400, epochs=3)
+    return project, Nodes(project.root).run(HALF)
+
+
+def written(project: Project, name: str, session: str, file: str) -> Any:
+    return json.loads((project.root / "state" / name / "models" / session / file).read_text())
+
+
+def test_slope_and_offset_are_the_active_partys_and_lower_the_loss(trained: tuple[Project, JobSession]) -> None:
+    project, session = trained
+    model, report = (written(project, "bank", session.id, file) for file in ("model.json", "report.json"))
+    figures = report["evaluation"]
+    assert model["slope"] > 1.2  # the quadratic loss makes log odds too small
+    assert (figures["slope"], figures["offset"]) == (model["slope"], model["offset"])
+    assert figures["log_loss"] < figures["log_loss_before"]
+    for shop in ("shop-a", "shop-b"):
+        assert not {"slope", "offset"} & written(project, shop, session.id, "model.json").keys()
+        assert written(project, shop, session.id, "report.json")["evaluation"] is None
+
+
+def test_predictions_and_test_scores_use_them(trained: tuple[Project, JobSession]) -> None:
+    project, session = trained
+    model = written(project, "bank", session.id, "model.json")
+    predicted = Nodes(project.root).run(f"predict.session={session.id}", job="predict.toml")
+    table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
+    odds = table["score"].to_numpy() * model["slope"] + model["offset"]
+    assert np.allclose(table["probability"].to_numpy(), 1 / (1 + np.exp(-odds)), rtol=1e-12)
+    tested = pyarrow.csv.read_csv(project.root / "state/bank/models" / session.id / "test_scores.csv")
+    by_id = dict(zip(table["id"].to_pylist(), table["probability"].to_pylist(), strict=True))
+    of_test = [by_id[i] for i in tested["id"].to_pylist()]
+    assert np.allclose(tested["probability"].to_numpy(), of_test, rtol=1e-12)
+
+
+def test_off_means_off(trained: tuple[Project, JobSession]) -> None:
+    project, _ = trained
+    plain = Nodes(project.root).run(HALF, "taylor.calibrate=false")
+    model = written(project, "bank", plain.id, "model.json")
+    assert (model["slope"], model["offset"]) == (1.0, 0.0)
+    assert "slope" not in written(project, "bank", plain.id, "report.json")["evaluation"]
+
+
+def test_the_summary_tells_the_coordinator_no_more_than_the_figures(trained: tuple[Project, JobSession]) -> None:
+    _, session = trained
+    told = {name for name in session.summaries["bank"] if name.startswith("evaluation.")}
+    assert {"evaluation.slope", "evaluation.offset", "evaluation.log_loss_before"} <= told
+    assert not any("slope" in name for shop in ("shop-a", "shop-b") for name in session.summaries[shop])
+
+
+def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[Project, JobSession]) -> None:
+    project, _ = trained
+    assert not load_job(project.root / "job.toml", ["privacy.epsilon=1", "privacy.delta=1e-5"]).parameters.calibrates
+    assert not load_job(project.root / "job.toml", ['taylor.model="linear"']).parameters.calibrates
+    assert load_job(project.root / "job.toml").parameters.calibrates

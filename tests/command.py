@@ -150,4 +150,5 @@ def _run(words: list[str], directory: str, log: str, environment: dict[str, str]
     os.dup2(out, 1)
     os.dup2(out, 2)
     sys.argv = words
+    _forks.set_forkserver_preload(fitting.IMPORTED)  # should it make a mechanism: for that alone
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -60,7 +60,7 @@ GROWTH: dict[str, list[int]] = {
     "parties": [2, 3, 4, 5],
 }
 GROWTH_BASE = {"rows": 65_536, "features": 30, "parties": 2}
-QUICK_BASE = {"rows": 1_024, "features": 6, "parties": 2}
+QUICK_BASE = {"rows": 256, "features": 6, "parties": 2}
 QUICK_GROWTH: dict[str, list[int]] = {"parties": [2]}
 BATCH_ROWS = 4096
 M = TypeVar("M")

@@ -34,7 +34,7 @@ from blindfit.parties.wire.channel import LocalNetwork
 
 PARTIES, KEY_NODE = ("first", "second", "third"), "notary"
 KEY_BITS = 2048
-FULL, QUICK = (128, 5), (16, 2)  # rows of a batch, and steps of the longer training; the shorter has one
+FULL, QUICK = (128, 5), (4, 2)  # rows of a batch, and steps of the longer training; the shorter has one
 AIMS_MS = {"gmp": 5.0, "vector_unit": 1.5}
 
 

@@ -14,10 +14,13 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import IO, Any
 from unittest import mock
+
+import typer.main
 
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
@@ -31,17 +34,22 @@ IMPORTED = [
     "blindfit.parties.node",
     *(f"blindfit.parties.{seat}" for seat in ("walr.consumer", "label_dp.consumer", "dp_lr.trainer")),
     *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
+    *(f"blindfit.parties.{seat}" for seat in ("falcon.data_party", "falcon.key_node")),
     *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
     "blindfit.parties.data.database",
     *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
-    *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics")),
+    *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics", "neural_network")),
+    *("dp_accounting.pld.accountant", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
+    *("encodings.idna", "xml.dom.minidom"),
     "joblib",
-    "pandas",  # which pyarrow looks for
+    *("pandas", "pyarrow.pandas_compat"),  # which pyarrow looks for
     "tests.preloaded",
 ]
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(IMPORTED)  # in place of what `fitting` asks for: a process has one such server
+
+_command_of = cache(typer.main.get_command)  # a command of each function of the command line
 
 Done = subprocess.CompletedProcess[str]
 
@@ -57,6 +65,7 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
         mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(sys, "argv", ["blindfit", *arguments]),
         mock.patch.object(launcher, "subprocess", processes),
+        mock.patch.object(typer.main, "get_command", _command_of),
         mock.patch.object(node, "set_up_logs", side_effect=AssertionError("a party makes a process its own")),
     ):
         try:
@@ -141,4 +150,5 @@ def _run(words: list[str], directory: str, log: str, environment: dict[str, str]
     os.dup2(out, 1)
     os.dup2(out, 2)
     sys.argv = words
+    _forks.set_forkserver_preload(fitting.IMPORTED)  # should it make a mechanism: for that alone
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)

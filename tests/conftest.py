@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported: there is a worker for every core,
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # and threads that wait for work take its time
+
 import random
 from pathlib import Path
 

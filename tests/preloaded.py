@@ -1,11 +1,23 @@
-"""The last of what the parent of all forked parties imports: machine code that each would make for itself, for products
-mod the square of any key; and a collector that leaves alone, and unwritten, what all of them share.
+"""The last of what the parent of all forked parties imports: what each would make for itself, and a collector that
+leaves alone, and unwritten, what all of them share.
 """
 
 import gc
+from functools import cache
+
+import typer.main
 
 from blindfit.algorithms.paillier.ifma import vector_unit
+from blindfit.algorithms.sharing import field
+from blindfit.algorithms.sharing.scoring import FLATTENED_BY
+from blindfit.algorithms.sharing.waves import CHOICES
+from blindfit.coordinator import cli
 
-vector_unit((1 << 2048) - 1)
+typer.main.get_command = cache(typer.main.get_command)  # a command of each function of the command line
+typer.main.get_command(cli.app)
+vector_unit((1 << 2048) - 1)  # machine code for products mod the square of any key
+field.kernel()
+for waves in CHOICES.values():
+    _made = waves.log_cosh, waves.flat_sigmoid(FLATTENED_BY)
 gc.collect()
 gc.freeze()

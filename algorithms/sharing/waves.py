@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -61,33 +61,31 @@ class Waves:
 
     def flat_sigmoid(self, width: float) -> Floats:
         """The same of sigmoid(z / width)."""
-        z = self._points(POINTS_A_WAVE * self.count)
-        sines = np.sin(self._angles(z))
-        return _least_squares(sines, 1 / (1 + np.exp(-z / width)) - 0.5, self.sigmoid_cut)
+        return _flat_sigmoid(self, width)
 
     @cached_property
     def log_cosh(self) -> Floats:
         """a_0 .. a_count."""
-        z = self._points(POINTS_A_WAVE * self.count)
-        cosines = np.hstack([np.ones((len(z), 1)), np.cos(self._angles(z))])
+        z = self.points(POINTS_A_WAVE * self.count)
+        cosines = np.hstack([np.ones((len(z), 1)), np.cos(self.angles(z))])
         return _least_squares(cosines, np.logaddexp(z / 2, -z / 2), self.log_cosh_cut)
 
     @cached_property
     def sigmoid_error(self) -> float:
         """The largest on |z| <= bound."""
-        z = self._points(10 * POINTS_A_WAVE * self.count + 1)
-        return float(np.abs(0.5 + np.sin(self._angles(z)) @ self.sigmoid - 1 / (1 + np.exp(-z))).max())
+        z = self.points(10 * POINTS_A_WAVE * self.count + 1)
+        return float(np.abs(0.5 + np.sin(self.angles(z)) @ self.sigmoid - 1 / (1 + np.exp(-z))).max())
 
     @cached_property
     def log_cosh_error(self) -> float:
-        z = self._points(10 * POINTS_A_WAVE * self.count + 1)
-        fitted = self.log_cosh[0] + np.cos(self._angles(z)) @ self.log_cosh[1:]
+        z = self.points(10 * POINTS_A_WAVE * self.count + 1)
+        fitted = self.log_cosh[0] + np.cos(self.angles(z)) @ self.log_cosh[1:]
         return float(np.abs(fitted - np.logaddexp(z / 2, -z / 2)).max())
 
-    def _points(self, count: int) -> Floats:
+    def points(self, count: int) -> Floats:
         return np.linspace(0, self.bound, count)  # sines are odd and cosines even, and so are what they stand for
 
-    def _angles(self, z: Floats) -> Floats:
+    def angles(self, z: Floats) -> Floats:
         """Of shape (len(z), count)."""
         return 2 * math.pi / self.period * np.outer(z, np.arange(1, self.count + 1))
 
@@ -97,6 +95,13 @@ CHOICES = {
     "medium": Waves(28.0, 64, 32),
     "wide": Waves(56.0, 128, 64, sigmoid_cut=1e-5, log_cosh_cut=1e-8),
 }
+
+
+@cache
+def _flat_sigmoid(waves: Waves, width: float) -> Floats:
+    z = waves.points(POINTS_A_WAVE * waves.count)
+    sines = np.sin(waves.angles(z))
+    return _least_squares(sines, 1 / (1 + np.exp(-z / width)) - 0.5, waves.sigmoid_cut)
 
 
 def _least_squares(columns: Floats, values: Floats, cut: float) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ def _rendered(template: str, **parts: Any) -> str:
     return _environment().get_template(template).render(style=style, **parts)
 
 
+@cache  # with the templates that it has compiled
 def _environment() -> Environment:
     return Environment(
         autoescape=True,

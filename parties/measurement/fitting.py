@@ -19,11 +19,10 @@ from blindfit.algorithms.errors import BlindfitError, ComputeFailed
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings, Prior, make_mechanism
 from blindfit.parties.settings import FitSettings
 
-_processes = multiprocessing.get_context("forkserver")  # forked from a process of one thread: this one has many
 # What a fit imports is there when it starts, and so is not of the memory that it may need.
-_processes.set_forkserver_preload(
-    ["blindfit.algorithms.privacy.label_mechanisms", "scipy.optimize", "scipy.sparse", "scipy.special"]
-)
+IMPORTED = ["blindfit.algorithms.privacy.label_mechanisms", "scipy.optimize", "scipy.sparse", "scipy.special"]
+_processes = multiprocessing.get_context("forkserver")  # forked from a process of one thread: this one has many
+_processes.set_forkserver_preload(IMPORTED)
 MIB = 2**20
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +38,26 @@ def make(root: Path, *, rows: int = 300, epochs: int = 3) -> Project:
         text = "\n".join(lines).replace('["taylor", "predict"]', '["falcon", "predict"]\nunsafe = ["weight-bits"]')
         path.write_text(text + "\n")
     return project
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What tests begin with, made once: each has all files of it in a folder of its own.
+
+    Attributes:
+        session: of the training that was done, or lost, here.
+    """
+
+    root: Path
+    session: str
+
+    @classmethod
+    def by(cls, root: Path, train: Callable[[Project], str], made: Callable[[Path], Project] = make) -> Begun:
+        return cls(root, train(made(root)))
+
+    def copied(self, root: Path) -> Project:
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        return Project(root)
 
 
 def weights(root: Path, session: str) -> dict[str, Floats]:

@@ -27,16 +27,33 @@ from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.privacy import check_dataset
 from blindfit.parties.systems import load_party
 from tests.falcon.private import PRIVATE, charged, charges, make, set_budget
-from tests.falcon.project import DATA_PARTIES, report, table, weights
+from tests.falcon.project import DATA_PARTIES, Begun, report, table, weights
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
+RECEIPTS = "receipts"
 ONCE, TWICE = dict.fromkeys(DATA_PARTIES, 1), dict.fromkeys(DATA_PARTIES, 2)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return make(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The job has run once, for a coordinator who keeps the receipts in the same folder."""
+    root = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(root / RECEIPTS))
+        return Begun.by(root, lambda project: Nodes(project.root).run(*PRIVATE).id, make)
+
+
+@pytest.fixture
+def again(trained: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Where the job has run once."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / RECEIPTS))
+    return trained.copied(tmp_path)
 
 
 def lost(*_: Any) -> None:
@@ -56,14 +73,13 @@ def lose(project: Project, where: object, what: str, *overrides: str) -> str:
 # --- what is charged ------------------------------------------------------------------------------------------------
 
 
-def test_every_data_party_is_charged_for_whole_rows_as_promised(project: Project) -> None:
-    session = Nodes(project.root).run(*PRIVATE)
-    for name, entries in charged(project.root).items():
+def test_every_data_party_is_charged_for_whole_rows_as_promised(trained: Begun) -> None:
+    for name, entries in charged(trained.root).items():
         (entry,) = entries
         event = ReleaseEvent.from_canonical(entry.event)
         assert event.neighbours == WHOLE_ROWS["replace-one"]
         assert composed_epsilon([event], 1e-5) == pytest.approx(1.0, rel=1e-9)
-        told: Any = report(project.root, session.id, name)
+        told: Any = report(trained.root, trained.session, name)
         assert (told["privacy"]["epsilon"], told["privacy"]["spent_epsilon"]) == (1.0, pytest.approx(1.0))
         assert told["evaluation"] is None
         assert told["weights"] == {"opened_bits": None, "label_bits": None}
@@ -84,30 +100,26 @@ def test_nothing_is_put_in_before_this_partys_charge_is_on_the_disk(
     assert {count for _, count in seen} == {1}
 
 
-def test_the_same_question_has_the_same_answer_and_costs_nothing(project: Project) -> None:
-    nodes = Nodes(project.root)
-    first, again = nodes.run(*PRIVATE), nodes.run(*PRIVATE, 'name="another-name"')
-    assert charges(project.root) == ONCE
+def test_the_same_question_has_the_same_answer_and_costs_nothing(trained: Begun, again: Project) -> None:
+    other = Nodes(again.root).run(*PRIVATE, 'name="another-name"')
+    assert charges(again.root) == ONCE
     for name in DATA_PARTIES:
-        assert np.array_equal(weights(project.root, first.id)[name], weights(project.root, again.id)[name])
+        assert np.array_equal(weights(again.root, trained.session)[name], weights(again.root, other.id)[name])
 
 
 @pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=4"])
-def test_another_question_is_charged(project: Project, another: str) -> None:
-    nodes = Nodes(project.root)
-    nodes.run(*PRIVATE)
-    nodes.run(*PRIVATE, another)
-    assert charges(project.root) == TWICE
+def test_another_question_is_charged(again: Project, another: str) -> None:
+    assert charges(again.root) == ONCE
+    Nodes(again.root).run(*PRIVATE, another)
+    assert charges(again.root) == TWICE
 
 
-def test_another_snapshot_is_charged_at_all(project: Project) -> None:
+def test_another_snapshot_is_charged_at_all(trained: Begun, again: Project) -> None:
     """Of one party alone, and of rows that have not changed: nobody else can know."""
-    nodes = Nodes(project.root)
-    first = nodes.run(*PRIVATE)
-    project.publish("shop-a")
-    second = nodes.run(*PRIVATE)
-    assert charges(project.root) == TWICE
-    assert not np.array_equal(weights(project.root, first.id)["bank"], weights(project.root, second.id)["bank"])
+    again.publish("shop-a")
+    second = Nodes(again.root).run(*PRIVATE)
+    assert charges(again.root) == TWICE
+    assert not np.array_equal(weights(again.root, trained.session)["bank"], weights(again.root, second.id)["bank"])
 
 
 # --- lost trainings -------------------------------------------------------------------------------------------------
@@ -171,13 +183,11 @@ def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(
     assert charges(project.root) == dict.fromkeys(DATA_PARTIES, 0)
 
 
-def test_a_ledger_that_was_restored_refunds_nothing(project: Project) -> None:
-    nodes = Nodes(project.root)
-    nodes.run(*PRIVATE)
-    for path in (project.root / "state/bank").glob("party.sqlite*"):
+def test_a_ledger_that_was_restored_refunds_nothing(again: Project) -> None:
+    for path in (again.root / "state/bank").glob("party.sqlite*"):
         path.unlink()
     with pytest.raises(LedgerBehind):
-        nodes.run(*PRIVATE)
+        Nodes(again.root).run(*PRIVATE)
 
 
 @pytest.mark.parametrize(

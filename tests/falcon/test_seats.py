@@ -20,7 +20,7 @@ from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.running import Running
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, table, weights
+from tests.falcon.project import DATA_PARTIES, REPEATABLE, Begun, make, report, table, weights
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
@@ -28,6 +28,18 @@ from tests.vertical.project import Project
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return make(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The job has run once."""
+    return Begun.by(tmp_path_factory.mktemp("trained"), lambda project: Nodes(project.root).run().id)
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The job was lost after its first epoch."""
+    return Begun.by(tmp_path_factory.mktemp("lost"), lambda project: stopped_after(1, project))
 
 
 def plain_descent(root: Path, *, epochs: int, rate: float = 0.5, l2: float = 0.01) -> np.ndarray:
@@ -87,10 +99,10 @@ def counted(root: Path) -> list[float]:
         return [share for snapshot in view.snapshots("rows") for share in view.label_layouts(snapshot.id).values()]
 
 
-def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(project: Project) -> None:
+def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:
     """Each gives .11 of a bit of each label: a third would pass a quarter."""
+    project = trained.copied(tmp_path)
     nodes = Nodes(project.root)
-    nodes.run()
     nodes.run("falcon.epochs=4")
     with pytest.raises(PolicyRefused, match=r"trainings before told 0\.22 bits of each label") as refused:
         nodes.run("falcon.epochs=5")
@@ -99,16 +111,16 @@ def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(project: Pr
     nodes.run("falcon.epochs=5")
 
 
-def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(project: Project) -> None:
-    nodes = Nodes(project.root)
-    first, again = nodes.run(), nodes.run()
+def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(trained: Begun, tmp_path: Path) -> None:
+    project, first = trained.copied(tmp_path), trained.session
+    again = Nodes(project.root).run().id
     for name in DATA_PARTIES:
-        assert np.array_equal(weights(project.root, first.id)[name], weights(project.root, again.id)[name])
+        assert np.array_equal(weights(project.root, first)[name], weights(project.root, again)[name])
     assert sorted(counted(project.root)) == [pytest.approx(END), pytest.approx(WEIGHTS)]
-    one, other = (report(project.root, session.id) for session in (first, again))
+    one, other = (report(project.root, session) for session in (first, again))
     assert one["evaluation"] == other["evaluation"]
-    assert (one["answered_in"], other["answered_in"]) == (first.id, first.id)
-    kinds = [json.loads(line)["kind"] for line in transcript(project, again.id)]
+    assert (one["answered_in"], other["answered_in"]) == (first, first)
+    kinds = [json.loads(line)["kind"] for line in transcript(project, again)]
     assert "Ready" in kinds
     assert not {"OpenedShares", "MaskedInput"} & set(kinds)
 
@@ -117,12 +129,13 @@ def transcript(project: Project, session: str) -> list[str]:
     return (project.root / f"state/shop-a/models/{session}/transcript.jsonl").read_text().splitlines()
 
 
-@pytest.mark.parametrize("lost", ["state/shop-b/answers", "state/shop-b/models"])
-def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(project: Project, lost: str) -> None:
-    nodes = Nodes(project.root)
-    nodes.run()
-    shutil.rmtree(project.root / lost)
-    nodes.run()
+@pytest.mark.parametrize("gone", ["state/shop-b/answers", "state/shop-b/models"])
+def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(
+    trained: Begun, tmp_path: Path, gone: str
+) -> None:
+    project = trained.copied(tmp_path)
+    shutil.rmtree(project.root / gone)
+    Nodes(project.root).run()
     assert sorted(counted(project.root)) == [pytest.approx(END)] * 2 + [pytest.approx(WEIGHTS)] * 2
 
 
@@ -272,11 +285,11 @@ def test_weights_that_are_opened_again_are_counted_again(project: Project, monke
     assert sorted(counted(project.root)) == [pytest.approx(END)] + [pytest.approx(WEIGHTS)] * 2
 
 
-def test_where_a_training_ends_is_counted_before_it_is_told(project: Project) -> None:
+def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_path: Path) -> None:
     """Also where it is lost before it opens a weight; and once more for the epochs that a resumed one may add."""
-    session = stopped_after(1, project)
+    project = lost.copied(tmp_path)
     assert counted(project.root) == [pytest.approx(END)]
-    Nodes(project.root).run(f'falcon.resume="{session}"')
+    Nodes(project.root).run(f'falcon.resume="{lost.session}"')
     again = math.log2(2 * 2 + 1) / TRAINED
     assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(END), pytest.approx(WEIGHTS)]
 
@@ -335,9 +348,9 @@ def values_plus_one(values: np.ndarray) -> np.ndarray:
     return changed
 
 
-def test_a_resumed_job_names_the_dataset_that_it_reads(project: Project) -> None:
+def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Path) -> None:
     """What an operator is shown, and what a quota counts, is the dataset of the job."""
-    session = stopped_after(1, project)
+    project, session = lost.copied(tmp_path), lost.session
     path = project.root / "shop-a.toml"
     path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = "rest"\n')
     with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
@@ -345,8 +358,8 @@ def test_a_resumed_job_names_the_dataset_that_it_reads(project: Project) -> None
     assert refused.value.party == "shop-a"
 
 
-def test_a_damaged_checkpoint_is_said(project: Project) -> None:
-    session = stopped_after(1, project)
+def test_a_damaged_checkpoint_is_said(lost: Begun, tmp_path: Path) -> None:
+    project, session = lost.copied(tmp_path), lost.session
     path = project.root / f"state/bank/checkpoints/{session}/epoch-1.json"
     kept = json.loads(path.read_text())
     kept["state"]["values"].pop("weights")
@@ -358,10 +371,9 @@ def test_a_damaged_checkpoint_is_said(project: Project) -> None:
 # --- predictions ------------------------------------------------------------------------------------------------------
 
 
-def test_new_rows_are_scored_with_the_opened_weights(project: Project) -> None:
-    nodes = Nodes(project.root)
-    session = nodes.run()
-    predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")
+def test_new_rows_are_scored_with_the_opened_weights(trained: Begun, tmp_path: Path) -> None:
+    project = trained.copied(tmp_path)
+    predicted = Nodes(project.root).run(f'predict.session="{trained.session}"', job="predict.toml")
     lines = (project.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
     assert len(lines) == 301
     scores = np.array([float(line.split(",")[1]) for line in lines[1:]])

@@ -57,6 +57,7 @@ def case(n_parties: int) -> Case:
     return Case(n_parties=n_parties, rows=160, options=SMALL)
 
 
+@cache
 def messages_of_a_run(n_parties: int) -> list[str]:
     seen: list[str] = []
 

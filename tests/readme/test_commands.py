@@ -284,6 +284,9 @@ TYPED: dict[str, dict[str, Typed]] = {
             why="two do all that twenty do",
             writes=("runs/encrypted/report.html",),
         ),
+        "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(
+            add="--set falcon.epochs=2", why="two do all that twenty do"
+        ),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
         "blindfit import-falcon job.json --out imported": Typed(

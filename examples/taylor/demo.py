@@ -5,6 +5,7 @@ python -m examples.taylor.demo [--out DIR] [--set KEY=VALUE ...]
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -48,13 +49,16 @@ def comparison(out: Path, overrides: list[str]) -> Table:
     x = np.hstack(list(rows.values()))
     x = StandardScaler().fit(x[~test]).transform(x)
     optimum = taylor_optimum(x[~test], labels[~test], load_job(HERE / "job.toml", overrides).parameters.taylor.l2)
+    figures = json.loads((out / "hospital" / "report.json").read_text())["evaluation"]
+    table = Table("model", "log loss", "AUC", box=None)
+    table.add_row("Blindfit, this run", f"{figures['log_loss']:.4f}", f"{figures['auc']:.4f}")
+    if "log_loss_before" in figures:
+        table.add_row("Blindfit, before calibration", f"{figures['log_loss_before']:.4f}", f"{figures['auc']:.4f}")
     found = {
         "constant (base rate)": np.full(test.sum(), labels[~test].mean()),
-        "Blindfit, this run": np.array([scored[i] for i in np.array(ids)[test]]),
         "the Taylor loss's optimum, in one place": sigmoid(np.c_[x[test], np.ones(test.sum())] @ optimum),
         "scikit-learn, in one place": LogisticRegression().fit(x[~test], labels[~test]).predict_proba(x[test])[:, 1],
     }
-    table = Table("model", "log loss", "AUC", box=None)
     for name, probabilities in found.items():
         loss, auc = metrics.log_loss(labels[test], probabilities), metrics.auc(labels[test], probabilities)
         table.add_row(name, f"{loss:.4f}", f"{auc:.4f}")

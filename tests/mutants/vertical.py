@@ -399,4 +399,21 @@ MUTANTS = (
         "            str(self.error)\n",
         ("tests/vertical/test_memory.py::test_an_ended_session_lets_go_of_its_work",),
     ),
+    # --- calibration
+    Mutant(
+        "labels-under-differential-privacy-are-calibrated-to",
+        (12,),
+        "parties/taylor/settings.py",
+        'return self.taylor.calibrate and self.taylor.model == "logistic" and self.privacy is None',
+        'return self.taylor.calibrate and self.taylor.model == "logistic"',
+        ("tests/vertical/test_calibration.py::test_under_label_dp_and_for_numbers_nothing_is_calibrated",),
+    ),
+    Mutant(
+        "rows-that-did-not-count-are-fitted-to-where-a-cluster-sums",
+        (22,),
+        "parties/walr/partitions.py",
+        "        if self.kept is not None:\n            rows = rows[",
+        "        if self.kept is None:\n            rows = rows[",
+        ("tests/walr/test_partitions.py::test_rows_are_cut_and_taken_where_they_are",),
+    ),
 )

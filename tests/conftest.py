@@ -11,11 +11,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # and threads that wait for work 
 import random
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
+hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("blindfit")
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
 

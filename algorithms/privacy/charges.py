@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -26,6 +26,7 @@ MOST_DIFFERENT = 256
 UNITS_OF_ONE = 2**100  # 1/s^2 of the largest multiplier, 1e-24, is a million units
 
 Law = Literal["gaussian", "pure"]
+Rounded = Callable[[Fraction], int]
 Sums = Counter[tuple[Law, str]]
 """(law, neighbours) -> units."""
 
@@ -87,7 +88,7 @@ class Charges:
                 _add(less, charge.event)
         for charge in recovered:
             if charge.is_sum:
-                _add(less, charge.event)
+                _add(less, charge.event, rounded=math.floor)  # else the rest could be less than what is left
             else:
                 done[charge.event] += 1  # of an event that is not counted here: of what came after
         yield from ((CountedCharge(event), count) for event, count in sorted((counted - done).items()))
@@ -117,27 +118,27 @@ class ChargeCounter:
 
 
 def events_of(law: Law, neighbours: str, units: int) -> Iterator[ReleaseEvent]:
-    """Releases, mostly one, of no fewer units: of the greatest noise that still has as many."""
-    most = _units(law, LEAST_MULTIPLIER)
+    """Releases, mostly one, of no fewer units, none of them by rounding: of the greatest noise that has as many."""
+    most = _units(law, LEAST_MULTIPLIER, rounded=math.floor)
     while units > most:
         yield ReleaseEvent(law, LEAST_MULTIPLIER, neighbours)
         units -= most
     share = Fraction(UNITS_OF_ONE, units)
     noise = math.sqrt(share) if law == "gaussian" else float(share)
     multiplier = min(max(noise, LEAST_MULTIPLIER), MOST_MULTIPLIER)
-    while _units(law, multiplier) < units:
+    while _units(law, multiplier, rounded=math.floor) < units:
         multiplier = math.nextafter(multiplier, 0.0)
     yield ReleaseEvent(law, multiplier, neighbours)
 
 
-def _add(sums: Sums, event: str, count: int = 1) -> None:
+def _add(sums: Sums, event: str, count: int = 1, rounded: Rounded = math.ceil) -> None:
     release = ReleaseEvent.from_canonical(event)
     law: Law = "pure" if math.isfinite(release.epsilon) else "gaussian"
     releases = release.sampling.n_releases if release.sampling else 1
-    sums[law, release.neighbours] += count * _units(law, release.noise_multiplier, releases)
+    sums[law, release.neighbours] += count * _units(law, release.noise_multiplier, releases, rounded)
 
 
-def _units(law: Law, multiplier: float, releases: int = 1) -> int:
+def _units(law: Law, multiplier: float, releases: int = 1, rounded: Rounded = math.ceil) -> int:
     noise = Fraction(multiplier)
     cost = 1 / (noise * noise) if law == "gaussian" else Fraction(1 / multiplier)
-    return math.ceil(releases * cost * UNITS_OF_ONE)
+    return rounded(releases * cost * UNITS_OF_ONE)

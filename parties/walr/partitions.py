@@ -132,16 +132,16 @@ def summed_over(
 class Chosen:
     """
     Attributes:
-        kept: packed bits of a part's rows that counted; None: all did.
+        kept: packed bits of a part's rows that counted, uint8; None: all did.
         columns: those that the model has weights for; None: all.
     """
 
-    kept: bytes | None
+    kept: NDArray[np.uint8] | None
     columns: tuple[int, ...] | None
 
     def of(self, rows: IntegerRows) -> IntegerRows:
         if self.kept is not None:
-            rows = rows[np.unpackbits(np.frombuffer(self.kept, np.uint8), count=len(rows)).astype(np.bool_)]
+            rows = rows[np.unpackbits(self.kept, count=len(rows)).astype(np.bool_)]
         return rows if self.columns is None else rows[:, list(self.columns)]
 
 
@@ -241,7 +241,7 @@ class IntegerParts:
         self._here = {}
         all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
         pieces = [kept[low:high] for low, high in pairwise(self._begins)]
-        choices = [Chosen(None if k.all() else np.packbits(k).tobytes(), all_columns) for k in pieces]
+        choices = [Chosen(None if k.all() else np.packbits(k), all_columns) for k in pieces]
         tasks = [(part, self._columns, self._grid, choice) for part, choice in zip(self._parts, choices, strict=True)]
         return PartitionedRows(tasks, self._workers, [int(k.sum()) for k in pieces], len(columns), self._grid.frac_bits)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
@@ -61,8 +61,15 @@ def test_what_is_left_is_never_less_than_was_lost_and_hardly_more(history: list[
         assert cost(lost) <= cost(events) <= cost(lost) * (1 + Fraction(1, 2**50)) + Fraction(20, 2**100)
 
 
+A_LAST_BIT = [  # a sum in two parts, each of them rounded
+    *[ReleaseEvent("sampled-gaussian", 1.0, WORDS, Sampling(0.1, 1, 1))] * 2,
+    *[ReleaseEvent("gaussian", multiplier, WORDS) for multiplier in (1.0, 2.0, 7246366685.0, 16429554.0)],
+]
+
+
 @settings(max_examples=100, deadline=None)
 @given(HISTORIES, st.integers(0, 12), st.integers(0, 12))
+@example(A_LAST_BIT, 0, 5)
 def test_what_was_recovered_is_not_recovered_again(history: list[ReleaseEvent], kept: int, shown: int) -> None:
     """First by an older receipt, then by the newest; then by any."""
     beginning = charged(history[:kept])

@@ -7,7 +7,7 @@ Model: the measurement server is trusted with labels and with the rows of every 
     the active party's comes last, with the constant at its end.
 
     step  who      does                                                                  sends
-    1     passive  standardises its columns; a norm bound R_p for them                   BlockColumns
+    1     passive  standardises its columns; a norm bound R_p for them, rounded up       BlockColumns
     2     active   R^2 = sum R_p^2 and a grid for R                                      BlockGrid
     3     passive  clips its rows to R_p and rounds them toward zero; their salted hash  BlockContent
     4     active   asks as in walr 1, for all blocks together                            --
@@ -18,7 +18,7 @@ Model: the measurement server is trusted with labels and with the rows of every 
                    longer than R_p; goes on as in walr 4 and 5, but of the noisy sum
                    tells the active party its own block                                  --
     8     server   fits as in walr 6, once for a release; rounds each weight to a
-                   quarter of its statistical error at least                             BlockFit
+                   quarter of its statistical error at least, and how the fit ended      BlockFit
 
     Scores of new rows are formed by joint prediction (`predict`), from what each holder keeps.
 
@@ -69,7 +69,11 @@ from blindfit.algorithms.statistics.weight_bits import kept_bits_for
 
 MOST_BLOCKS = 15
 LARGEST_WEIGHT = 32.0  # that a holder is told, of a standardised column
-ROWS_FOR_A_BIT = 4  # of weights that hang on the rows, told to others than their holder
+ROWS_FOR_A_BIT = 4  # of what hangs on the rows, told to others than their holder
+BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that hangs on the rows: significant ones, and its power of two
+SMALLEST_NORM, LARGEST_NORM = 2.0**-64, 2.0**63  # of a gradient, as it is told: a power of two
+MOST_ITERATIONS = 2**20  # as they are told
+ENDING_BITS = 7 + 20 + 2 + 1  # of how a fit ended: gradient_norm, iterations, feasible, converged
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,7 +84,7 @@ Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class BlockColumns:
     n_columns: Integer
-    norm_bound: Real  # of its standardised rows
+    norm_bound: Real  # of its standardised rows, as `step_1_bound` rounds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class BlockFit:
     solver: Text
     iterations: Integer
     converged: Integer
-    gradient_norm: Real
+    gradient_norm: Real  # rounded up to a power of two
     l2: Real
     feasible: Integer  # 1: yes, 0: no, -1: neither was proved
 
@@ -253,6 +257,12 @@ def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
 # --- the passive party -------------------------------------------------------------------------------
 
 
+def step_1_bound(norm_bound: float) -> float:
+    """Rounded up to BOUND_BITS: a quantile of norms is one row's, and all its bits are not for others."""
+    mantissa, exponent = math.frexp(norm_bound)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, BOUND_BITS)), exponent - BOUND_BITS)
+
+
 def step_3_content(rows: ConsumerRows, salt: bytes) -> BlockContent:
     content = ContentDigest(salt)
     for batch in rows.batches():
@@ -382,13 +392,15 @@ def told(answer: NoisySum, request: AggregateOpen) -> NoisySum:
 
 
 def bits_told_of(n_columns: Sequence[int], rows_kept: int) -> list[int]:
-    """Of each holder's columns in turn: how many bits the others' weights have, which hang on them."""
+    """Of each holder's columns in turn: how many bits others are told that hang on them: their own weights, and how
+    the fit ended.
+    """
     bits = bits_of_a_weight(rows_kept)
-    return [(sum(n_columns) - columns) * bits for columns in n_columns]
+    return [(sum(n_columns) - columns) * bits + ENDING_BITS for columns in n_columns]
 
 
 def most_bits(rows_kept: int) -> int:
-    """That all weights together may have which hang on one holder's rows: a quarter of one bit for each row."""
+    """That others may be told which hang on one holder's rows: a quarter of one bit for each row."""
     return rows_kept // ROWS_FOR_A_BIT
 
 
@@ -410,6 +422,11 @@ def step_8_rounded(weights: Floats, rows: int) -> Floats:
         )
     bits = kept_bits_for(rows)
     return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0  # no zero has a sign
+
+
+def step_8_rounded_norm(gradient_norm: float) -> float:
+    """Up to a power of two: all bits of it would be as many of everybody's rows."""
+    return min(max(2.0 ** math.ceil(math.log2(max(gradient_norm, SMALLEST_NORM))), SMALLEST_NORM), LARGEST_NORM)
 
 
 def step_8_blocks(values: Floats, n_columns: Sequence[int]) -> list[Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
 from blindfit.algorithms.protocols import (
     walr,
@@ -17,6 +18,7 @@ from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDa
 from blindfit.parties.measurement.release_labels import allowed_mechanisms
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.store.store import StoredAnswer
+from blindfit.parties.store.told_bits import count_told_bits
 from blindfit.protos import measurement_pb2 as pb
 
 
@@ -86,15 +88,16 @@ class MeasurementService(ChargingService):
         Raises:
             PolicyRefused: with those that were told before, they could give the rows away.
         """
-        with self.store.transaction() as transaction:
-            for snapshot, more in bits.items():
-                transaction.add_told_bits(snapshot, consumer, request.request_id, more)
-                if (all_bits := transaction.told_bits(snapshot)) > most:
-                    reason = (
-                        f"the holders' weights have {all_bits} bits that hang on columns of another one, those of "
-                        f"earlier fits included: more than a quarter of the common rows ({most})"
-                    )
-                    self.refuse("parties", f"{reason}; take more rows or fewer columns")
+
+        def refuse(all_bits: int) -> BlindfitError:
+            reason = (
+                f"the holders' weights have {all_bits} bits that hang on columns of another one, those of "
+                f"earlier fits included: more than a quarter of the common rows ({most})"
+            )
+            reason = f"{reason}; take more rows or fewer columns"
+            return PolicyRefused(party=self.name, field="parties", reason=reason)
+
+        count_told_bits(self.store, consumer, request.request_id, bits, most, refuse)
 
     def _terms(self, dataset: LabelDataset) -> Terms:
         budget = self.budgets[dataset.population]

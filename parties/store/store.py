@@ -342,7 +342,7 @@ class Transaction:
         return (rows[0][0], rows[0][1]) if rows else None
 
     def add_told_bits(self, snapshot: str, requester: str, request_id: str, bits: int) -> None:
-        """Of weights that hang on the rows of this snapshot; the same request counts once."""
+        """That hang on the rows of this snapshot; the same request counts once."""
         self._all("INSERT OR REPLACE INTO told_bits VALUES (?, ?, ?, ?)", (snapshot, requester, request_id, bits))
 
     def told_bits(self, snapshot: str) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr_blocks import (
     Block,
@@ -25,6 +26,7 @@ from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.store.told_bits import count_told_bits
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
@@ -82,11 +84,14 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 
 
 async def rounded_as_told(
-    session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes
+    party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes
 ) -> tuple[PreparedRows, BlockContent]:
     """Steps 1 to 3 of a passive party."""
     active, channel = session.with_role("active").name, session.channel
-    await channel.send(active, BlockColumns(read.columns.width, read.norm_bound(session.job.walr)))
+    bound = walr_blocks.step_1_bound(read.norm_bound(session.job.walr))
+    if session.job.walr.norm_bound == "auto":
+        count_bound(party, session, len(read.norms))
+    await channel.send(active, BlockColumns(read.columns.width, bound))
     grid: BlockGrid = await heard(session, active, BlockGrid)
     if not fixed_point.MIN_FRAC_BITS <= grid.frac_bits <= fixed_point.MAX_FRAC_BITS:
         raise MalformedMessage(culprit=active, field="frac_bits", reason="is out of range", step="BlockGrid")
@@ -97,6 +102,26 @@ async def rounded_as_told(
     content = await asyncio.to_thread(walr_blocks.step_3_content, prepared.train, salt)
     await channel.send(active, content)
     return prepared, content
+
+
+def count_bound(party: Party, session: Session[WalrJob], n_rows: int) -> None:
+    """Of a norm bound that hangs on the party's rows. Other quantiles, or of another split, would add up to all norms.
+
+    Raises:
+        PolicyRefused: it was told under too many settings.
+    """
+
+    def refuse(_: int) -> BlindfitError:
+        reason = "this party's norm bound was told under too many settings: give walr.norm_bound"
+        return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
+
+    parameters = session.job.to_parameters()
+    asked = {name: v for name, v in parameters.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
+    request_id = parameters_digest({**asked, **{f"snapshot.{n}": s for n, s in session.snapshots.items()}}).hex()
+    bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}
+    count_told_bits(
+        party.store, session.with_role("active").name, request_id, bits, walr_blocks.most_bits(n_rows), refuse
+    )
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:

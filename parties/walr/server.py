@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.errors import LocalProtocolError
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
 from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr_blocks import BlockFit
 from blindfit.algorithms.randomness import PublicRandomness
@@ -46,14 +46,21 @@ class WalrServer(MeasurementSeat):
         stored = self._party.store.reader().block_fit(active, request_id)
         if stored is None:
             randomness = own_randomness(self._party, session)
-            fits = await asyncio.to_thread(fit_blocks, to_fit, session.job.walr, randomness, session.report)
-            content = _to_json(fits)
+            content = await asyncio.to_thread(_fit_or_reason, to_fit, session.job.walr, randomness, session.report)
             with self._party.store.transaction() as transaction:
                 transaction.add_block_fit(active, request_id, blocks.settings_sha256, content)
         else:
             content = stored[1]
         for holder, fit in zip((*blocks.holders, active), _from_json(content), strict=True):
             await session.channel.send(holder, fit)
+
+
+def _fit_or_reason(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report) -> bytes:
+    """As it is stored. That a fit has no end is told too, and hangs on the rows: it is the one fit of its release."""
+    try:
+        return _to_json(fit_blocks(to_fit, settings, randomness, report))
+    except RangeError as error:
+        return json.dumps({"reason": str(error), "hint": error.hint}).encode()
 
 
 def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report) -> list[BlockFit]:
@@ -79,9 +86,9 @@ def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomne
             weights=part,
             rows_kept=int(answer.rows_kept),
             solver=fit.result.solver,
-            iterations=fit.result.iterations,
+            iterations=min(fit.result.iterations, walr_blocks.MOST_ITERATIONS),
             converged=int(fit.result.converged),
-            gradient_norm=fit.result.gradient_norm,
+            gradient_norm=walr_blocks.step_8_rounded_norm(fit.result.gradient_norm),
             l2=fit.l2,
             feasible=-1 if feasible is None else int(feasible),
         )
@@ -94,4 +101,8 @@ def _to_json(fits: Sequence[BlockFit]) -> bytes:
 
 
 def _from_json(content: bytes) -> list[BlockFit]:
-    return [BlockFit(**{**fit, "weights": np.array(fit["weights"])}) for fit in json.loads(content)]
+    """Raises RangeError: the fit had no good end."""
+    fits = json.loads(content)
+    if isinstance(fits, dict):
+        raise RangeError(fits["reason"], hint=fits["hint"])
+    return [BlockFit(**{**fit, "weights": np.array(fit["weights"])}) for fit in fits]

@@ -72,4 +72,28 @@ MUTANTS = (
         "raise",
         (f"{JOBS}::test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place",),
     ),
+    Mutant(
+        "all-bits-of-a-norm-bound-are-told",
+        (12,),
+        PROTOCOL,
+        "math.ldexp(math.ceil(math.ldexp(mantissa, BOUND_BITS)), exponent - BOUND_BITS)",
+        "math.ldexp(mantissa, exponent)",
+        (f"{STEPS}::test_a_norm_bound_is_told_in_seven_bits_and_never_less_than_it_is",),
+    ),
+    Mutant(
+        "a-fit-without-an-end-may-be-tried-with-any-settings",
+        (12,),
+        "parties/walr/server.py",
+        "    except RangeError as error:",
+        "    except LocalProtocolError as error:",
+        (f"{JOBS}::test_a_fit_without_an_end_is_the_one_fit_of_its_release",),
+    ),
+    Mutant(
+        "a-norm-bound-is-told-under-any-number-of-settings",
+        (12,),
+        "parties/walr/holders.py",
+        'if session.job.walr.norm_bound == "auto":\n        count_bound',
+        'if session.job.walr.norm_bound == "never":\n        count_bound',
+        (f"{JOBS}::test_a_norm_bound_is_told_under_few_settings",),
+    ),
 )

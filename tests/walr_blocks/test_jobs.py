@@ -170,6 +170,30 @@ def test_a_release_is_fitted_once(house: House) -> None:
     assert house.spent() == 2
 
 
+def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each setting that is tried tells another bit of everybody's rows."""
+    with monkeypatch.context() as small:
+        small.setattr(walr_blocks, "LARGEST_WEIGHT", 0.01)
+        with pytest.raises(BlindfitError, match="meter cannot take part"):
+            house.run()
+    with pytest.raises(BlindfitError, match="fitted with other settings"):
+        house.run("walr.l2=0.5")
+    with pytest.raises(BlindfitError, match="meter cannot take part"):
+        house.run()
+    assert house.spent() == 1
+
+
+def test_a_norm_bound_is_told_under_few_settings(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each quantile of a passive party's norms, and each of another split, is one more fact of its rows."""
+    monkeypatch.setattr(walr_blocks, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
+    house.run()
+    house.run()  # the same bound counts once
+    with pytest.raises(PolicyRefused, match=r"(bank|chain).*told under too many settings: give walr.norm_bound"):
+        house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
+    assert house.spent() == 1
+    house.run("walr.norm_bound=3.3", "privacy.epsilon=0.5")
+
+
 def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,10 +211,10 @@ def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
 
 
 def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: House) -> None:
-    """Three fits of 88 bits pass a quarter of some 1,020 rows, 255."""
+    """Three fits of 77 bits of weights and 30 of how it ended pass a quarter of some 1,020 rows, 255."""
     house.run("privacy.epsilon=1.0")
     house.run("privacy.epsilon=1.05")
-    with pytest.raises(PolicyRefused, match=r"264 bits .* more than a quarter of the common rows"):
+    with pytest.raises(PolicyRefused, match=r"321 bits .* more than a quarter of the common rows"):
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
 

@@ -117,3 +117,17 @@ def test_a_weight_that_no_good_fit_has_is_not_told(weight: float) -> None:
 def test_a_tally_of_one_partys_columns_is_not_joined() -> None:
     with pytest.raises(LocalProtocolError):
         walr_blocks.require_tally(Tally(request_for(rows_of()), lambda _: None))
+
+
+def test_a_norm_bound_is_told_in_seven_bits_and_never_less_than_it_is() -> None:
+    """The largest quantile is the norm of one row: at 53 bits it would be as good as the row's name."""
+    bounds = np.random.default_rng(1).uniform(0.01, 100, 5000).tolist()
+    told = [walr_blocks.step_1_bound(bound) for bound in bounds]
+    assert all(b <= t <= b * (1 + 2.0**-6) for b, t in zip(bounds, told, strict=True))
+    assert len({math.frexp(t)[0] for t in told}) <= 2**6 + 1
+    assert walr_blocks.step_1_bound(3.0) == 3.0
+
+
+@pytest.mark.parametrize(("norm", "told"), [(0.0, 2.0**-64), (3e-9, 2.0**-28), (0.5, 0.5), (1e300, 2.0**63)])
+def test_of_a_gradient_a_power_of_two_is_told(norm: float, told: float) -> None:
+    assert walr_blocks.step_8_rounded_norm(norm) == told

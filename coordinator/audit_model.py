@@ -28,7 +28,7 @@ from blindfit.algorithms.statistics.model_attacks import Table as Rows
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import DuplicateSearch, open_source
+from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
@@ -125,8 +125,7 @@ def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: 
             f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
             hint="say which columns they are: --label, --id",
         )
-    settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label, features=columns)
-    source = open_source(settings, Path(), whose)
+    source = open_for_model(DatasetSettings(url=f"csv:{path}", id=row_id, label=label), columns, Path(), whose)
     batches, duplicates = [], DuplicateSearch()
     for batch in source.batches():
         duplicates.add(batch)

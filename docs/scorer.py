@@ -19,7 +19,7 @@ FORMAT = "blindfit vertical model part v1"
 def score_part(model, row):
     """{column: text or number} -> this party's part of the score, in steps of 2^-42."""
     scaling, grid, bound = model["standardiser"], model["grid"], model["feature_bound"]
-    values = {name: number(row, name) for name in scaling["columns"]}
+    values = {name: number(row, name, scaling) for name in scaling["columns"]}
     names = list(model["weights"])
     columns = [(values[name] - scaling["mean"][name]) / scaling["std"][name] for name in names]
     weights = [model["weights"][name] for name in names]
@@ -33,14 +33,26 @@ def score_part(model, row):
     return (part + (1 << rounding >> 1)) >> rounding << rounding
 
 
-def number(row, name):
+def number(row, name, scaling):
+    """Of a column of the file, or made of one: region=north is 1 where region is north, age= where age is empty."""
+    if name not in row:
+        column = behind(name, row)
+        return float(str(row[column]).strip() == name[len(column) + 1 :])
     try:
         value = math.nan if "_" in str(row[name]) else float(row[name])  # Python alone reads 1_000
     except (TypeError, ValueError):
         value = math.nan
+    if name + "=" in scaling["columns"] and not str(row[name]).strip():
+        return scaling["mean"].get(name, 0.0)
     if not math.isfinite(value):
         raise ValueError(f"column {name}: a value is missing or no finite number")
     return value
+
+
+def behind(name, names):
+    """The column of a file that a model's column is of: itself, or that before one of its signs =; None: none is."""
+    whole = [name, *(name[:place] for place, character in enumerate(name) if character == "=")]
+    return next((column for column in whole if column in names), None)
 
 
 def shortened(steps, most):
@@ -84,13 +96,14 @@ def main(arguments):
 
 def read(path, id_column, model):
     """{id: {column: text}}, in the order of the file; columns by name, those that are not the model's are ignored."""
-    wanted = [id_column, *model["standardiser"]["columns"]]
+    columns = model["standardiser"]["columns"]
     with open(path, encoding="utf-8-sig", newline="") as file:
         table = csv.DictReader(file)
         names = table.fieldnames or []
         listed = list(table)
-    if missing := [name for name in wanted if name not in names]:
+    if missing := [name for name in (id_column, *columns) if behind(name, names) is None]:
         raise ValueError(f"{path} has no column {', '.join(missing)}")
+    wanted = [id_column, *dict.fromkeys(behind(name, names) for name in columns)]
     if twice := [name for name in wanted if names.count(name) > 1]:
         raise ValueError(f"{path} has the column {', '.join(twice)} twice")
     if any(None in row for row in listed):

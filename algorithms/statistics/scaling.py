@@ -143,15 +143,23 @@ class Standardiser:
     def transform(self, rows: Features) -> Floats:
         """Of a table by the names of its columns, of an array by their places.
 
+        A column of which another says where it has no value (`age=`) may lack values: there its mean stands.
+
         Raises:
             DataError: a column is missing or comes twice, or a value is no finite number.
         """
-        matrix = in_order(rows, self.columns)
+        means = self.means()
+        matrix = in_order(rows, self.columns, {name: means[name] for name in self.columns if f"{name}=" in means})
         kept = matrix if len(self.kept) == matrix.shape[1] else matrix[:, list(self.kept)]
         # Row by row whatever the matrix's order: the last digits of a score must not hang on how it was stored.
         standardised: Floats = np.subtract(kept, np.array(self.mean), order="C")
         standardised /= np.array(self.std)
         return standardised
+
+    def means(self) -> dict[str, float]:
+        """Of each column, what a missing value becomes. One that was constant has no weight: any number does."""
+        known = dict(zip(self.kept_columns, self.mean, strict=True))
+        return {name: known.get(name, 0.0) for name in self.columns}
 
     def to_dict(self) -> dict[str, dict[str, float] | list[str]]:
         """For the model file: names in order, and the mean and std of each kept column by name."""

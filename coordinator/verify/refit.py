@@ -18,7 +18,7 @@ from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, Content
 from blindfit.algorithms.randomness import generator_of
 from blindfit.coordinator.verify.checks import Check, Read
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import open_source
+from blindfit.parties.data.source import open_for_model
 from blindfit.parties.files.written import read_json
 from blindfit.parties.training.rows import read_rows
 from blindfit.parties.walr.fit import fit_sum, rows_to_fit
@@ -118,13 +118,10 @@ class Refit:
 
     def _features(self, columns: tuple[str, ...]) -> NDArray[np.float64]:
         """Of the rows that were sent, in their order."""
-        try:
-            settings = DatasetSettings(url=self.table, id=self.row_id, features=columns)
-        except ValueError:
-            raise ConfigError(
-                f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id"
-            ) from None
-        read = read_rows(open_source(settings, Path(), "features"), labels=False, report=lambda *_: None)
+        if self.row_id in columns:
+            raise ConfigError(f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id")
+        source = open_for_model(DatasetSettings(url=self.table, id=self.row_id), columns, Path(), "features")
+        read = read_rows(source, labels=False, report=lambda *_: None)
         places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
         if places.null_count:
             raise DataError(f"{self.table} does not have {places.null_count} of the rows that were sent")

@@ -64,10 +64,50 @@ def _has_fraction(kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def to_labels(column: Any, *, name: str, binary: bool, first_row: int, origin: Origin) -> NDArray[Any]:
-    """Labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing."""
+def to_levels(column: Any, *, name: str, origin: Origin) -> Any:
+    """Levels of a category as a `pyarrow.StringArray`, in one spelling, with null where there is no value."""
+    kind = column.type
+    texts = column.cast(pa.string()) if pa.types.is_boolean(kind) else _as_text(column, name, origin)
+    return _without_none(one_spelling(texts.cast(pa.string())))
+
+
+def _without_none(texts: Any) -> Any:
+    """Null for what stands for no value."""
+    return pc.if_else(pc.is_in(texts, value_set=pa.array(NO_VALUE)), None, texts)
+
+
+def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.float64]:
+    """Days since 1970-01-01, shape (n,), of dates, timestamps, or texts in ISO 8601; NaN where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_text(column.type):
+        column = _without_none(pc.utf8_trim_whitespace(column))
+    try:
+        moments = pc.cast(column, pa.timestamp("us"))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        row = first_row + _first_refused(column, pa.timestamp("us"))
+        raise origin.error("not a date", row=row, column=name, hint="write it as 2024-05-31") from None
+    microseconds = pc.cast(pc.cast(moments, pa.int64()), pa.float64(), safe=False)
+    days: NDArray[np.float64] = microseconds.to_numpy(zero_copy_only=False) / 86_400e6
+    return days
+
+
+def to_labels(
+    column: Any, *, name: str, binary: bool, first_row: int, origin: Origin, positive: str | None = None
+) -> NDArray[Any]:
+    """Labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing.
+
+    Args:
+        positive: the text of label 1; every other one is 0.
+    """
+    if positive is not None:
+        texts = to_levels(column, name=name, origin=origin)
+        if (row := _first(texts.is_null())) is not None:
+            raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
+        found: NDArray[np.uint8] = pc.equal(texts, pa.scalar(positive)).to_numpy(zero_copy_only=False).astype(np.uint8)
+        return found
     labels = to_numbers(column, name=name, first_row=first_row, origin=origin)
-    refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint="remove the rows without a label")
+    refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint=_WITHOUT_LABEL)
     if not binary:
         return labels
     strange = np.flatnonzero((labels != 0) & (labels != 1))
@@ -75,6 +115,9 @@ def to_labels(column: Any, *, name: str, binary: bool, first_row: int, origin: O
         row = first_row + int(strange[0])
         raise origin.error("the label is neither 0 nor 1", row=row, column=name, hint="write labels as 0 and 1")
     return labels.astype(np.uint8)
+
+
+_WITHOUT_LABEL = "remove the rows without a label"
 
 
 def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.uint64]:
@@ -112,31 +155,30 @@ def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin) -
         column = column.dictionary_decode()
     if not _is_text(column.type):
         raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=_PICK_NUMBERS)
-    trimmed = pc.utf8_trim_whitespace(column)
-    texts = pc.if_else(pc.is_in(trimmed, value_set=pa.array(NO_VALUE)), None, trimmed)
-    if not _parses(texts):
-        row = first_row + _first_unparsed(texts)
+    texts = _without_none(pc.utf8_trim_whitespace(column))
+    if not _parses(texts, pa.float64()):
+        row = first_row + _first_refused(texts, pa.float64())
         raise origin.error("not a number", row=row, column=name, hint=_PICK_NUMBERS)
     return pc.cast(texts, pa.float64())
 
 
-_PICK_NUMBERS = "correct it, or leave the column out of `features`"
+_PICK_NUMBERS = "correct it, leave the column out of `features`, or name it in `categories` or `dates`"
 
 
-def _parses(texts: Any) -> bool:
+def _parses(values: Any, kind: Any) -> bool:
     try:
-        pc.cast(texts, pa.float64())
-    except pa.ArrowInvalid:
+        pc.cast(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
 
 
-def _first_unparsed(texts: Any) -> int:
-    """Bisection with Arrow's own parser, so that no second definition of a number can disagree with it."""
-    low, high = 0, len(texts)  # texts[:low] parses, texts[:high] does not
+def _first_refused(values: Any, kind: Any) -> int:
+    """Bisection with Arrow's own parser, so that no second definition of a number or date can disagree with it."""
+    low, high = 0, len(values)  # values[:low] parses, values[:high] does not
     while high - low > 1:
         middle = (low + high) // 2
-        if _parses(texts[low:middle]):
+        if _parses(values[low:middle], kind):
             low = middle
         else:
             high = middle

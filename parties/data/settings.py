@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from blindfit.parties.data.urls import without_password
 
 ColumnName = Annotated[str, Field(min_length=1)]
+Levels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=1000)]
 
 
 class DatasetSettings(BaseModel):
@@ -25,12 +26,18 @@ class DatasetSettings(BaseModel):
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number; `share` is one of the two
             shares of a label that `blindfit split-labels` writes.
+        positive: The text that stands for label 1, such as "yes"; every other one is 0. By default labels are 0 and 1.
         split: The column that says which split a share is of: the same in every row.
-        features: The columns to learn from, all of numbers, or "rest": every other column.
+        features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
+        categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
+            rows have (a list of names), or, known without the rows, `{ region = ["north", "south"] }`; whoever has
+            another level has 0 in all of them.
+        dates: Features that are dates or moments, as text in ISO 8601 or of such a type: days since 1970-01-01.
         quasi_identifiers: For record linkage: what a field is called in the job, and the column that has it here. The
             columns are read as text and are no features.
         missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
-            row, or put the column's `mean` in its place (which reads the table twice).
+            row, put the column's `mean` in its place (which reads the table twice), or `indicator`: the mean, and
+            a column of zeros and ones that says where it was put.
         made_by: The command that makes the file, shown when the file does not exist.
         batch_rows: Rows held in memory at a time.
     """
@@ -43,10 +50,13 @@ class DatasetSettings(BaseModel):
     person: ColumnName | None = None
     label: ColumnName | None = None
     label_kind: Literal["binary", "number", "share"] = "binary"
+    positive: str | None = Field(None, min_length=1)
     split: ColumnName | None = None
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    categories: tuple[ColumnName, ...] | dict[ColumnName, Levels] = ()
+    dates: tuple[ColumnName, ...] = ()
     quasi_identifiers: dict[str, ColumnName] = {}
-    missing: Literal["refuse", "drop", "mean"] = "refuse"
+    missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
     made_by: str | None = None
     batch_rows: int = Field(default=16384, ge=1, le=1 << 20)
 
@@ -62,6 +72,21 @@ class DatasetSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _encoded_columns_are_features(self) -> DatasetSettings:
+        encoded = [*self.categories, *self.dates]
+        if twice := [name for name, count in Counter(encoded).items() if count > 1]:
+            raise ValueError(f"column {twice[0]} is named twice in categories and dates")
+        if self.features != "rest" and (strangers := [name for name in encoded if name not in self.features]):
+            raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
+        if isinstance(self.categories, dict):
+            repeated = [name for name, levels in self.categories.items() if len(set(levels)) < len(levels)]
+            if repeated:
+                raise ValueError(f"categories.{repeated[0]} names a level twice")
+        if self.positive is not None and (self.label is None or self.label_kind != "binary"):
+            raise ValueError('positive says which text is label 1: it needs a label, and label_kind = "binary"')
+        return self
+
+    @model_validator(mode="after")
     def _shares_are_of_a_split(self) -> DatasetSettings:
         if (self.label_kind == "share") != (self.split is not None):
             raise ValueError('split names the column of the split id, with label_kind = "share" and no other')
@@ -72,6 +97,27 @@ class DatasetSettings(BaseModel):
         if self.quasi_identifiers and self.missing == "drop":
             raise ValueError('missing = "drop" cannot go with quasi_identifiers: take "mean"')
         return self
+
+    @property
+    def fills(self) -> bool:
+        """Whether a missing value becomes a mean."""
+        return self.missing in ("mean", "indicator")
+
+    @property
+    def levels_are_found(self) -> bool:
+        """Whether some columns are made of what the rows hold."""
+        return self.missing == "indicator" or (isinstance(self.categories, tuple) and bool(self.categories))
+
+    @property
+    def encodes(self) -> bool:
+        return bool(self.categories or self.dates) or self.missing == "indicator"
+
+    def offers(self, feature: str) -> bool:
+        """Whether it may be one of the features, or be made of one (encoding.py)."""
+        if self.features == "rest" or feature in self.features:
+            return True
+        lacking = self.features if self.missing == "indicator" else ()
+        return any(feature.startswith(f"{column}=") for column in (*self.categories, *lacking))
 
     def key_columns(self) -> tuple[str, ...]:
         """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""

@@ -12,11 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.named_columns import column_behind
 from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_shares, to_texts
+from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encoding, encoding_of
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
 
@@ -55,13 +57,24 @@ class Source:
     settings: DatasetSettings
     feature_names: tuple[str, ...]
     _reader: Reader = field(repr=False)
+    encoding: Encoding = NOTHING_ENCODED
 
     @classmethod
-    def of(cls, reader: Reader, settings: DatasetSettings, name: str) -> Source:
-        """Raises DataError: the reader has not the columns that the settings name."""
-        wanted = () if settings.features == "rest" else settings.features
-        refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
-        return cls(name, settings, _rest(reader, settings) if settings.features == "rest" else wanted, reader)
+    def of(cls, reader: Reader, settings: DatasetSettings, name: str, encoding: Encoding = NOTHING_ENCODED) -> Source:
+        """Of columns that are numbers already.
+
+        Args:
+            encoding: how they were made.
+
+        Raises:
+            DataError: the reader has not the columns that the settings name.
+        """
+        return cls(name, settings, _features_of(reader, settings), reader, encoding)
+
+    def refuse_missing(self, columns: Sequence[str]) -> None:
+        """Raises DataError: it has no such feature; a level that no row has is one."""
+        there = [name for name in columns if not self.encoding.stands_for_a_level(name)]
+        refuse_missing_names(there, self.feature_names, self.origin)
 
     @property
     def origin(self) -> Origin:
@@ -82,7 +95,7 @@ class Source:
         """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked.
 
         Args:
-            means: what `missing = "mean"` puts in place of a missing value; by default the column's own mean.
+            means: what is put in place of a missing value, where the settings fill it; by default the column's mean.
         """
         roles = _Roles(
             id=self.settings.id,
@@ -91,7 +104,7 @@ class Source:
             features=self.feature_names if features else (),
         )
         filled = None
-        if self.settings.missing == "mean" and roles.features:
+        if self.settings.fills and roles.features:
             filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
         kept = 0
         for first_row, arrow in self._arrow_batches(roles.names()):
@@ -113,8 +126,8 @@ class Source:
         return replace(self, _reader=part(first, last))
 
     def means(self) -> dict[str, float] | None:
-        """What `missing = "mean"` puts in place of a missing value; None where the settings say otherwise."""
-        if self.settings.missing != "mean":
+        """What is put in place of a missing value; None where the settings say otherwise."""
+        if not self.settings.fills:
             return None
         return dict(zip(self.feature_names, self._means(self.feature_names).tolist(), strict=True))
 
@@ -127,7 +140,7 @@ class Source:
         roles = _Roles(self.settings.id, self.settings.person, self.settings.label, self.feature_names)
         for first_row, arrow in self._arrow_batches(roles.names() + quasi):
             batch = self._convert(arrow.select(roles.names()), first_row, roles)
-            if self.settings.missing != "mean":
+            if not self.settings.fills:
                 batch = self._treat_missing(batch, roles.features, None)
             columns = [c for c in (batch.ids, batch.persons, batch.labels) if c is not None] + list(batch.features.T)
             arrays = [pa.array(column, from_pandas=True) for column in columns]
@@ -194,7 +207,10 @@ class Source:
         def labels(name: str) -> NDArray[Any]:
             if self.settings.label_kind == "share":
                 return to_shares(columns[name], name=name, first_row=first_row, origin=origin)
-            return to_labels(columns[name], name=name, binary=binary, first_row=first_row, origin=origin)
+            positive = self.settings.positive
+            return to_labels(
+                columns[name], name=name, binary=binary, first_row=first_row, origin=origin, positive=positive
+            )
 
         return RowBatch(
             rows=np.arange(first_row, first_row + arrow.num_rows),
@@ -244,8 +260,39 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
 
     Raises:
         DataError: No such file or table, no such column, or it cannot be opened.
+
+    Of a dataset with levels that are to be found in the rows, these are read.
     """
-    return Source.of(_open_reader(settings, base_dir, name), settings, name)
+    reader = _open_reader(settings, base_dir, name)
+    columns = _features_of(reader, settings)
+    if not settings.encodes or not columns:
+        return Source(name, settings, columns, reader)
+    encoding = encoding_of(reader, settings, columns)
+    made = EncodedReader(reader, encoding, settings)
+    refuse_duplicate_names(made.names, made.origin)
+    return Source(name, settings, encoding.of_all(columns), made, encoding)
+
+
+def open_for_model(settings: DatasetSettings, columns: Sequence[str], base_dir: Path, name: str) -> Source:
+    """A table that has a model's columns, or those that they were made of: a category, a column that lacks values.
+
+    Raises:
+        DataError: as `open_source`.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    levels: dict[str, tuple[str, ...]] = {}
+    indicators = []
+    for made in columns:
+        behind = "" if made in reader.names else column_behind(made, reader.names)
+        if behind and made == f"{behind}=":
+            indicators.append(behind)
+        elif behind:
+            levels[behind] = (*levels.get(behind, ()), made.removeprefix(f"{behind}="))
+    chosen = settings.model_copy(
+        update={"features": tuple(columns), "missing": "indicator" if indicators else settings.missing}
+    )
+    encoding = Encoding(levels, indicators=tuple(indicators))
+    return Source.of(EncodedReader(reader, encoding, chosen), chosen, name, encoding)
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
@@ -259,6 +306,13 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
     return open_table(url, base_dir, name, settings.made_by)
+
+
+def _features_of(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
+    """As the reader has them. Raises DataError: it has not the columns that the settings name."""
+    wanted = () if settings.features == "rest" else settings.features
+    refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
+    return _rest(reader, settings) if settings.features == "rest" else wanted
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.training.rows import check_features
+from blindfit.parties.training.rows import check_features, with_columns_of
 from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.training.summary import told
 from blindfit.parties.work.clock import Clock
@@ -103,10 +103,11 @@ class Evaluation:
             model = WALRModel.from_dict(written.read_json(path))
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
-        source = session.published.source()
+        columns, dataset = model.standardiser.columns, self._party.settings.datasets[session.me.dataset]
+        source = session.published.source_as(with_columns_of(columns, dataset, session.me.dataset, labels=False))
         ids: list[str] = []
         scores: list[Floats] = []
-        for batch in source.batches(persons=False, labels=False):
+        for batch in source.batches(persons=False, labels=False, means=model.standardiser.means()):
             ids += batch.ids.to_pylist()
             scores.append(model.scores(dict(zip(source.feature_names, batch.features.T, strict=True))))
             session.report("score rows", len(ids), 0, "rows")

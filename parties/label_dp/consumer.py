@@ -23,7 +23,6 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.parties.data.origin import refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files import written
@@ -109,7 +108,7 @@ class LabelRegression:
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
         found, wanted = self._party.snapshots.source(name), self._party.snapshots.source(me.dataset).feature_names
         settings = with_columns_of(wanted, dataset, name, labels=True)
-        refuse_missing_names(wanted, found.feature_names, found.origin)
+        found.refuse_missing(wanted)
         return settings
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict, shared_scores
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.data.origin import refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
@@ -87,7 +86,7 @@ class JointPrediction:
         """Raises ConfigError, DataError: the dataset has not the model's columns."""
         found, columns = self._party.snapshots.source(me.dataset), part.standardiser.columns
         settings = with_columns_of(columns, self._party.settings.datasets[me.dataset], me.dataset, labels=False)
-        refuse_missing_names(columns, found.feature_names, found.origin)
+        found.refuse_missing(columns)
         return settings
 
     def _refuse(self, field: str, reason: str) -> None:
@@ -99,7 +98,9 @@ class JointPrediction:
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
         source = session.published.source_as(self._settings_for(session.me, part))
-        rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report, means=means_of(part))
+        rows = await asyncio.to_thread(
+            read_rows, source, labels=False, report=session.report, means=part.standardiser.means()
+        )
         positions = (await align_by_id(session, seats, rows)).positions
         session.report("score", 0, len(positions), "rows")
         scores = await self._scores(session, seats, part, quota, rows.features[positions], positions)
@@ -154,15 +155,6 @@ class JointPrediction:
 
 
 # --- what is read --------------------------------------------------------------------------------------
-
-
-def means_of(part: Part) -> dict[str, float]:
-    """What a missing value becomes: the mean in training, so that a row's score does not depend on other new rows.
-
-    A column that was constant has no weight: any number does.
-    """
-    known = dict(zip(part.standardiser.kept_columns, part.standardiser.mean, strict=True))
-    return {name: known.get(name, 0.0) for name in part.standardiser.columns}
 
 
 # --- what is written -----------------------------------------------------------------------------------

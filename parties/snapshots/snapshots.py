@@ -24,6 +24,7 @@ import structlog
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
+from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_source
@@ -38,6 +39,7 @@ log = structlog.get_logger(__name__)
 Writer = Callable[[Source, Path], Written]
 ID_BYTES = 16
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
+ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,8 +74,11 @@ class Snapshot:
         Raises:
             DataError: it has not all of their columns.
         """
-        origin = Origin(self.row.dataset, f"snapshot {self.row.number}")
-        return Source.of(RowsFile(self.directory / FILE, origin), settings, self.row.dataset)
+        file = RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
+        encoding, names = encoding_of_row(self.row), file.names
+        wanted = () if settings.features == "rest" else settings.features
+        absent = tuple(name for name in wanted if name not in names and encoding.stands_for_a_level(name))
+        return Source.of(WithAbsentLevels(file, absent) if absent else file, settings, self.row.dataset, encoding)
 
 
 class Snapshots:
@@ -263,7 +268,13 @@ class Snapshots:
                 number=1 + max((row.number for row in known if row.dataset == dataset), default=0),
                 population=settings.population or "",
                 meaning=json.dumps(
-                    {**_meaning(settings), "columns": list(source.feature_names), "distinct": dict(written.distinct)}
+                    {
+                        **_meaning(settings),
+                        "columns": list(source.feature_names),
+                        "levels": dict(source.encoding.levels),
+                        "indicators": source.encoding.indicators,
+                        "distinct": dict(written.distinct),
+                    }
                 ),
                 source=fingerprint,
                 content_sha256=written.content_sha256,
@@ -308,11 +319,26 @@ def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
     distinct = json.loads(row.meaning)["distinct"]
     if missing := [name for name in columns if name not in distinct]:
         raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
-    return RowContent.of([distinct[name] for name in columns])
+    encoding = encoding_of_row(row)
+    counts: dict[str, int] = {}
+    for name in columns:  # the columns of a category are one: a row has one level, or none of them
+        column, level = encoding.column_of(name)
+        if level is None:
+            counts[column] = distinct[name]
+        elif column in encoding.levels and distinct[name] > 1:
+            counts[column] = counts.get(column, 1) + 1
+    return RowContent.of(list(counts.values()))
+
+
+def encoding_of_row(row: SnapshotRow) -> Encoding:
+    """How its columns were made of those of the table."""
+    meaning = json.loads(row.meaning)
+    levels = {column: tuple(levels) for column, levels in meaning.get("levels", {}).items()}
+    return Encoding(levels, indicators=tuple(meaning.get("indicators", ())))
 
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
-    chosen = settings.model_dump(mode="json", include={*COLUMNS, "population"})
+    chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
     return {**chosen, "url": without_password(settings.url)}
 
 

@@ -54,7 +54,7 @@ def with_columns_of(
     Raises:
         ConfigError: the party's file does not offer a column of the model, or it is the label.
     """
-    if dataset.features != "rest" and (missing := [c for c in columns if c not in dataset.features]):
+    if missing := [column for column in columns if not dataset.offers(column)]:
         raise ConfigError(
             f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
             hint='such as features = "rest"',

@@ -28,3 +28,8 @@ def refuse_filled(dataset: DatasetSettings, name: str) -> None:
             f'datasets.{name}.missing = "{dataset.missing}": one row would then change others, or their number',
             hint="fill in missing values beforehand, by a rule that looks at no other row",
         )
+    if dataset.levels_are_found:
+        raise ConfigError(
+            f"datasets.{name}.categories: levels that are found in the rows would tell of them",
+            hint='name the levels that are known without the rows: categories = { region = ["north", "south"] }',
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants import (
     approval,
+    encoding,
     hidden_rows,
     holders,
     interference,
@@ -31,6 +32,7 @@ MUTANTS = (
     *snapshots.MUTANTS,
     *repeats.MUTANTS,
     *hidden_rows.MUTANTS,
+    *encoding.MUTANTS,
     *holders.MUTANTS,
     *sharing.MUTANTS,
     *sharing_privacy.MUTANTS,

@@ -21,7 +21,7 @@ from blindfit.coordinator.predict import load, training_session, who_learnt_what
 from blindfit.coordinator.predict import write as write_report
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files import written
-from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, means_of, table_of
+from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, table_of
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
@@ -77,7 +77,7 @@ def read(directory: Path, **dataset: Any) -> PartyRows:
     prediction = party(directory, **dataset)
     part = prediction._part(parameters(), me())
     source = prediction._party.snapshots.newest("new").source_as(prediction._settings_for(me(), part))
-    return read_rows(source, labels=False, report=lambda *_: None, means=means_of(part))
+    return read_rows(source, labels=False, report=lambda *_: None, means=part.standardiser.means())
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_missing_value_becomes_the_mean_of_training(directory):
 
 
 def test_a_column_without_a_weight_needs_no_mean():
-    assert means_of(part_of(standardiser=standardiser(dropped=(1,)), weights=np.ones(2)))["c1"] == 0.0
+    assert part_of(standardiser=standardiser(dropped=(1,)), weights=np.ones(2)).standardiser.means()["c1"] == 0.0
 
 
 def test_scores_are_in_the_order_of_the_active_partys_dataset(directory):

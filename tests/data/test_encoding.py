@@ -1,0 +1,170 @@
+"""Text, dates and missing values become columns of numbers: the same from every kind of source, and from a snapshot."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import Source, open_for_model, open_source
+from blindfit.parties.training.unit import refuse_filled
+from tests.data.tables import write
+
+ROWS: dict[str, list[Any]] = {
+    "id": ["a", "b", "c", "d"],
+    "region": ["north", " south", "north", "east"],
+    "age": [30.0, None, 50.0, 40.0],
+    "born": ["1990-01-01", "1970-01-02", "1970-01-01T12:00:00", "2000-02-29"],
+    "smokes": ["yes", "no", "no", "yes"],
+}
+
+
+def opened(directory: Path, columns: dict[str, list[Any]] = ROWS, kind: str = "csv", **settings: Any) -> Source:
+    chosen = {"features": "rest", "categories": ["region", "smokes"], "dates": ["born"], "missing": "mean", **settings}
+    url = write(directory, kind, columns)
+    return open_source(DatasetSettings(**{"url": url, "id": "id", **chosen}), directory, "people")
+
+
+def table(source: Source, **roles: Any) -> dict[str, list[float]]:
+    batches = list(source.batches(labels=False, **roles))
+    return dict(zip(source.feature_names, np.concatenate([b.features for b in batches]).T.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite"])
+def test_each_level_is_a_column_and_a_date_a_number_of_days(tmp_path: Path, kind: str) -> None:
+    source = opened(tmp_path, kind=kind)
+    assert source.feature_names == (
+        "region=east", "region=north", "region=south", "age", "born", "smokes=no", "smokes=yes",
+    )  # fmt: skip
+    assert table(source) == {
+        "region=east": [0, 0, 0, 1],
+        "region=north": [1, 0, 1, 0],
+        "region=south": [0, 1, 0, 0],
+        "age": [30, 40, 50, 40],
+        "born": [7305, 1, 0.5, 11016],
+        "smokes=no": [0, 1, 1, 0],
+        "smokes=yes": [1, 0, 0, 1],
+    }
+
+
+def test_columns_of_a_date_type_need_no_text(tmp_path: Path) -> None:
+    days = [dt.date(1970, 1, 2), None]
+    moments = [dt.datetime(1970, 1, 1, 6), dt.datetime(1969, 12, 31)]
+    pq.write_table(pa.table({"id": ["a", "b"], "day": days, "moment": moments}), tmp_path / "rows.parquet")
+    settings = DatasetSettings(url="rows.parquet", id="id", features="rest", dates=("day", "moment"), missing="mean")
+    assert table(open_source(settings, tmp_path, "people")) == {"day": [1, 1], "moment": [0.25, -1]}
+
+
+def test_of_given_levels_no_row_is_read_and_every_other_is_zero_in_all(tmp_path: Path) -> None:
+    categories = {"region": ["north", "west"], "smokes": ["yes"]}
+    source = opened(tmp_path, categories=categories)
+    assert source.feature_names == ("region=north", "region=west", "age", "born", "smokes=yes")
+    assert table(source)["region=north"] == [1, 0, 1, 0]
+    assert table(source)["region=west"] == [0, 0, 0, 0]
+
+
+def test_whole_numbers_and_truth_values_are_levels_too(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "code": [7, 10], "is": [True, False]}), tmp_path / "rows.parquet")
+    settings = DatasetSettings(url="rows.parquet", id="id", features="rest", categories=("code", "is"))
+    found = table(open_source(settings, tmp_path, "people"))
+    assert found == {"code=10": [0, 1], "code=7": [1, 0], "is=false": [0, 1], "is=true": [1, 0]}
+
+
+HOLES = {**ROWS, "region": ["north", "", "south", "NA"]}
+
+
+def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path: Path) -> None:
+    source = opened(tmp_path, HOLES, missing="indicator")
+    assert source.feature_names[:5] == ("region=north", "region=south", "region=", "age", "age=")
+    found = table(source)
+    assert found["region=north"] == [1, 0, 0, 0]
+    assert found["region="] == [0, 1, 0, 1]
+    assert found["age="] == [0, 1, 0, 0]
+    assert found["age"] == [30, 40, 50, 40]
+    assert "born=" not in found  # it has a value in every row
+    assert table(source, means={**dict.fromkeys(source.feature_names, 0.0), "age": 7.0})["age"] == [30, 7, 50, 40]
+
+
+def test_a_missing_category_is_missing_in_each_of_its_columns(tmp_path: Path) -> None:
+    assert table(opened(tmp_path, HOLES))["region=north"] == [1, 0.5, 0, 0.5]
+    (kept,) = opened(tmp_path, HOLES, missing="drop").batches(labels=False)
+    assert kept.ids.to_pylist() == ["a", "c"]
+    full = {**HOLES, "age": [1.0, 2.0, 3.0, 4.0]}
+    with pytest.raises(DataError, match=r"row 2 \(line 3\), column region: the value is missing"):
+        table(opened(tmp_path, full, missing="refuse"))
+
+
+def test_labels_by_their_text(tmp_path: Path) -> None:
+    settings = {"label": "smokes", "positive": "yes", "categories": ["region"]}
+    (batch,) = opened(tmp_path, **settings).batches()
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [1, 0, 0, 1]
+    with pytest.raises(DataError, match=r"row 2 .*column smokes: the label is missing"):
+        list(opened(tmp_path, {**ROWS, "smokes": ["yes", "", "no", "no"]}, **settings).batches())
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("born", ["1990-01-01", "1990-02-30", "", ""], r"row 2 .*column born: not a date"),
+        ("region", [f"r{i}" for i in range(101)], "column region: it has more than 100 levels"),
+    ],
+)
+def test_what_cannot_be_encoded_is_said(tmp_path: Path, column: str, values: list[str], said: str) -> None:
+    n = len(values)
+    rows = {name: (column_ * n)[:n] for name, column_ in ROWS.items()} | {"id": [str(i) for i in range(n)]}
+    with pytest.raises(DataError, match=said):
+        table(opened(tmp_path, {**rows, column: values}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"categories": ["colour"]}, "there is no column colour"),
+        ({"dates": ["smokes"]}, "named twice in categories and dates"),
+        ({"features": ["age"]}, "region of categories or dates is none of the features"),
+        ({"categories": {"region": ["a", "a"]}}, "categories.region names a level twice"),
+        ({"categories": {"region": []}}, "at least 1"),
+        ({"positive": "yes"}, "it needs a label"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises((DataError, ValidationError), match=said):
+        opened(tmp_path, **settings)
+
+
+def test_a_made_column_that_is_there_already_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="two columns are called region=north"):
+        opened(tmp_path, {**ROWS, "region=north": [1.0, 2.0, 3.0, 4.0]})
+
+
+def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
+    """Under differential privacy of rows even the number of columns would be of the rows."""
+    found = DatasetSettings(url="a.csv", id="id", features="rest", categories=("region",))
+    with pytest.raises(ConfigError, match="levels that are found in the rows would tell of them"):
+        refuse_filled(found, "people")
+    given = DatasetSettings(url="a.csv", id="id", features="rest", categories={"region": ("north",)})
+    refuse_filled(given, "people")
+
+
+def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
+    """Also of levels that it lacks, of columns in another order, and of those that are in it under the made name."""
+    columns = ("age=", "region=west", "age", "region=north", "smokes=yes")
+    settings = DatasetSettings(url=write(tmp_path, "csv", HOLES), id="id")
+    source = open_for_model(settings, columns, tmp_path, "people")
+    assert source.feature_names == columns
+    found = table(source, means=dict.fromkeys(columns, 1.0))
+    assert found["age="] == [0, 1, 0, 0]
+    assert found["age"] == [30, 1, 50, 40]
+    assert found["region=west"] == [0, 1, 0, 1]  # where there is none, what the means say
+    assert found["smokes=yes"] == [1, 0, 0, 1]
+    with pytest.raises(DataError, match="there is no column colour"):
+        open_for_model(settings, ("colour",), tmp_path, "people")

@@ -1,0 +1,124 @@
+"""Text, dates and missing values through whole jobs: a training, a prediction with other levels, and the scorer."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from tests.nodes import Nodes
+from tests.vertical.project import Project
+
+SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
+REGIONS = ("north", "south", "west")
+DATA = ("bank", "shop-a", "shop-b")
+
+
+def with_texts(project: Project, *, more: str = 'categories = ["region"]\nmissing = "indicator"\n') -> None:
+    """The bank's label is a word; shop-a has a region for everybody, and an age for most."""
+    bank = pyarrow.csv.read_csv(project.root / "bank.csv")
+    said = pa.array(["yes" if bought else "no" for bought in bank["bought"].to_pylist()])
+    by_id = dict(zip(bank["id"].to_pylist(), bank["bought"].to_pylist(), strict=True))
+    pyarrow.csv.write_csv(bank.set_column(2, "bought", said), project.root / "bank.csv")
+    change(project, "bank", 'label = "bought"\n', 'label = "bought"\npositive = "yes"\n')
+    shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
+    draw = np.random.default_rng(4)
+    bought = np.array([by_id[name] for name in shop["id"].to_pylist()])
+    regions = np.array(REGIONS)[
+        np.where(bought == 1, draw.integers(0, 2, len(bought)), draw.integers(1, 3, len(bought)))
+    ]
+    ages = [None if draw.random() < 0.1 else float(age) for age in draw.normal(50, 9, len(bought))]
+    shop = shop.append_column("region", pa.array(regions.tolist())).append_column("age", pa.array(ages))
+    pyarrow.csv.write_csv(shop, project.root / "shop-a.csv")
+    change(project, "shop-a", 'features = "rest"\n', f'features = "rest"\n{more}')
+
+
+def change(project: Project, name: str, old: str, new: str) -> None:
+    file = project.root / f"{name}.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def part_of(project: Project, name: str, session: str) -> dict[str, Any]:
+    return json.loads((project.root / "state" / name / "models" / session / "model.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
+    project = Project.make(tmp_path_factory.mktemp("texts"), rows=600, epochs=6)
+    with_texts(project)
+    return project, Nodes(project.root).run("split.test_fraction=0.3").id
+
+
+def test_levels_have_weights_of_their_own(trained: tuple[Project, str]) -> None:
+    project, session = trained
+    weights = part_of(project, "shop-a", session)["weights"]
+    assert {"region=north", "region=south", "region=west", "age", "age="} <= weights.keys()
+    assert weights["region=north"] > 0.05 > -0.05 > weights["region=west"]
+
+
+def test_the_coordinator_is_told_of_no_level(trained: tuple[Project, str]) -> None:
+    project, _ = trained
+    session = Nodes(project.root).run("split.test_fraction=0.3", "taylor.epochs=1")
+    told = json.dumps([session.summaries, session.id], default=str)
+    assert not re.search("north|south|west|region", told)
+
+
+def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(trained: tuple[Project, str]) -> None:
+    """A level that nobody had is 0 in all columns; a missing age is the mean in training, whoever else is scored."""
+    project, session = trained
+    shop = pyarrow.csv.read_csv(project.root / "shop-a.csv").slice(0, 60)
+    at = shop.column_names.index("region")
+    strange = [("east", "north")[i % 2] for i in range(60)]
+    shop = shop.set_column(at, "region", pa.array(strange))
+    pyarrow.csv.write_csv(shop, project.root / "new.csv")
+    change(project, "shop-a", "csv:shop-a.csv", "csv:new.csv")
+    predicted = Nodes(project.root).run(f"predict.session={session}", job="predict.toml")
+    table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
+    assert len(table) == 60
+    files = {"bank": "bank.csv", "shop-a": "new.csv", "shop-b": "shop-b.csv"}
+    arguments = [
+        str(project.root / path)
+        for name, file in files.items()
+        for path in (f"state/{name}/models/{session}/model.json", file)
+    ]
+    done = subprocess.run([sys.executable, str(SCORER), *arguments], capture_output=True, text=True, check=True)
+    lines = [line.split(",") for line in done.stdout.splitlines()[1:]]
+    alone = {row[0]: float(row[1]) for row in lines}
+    assert alone == dict(zip(table["id"].to_pylist(), table["score"].to_pylist(), strict=True))
+
+
+def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str]) -> None:
+    project, session = trained
+    part = VerticalModelPart.from_dict(part_of(project, "shop-a", session))
+    shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
+    rows = {name: shop[name].to_pylist() for name in shop.column_names}
+    rows["age"] = [float("nan") if age is None else age for age in rows["age"]]
+    made = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
+    by_hand = {**rows, **made, "age=": [float(age != age) for age in rows["age"]]}
+    by_hand["age"] = [part.standardiser.means()["age"] if age != age else age for age in rows["age"]]
+    scores = part.score_parts(rows)
+    assert scores.tolist() == part.score_parts(by_hand).tolist()
+    assert real_scores(scores).std() > 0
+
+
+def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path: Path) -> None:
+    """Twenty columns of which one is 1 have 4.4 bits, not 20; else scores could tell each row's level."""
+    project = Project.make(tmp_path, rows=400)
+    shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv").select(["id", "name", "x0"])
+    levels = pa.array([f"level {i % 20}" for i in range(400)])
+    pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")
+    change(project, "shop-a", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
+    with pytest.raises(BlindfitError, match="shop-a"):
+        Nodes(project.root).run()

@@ -27,8 +27,8 @@ MUTANTS = (
         "a-missing-value-of-new-rows-is-their-own-mean",
         (12,),
         "parties/predict/prediction.py",
-        "        means = part.standardiser.means()  # those in training: no row's score depends on other new rows",
-        "        means = source.means()",
+        "means=part.standardiser.means()",
+        "means=source.means()",
         (f"{JOBS}::test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer",),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -14,8 +15,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.parties.settings import load_party
+from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.store.store import Store
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
@@ -116,9 +119,16 @@ def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str])
 def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path: Path) -> None:
     """Twenty columns of which one is 1 have 4.4 bits, not 20; else scores could tell each row's level."""
     project = Project.make(tmp_path, rows=400)
-    shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv").select(["id", "name", "x0"])
+    shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv")
     levels = pa.array([f"level {i % 20}" for i in range(400)])
     pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")
     change(project, "shop-a", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
-    with pytest.raises(BlindfitError, match="shop-a"):
-        Nodes(project.root).run()
+    settings = load_party(tmp_path / "shop-a.toml")
+    with contextlib.closing(Store(tmp_path / settings.data_dir / "party.sqlite")) as store:
+        made = Snapshots(settings, tmp_path, store).publish("rows")
+    columns = made.source().feature_names
+    numbers = [name for name in columns if "=" not in name]
+    assert len(columns) == len(numbers) + 20
+    assert made.content(columns).columns == made.content(numbers).columns + 1
+    assert made.content(columns).bits == pytest.approx(made.content(numbers).bits + np.log2(21))
+    assert made.content([*numbers, "region=level 3"]).bits == pytest.approx(made.content(numbers).bits + 1)

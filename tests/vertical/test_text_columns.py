@@ -16,9 +16,9 @@ import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.settings import load_party
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 

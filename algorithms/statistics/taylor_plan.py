@@ -44,8 +44,8 @@ class RowPlan:
         """The parts of rows that stand in a random order, which is drawn once and kept: batches that are shuffled again
         give away labels. How many rows a part has follows from their number alone.
 
-        Without batch_rows they have `suitable_batch_rows`. A last batch smaller than half of the others joins the one
-        before it: a small batch says more of each row.
+        Without batch_rows they have `suitable_batch_rows`. A small batch says more of each row: what is left over joins
+        the last batch, or, if it is half a batch or more, makes one more of which all are of nearly equal size.
 
         Raises:
             DataError: a part would be empty.
@@ -56,11 +56,12 @@ class RowPlan:
         if not len(train) or (validation_fraction > 0 and not n_validation):
             raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")
         batch_rows = batch_rows or suitable_batch_rows(len(train))
-        starts = list(range(0, len(train), batch_rows))
-        if len(starts) > 1 and len(train) - starts[-1] < batch_rows / 2:
-            starts.pop()
-        batches = tuple(train[a:b] for a, b in zip(starts, [*starts[1:], len(train)], strict=True))
-        return cls(batches, order[n_test : n_test + n_validation], order[:n_test])
+        whole, left = divmod(len(train), batch_rows)
+        if whole and left < batch_rows / 2:
+            batches = np.split(train, range(batch_rows, whole * batch_rows, batch_rows))
+        else:
+            batches = np.array_split(train, whole + 1)
+        return cls(tuple(batches), order[n_test : n_test + n_validation], order[:n_test])
 
     @property
     def train(self) -> Rows:

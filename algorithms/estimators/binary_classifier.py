@@ -15,9 +15,12 @@ from blindfit.algorithms.statistics.logistic import sigmoid
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Args of a subclass are its own; its fit sets `classes_`."""
+    """Args of a subclass are its own; its fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
 
     classes_: NDArray[Any]
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    privacy_statement_: str
 
     @abstractmethod
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,6 +70,22 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     Sources: see `blindfit.algorithms.statistics.dp_gradient`; it says where this departs from Hoseinpour et al. 2023.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Real],
+        "delta": [Real],
+        "clip_norm": [Real],
+        "n_iterations": [Integral],
+        "learning_rate": [Real, str],
+        "batch_fraction": [Real],
+        "neighbours": [str],
+        "budget": [str],
+        "shrinkage": [Real],
+        "norm_bound": [Real, None],
+        "loss_share": [Real],
+        "expected_rows": [Real, None],
+        "release": [str, Integral],
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -103,8 +120,10 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             X_public, y_public: rows without any privacy: for init = "public", and for `loss_curve_`.
 
         Raises:
-            ConfigError, DataError, RangeError: what is wrong with an option, a row or a column.
+            ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an option, a
+                row or a column.
         """
+        self._validate_params()
         features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = self._labels(given)
         names = names_of(self)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from blindfit.algorithms import fixed_point
@@ -18,6 +20,7 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.randomness import public_generator, system_uniform
 from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.fitted_model import statement_of
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
 from blindfit.algorithms.statistics.solvers import SolverSettings
@@ -50,11 +53,30 @@ class WALRClassifier(PrivateBinaryClassifier):
 
     Attributes:
         model_: standardises, clips and scores.
+        coef_, intercept_: for features as they were given; scores of rows longer than `norm_bound_` are smaller by the
+            factor that clips them.
+        privacy_statement_: in one sentence.
         noise_std_: of each coordinate of the mean.
         l2_, norm_bound_, feasible_, n_iter_, converged_, classes_, n_features_in_.
 
     Source: Yuan and Lazarsfeld, "Weighted Aggregate Logistic Regression".
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Real],
+        "delta": [Real],
+        "mechanism": [str],
+        "norm_bound": [Real, StrOptions({"auto"})],
+        "frac_bits": [Integral],
+        "l2": [Real, StrOptions({"auto"})],
+        "intercept": ["boolean"],
+        "mu": [str],
+        "solver": [str],
+        "tolerance": [Real, None],
+        "max_iterations": [Integral, None],
+        "seed": [Integral],
+        "release": [str, Integral],
+    }
 
     def __init__(
         self,
@@ -80,7 +102,10 @@ class WALRClassifier(PrivateBinaryClassifier):
         self.tolerance, self.max_iterations, self.seed, self.release = tolerance, max_iterations, seed, release
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
-        """Raises ConfigError, DataError, RangeError: what is wrong with an option, a row or a column."""
+        """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
+        option, a row or a column.
+        """
+        self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = binary_labels(y)
         init = initial_model(self.init, self)
@@ -112,6 +137,16 @@ class WALRClassifier(PrivateBinaryClassifier):
             generator=public_generator(self.seed, "batches"),
         )
         self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, self.norm_bound_)
+        self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
+        self.privacy_statement_ = statement_of(
+            {
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "unit": "the label of one row",
+                "neighbours": "two tables that differ in one label",
+                "mechanism": f"{self.mechanism} Gaussian, drawn as discrete Gaussian, on one weighted sum",
+            }
+        )
         self.l2_, self.feasible_ = found.l2, found.feasibility.feasible
         self.n_iter_, self.converged_ = found.result.iterations, found.result.converged
         return self

@@ -36,4 +36,4 @@ class DPLogisticModel(StandardisedLogistic):
         fields.check_format(stored, FORMAT)
         scale = Standardiser.from_dict(fields.table(stored, "scale"))
         weights = fields.weights(stored, scale.kept_columns)
-        return cls(scale, weights, fields.number(stored, "intercept"))
+        return cls(scale, weights, fields.number(stored, "intercept"), fields.optional_table(stored, "privacy"))

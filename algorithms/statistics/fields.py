@@ -22,6 +22,11 @@ def table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
+def optional_table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Empty where there is none."""
+    return table(stored, name) if name in stored else {}
+
+
 def number(stored: Mapping[str, Any], name: str) -> float:
     value = stored.get(name)
     if not is_number(value):

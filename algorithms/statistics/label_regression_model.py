@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.fitted_model import LinearModel
 from blindfit.algorithms.statistics.label_regression_options import OptionValue, check_options
 from blindfit.algorithms.statistics.label_regression_trees import Layer, Tree, predict_layers
 from blindfit.algorithms.statistics.logistic import Floats
@@ -116,11 +117,12 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], Form]] = {
 
 
 @dataclass(frozen=True, repr=False)
-class LabelRegressionModel:
+class LabelRegressionModel(LinearModel):
     """Args:
     standardiser: of the raw features.
     regressor, options: what was fitted, with every option.
     debiased: the labels that it was fitted to had the mechanism's bias removed.
+    privacy: what its file says of it.
     """
 
     standardiser: Standardiser
@@ -128,6 +130,13 @@ class LabelRegressionModel:
     options: Mapping[str, OptionValue]
     debiased: bool
     form: Form
+    privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def standardised_weights(self) -> tuple[Floats, float]:
+        """Raises AttributeError: of trees, as scikit-learn's have no coef_."""
+        if not isinstance(self.form, Weights):
+            raise AttributeError(f"a {self.regressor} has no coef_: it is no linear model")
+        return self.form.weights, self.form.intercept
 
     def predict(self, features: Features) -> Floats:
         """(n, columns) raw features -> (n,) labels.
@@ -174,4 +183,4 @@ class LabelRegressionModel:
             raise DataError("debiased: neither true nor false")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
         form = _READERS[FORMS[regressor]](stored, standardiser.kept_columns)
-        return cls(standardiser, regressor, options, stored["debiased"], form)
+        return cls(standardiser, regressor, options, stored["debiased"], form, fields.optional_table(stored, "privacy"))

@@ -31,13 +31,7 @@ class Pretrained(StandardisedLogistic):
 
     def raw_weights(self) -> tuple[dict[str, float], float]:
         """By name, and the intercept, for features as they were read."""
-        raw = dict.fromkeys(self.columns, 0.0)
-        intercept = self.intercept
-        scaler = self.standardiser
-        for name, weight, mean, std in zip(scaler.kept_columns, self.weights, scaler.mean, scaler.std, strict=True):
-            raw[name] = weight / std
-            intercept -= weight / std * mean
-        return raw, intercept
+        return self.standardiser.raw_weights(self.weights, self.intercept)
 
     def weights_for(self, standardiser: Standardiser, *, intercept: bool = True) -> Floats:
         """The same model for rows of another standardiser: its kept columns in their order, then the intercept.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,6 +155,15 @@ class Standardiser:
         standardised: Floats = np.subtract(kept, np.array(self.mean), order="C")
         standardised /= np.array(self.std)
         return standardised
+
+    def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
+        """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
+        intercept, for features as they are read."""
+        raw = dict.fromkeys(self.columns, 0.0)
+        for name, weight, mean, std in zip(self.kept_columns, weights, self.mean, self.std, strict=True):
+            raw[name] = float(weight) / std
+            intercept -= float(weight) / std * mean
+        return raw, intercept
 
     def means(self) -> dict[str, float]:
         """Of each column, what a missing value becomes. One that was constant has no weight: any number does."""

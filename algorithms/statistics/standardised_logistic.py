@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.statistics.logistic import Floats, sigmoid
+from blindfit.algorithms.statistics.fitted_model import LogisticModel
+from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser
 
 
 @dataclass(frozen=True)
-class StandardisedLogistic:
+class StandardisedLogistic(LogisticModel):
     """
     Args:
         standardiser: the columns that it dropped have no weight.
         weights: one for each kept column, standardised.
         intercept: of standardised rows.
+        privacy: what its file says of it.
+    privacy: what its file says of it.
     """
 
     standardiser: Standardiser
     weights: tuple[float, ...]
     intercept: float
+    privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -40,5 +46,5 @@ class StandardisedLogistic:
         scores: Floats = self.standardiser.transform(features) @ np.array(self.weights) + self.intercept
         return scores
 
-    def probabilities(self, features: Features) -> Floats:
-        return sigmoid(self.scores(features))
+    def standardised_weights(self) -> tuple[Floats, float]:
+        return np.array(self.weights), self.intercept

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.fitted_model import LinearModel
 from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 
@@ -33,7 +34,7 @@ LARGEST_SCORE = 2.0**14  # of a part: those of 16 parties add to 2^60 steps at m
 
 
 @dataclass(frozen=True, slots=True)
-class VerticalModelPart:
+class VerticalModelPart(LinearModel):
     """Args:
     data_parties: of the whole model, each with a part of it: the active one, then the passive ones by name.
     standardiser: of the party's columns, which it was fitted on.
@@ -94,6 +95,10 @@ class VerticalModelPart:
             raise DataError("data_parties: the active party is not the first")
         if self.role == "passive" and self.intercept is not None:
             raise DataError("intercept: the active party alone may have one")
+
+    def standardised_weights(self) -> tuple[Floats, float]:
+        """The party's own."""
+        return self.weights, self.intercept or 0.0
 
     def _all_weights(self) -> Floats:
         """The intercept last."""

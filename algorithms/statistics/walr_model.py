@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields
-from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.fitted_model import LogisticModel
 from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
@@ -19,17 +19,19 @@ FORMAT = "blindfit-walr-model-1"
 
 
 @dataclass(frozen=True)
-class WALRModel:
+class WALRModel(LogisticModel):
     """Args:
     standardiser: of the raw features; its kept columns have a weight each.
     weights: one for each kept column, then the intercept where there is one.
     norm_bound: rows to be scored are clipped to it, as the rows that were trained on were.
+    privacy: what its file says of it.
     """
 
     standardiser: Standardiser
     weights: NDArray[np.float64]
     intercept: bool
     norm_bound: float
+    privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, features: Features) -> NDArray[np.float64]:
         """Raw features (n, columns) -> standardised rows, with the constant, clipped.
@@ -49,8 +51,8 @@ class WALRModel:
     def scores(self, features: Features) -> NDArray[np.float64]:
         return self.rows(features) @ self.weights
 
-    def probabilities(self, features: Features) -> NDArray[np.float64]:
-        return sigmoid(self.scores(features))
+    def standardised_weights(self) -> tuple[NDArray[np.float64], float]:
+        return (self.weights[:-1], float(self.weights[-1])) if self.intercept else (self.weights, 0.0)
 
     @property
     def feature_weights(self) -> dict[str, float]:
@@ -80,4 +82,4 @@ class WALRModel:
         norm_bound = fields.number(stored, "norm_bound")
         if norm_bound <= 0:
             raise DataError("norm_bound: not above 0")
-        return cls(standardiser, np.array(numbers), intercept, norm_bound)
+        return cls(standardiser, np.array(numbers), intercept, norm_bound, fields.optional_table(stored, "privacy"))

@@ -41,6 +41,10 @@ SetOption = Annotated[
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
 PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
+RunOutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Where reports go; by default a new folder, to which runs/latest leads."),
+]
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -63,23 +67,23 @@ def _party(path: Path, overrides: list[str] | None) -> PartySettings:
 
 
 @app.command()
-def run(
-    context: typer.Context, job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None
-) -> None:
+def run(context: typer.Context, job: JobFile, out: RunOutOption = None, overrides: SetOption = None) -> None:
     """Run a job here: one process for each party, then a report."""
     from blindfit.coordinator import jobs
+    from blindfit.coordinator.folders import new_folder
 
-    console = _console()
-    jobs.run_here(_job(job, overrides), job.parent, out, console, context.obj).show(console)
+    console, asked = _console(), _job(job, overrides)
+    jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj).show(console)
 
 
 @app.command()
-def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None) -> None:
+def submit(job: JobFile, out: RunOutOption = None, overrides: SetOption = None) -> None:
     """Run a job on parties that are already up."""
     from blindfit.coordinator import jobs
+    from blindfit.coordinator.folders import new_folder
 
-    console = _console()
-    jobs.submit(_job(job, overrides), job.parent, out, console).show(console)
+    console, asked = _console(), _job(job, overrides)
+    jobs.submit(asked, job.parent, out or new_folder(asked.name), console).show(console)
 
 
 @app.command()

@@ -155,6 +155,9 @@ def _start(
         "log_format": "json",
         "policy.accept_seed": "true",  # all parties are this user's
     }
+    for peer, said in settings.peers.items():
+        if said.address is not None:  # of the party that is up there; here the job says where all are
+            overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = json.dumps(str(settings.passphrase_file))
     words = [*command, "party", str(path), "--ready-file", str(directory / "port")]

@@ -1,0 +1,51 @@
+"""Where the reports of a run go, when nobody says: a folder of its own, so that no run's files lie among another's."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import datetime
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError
+
+RUNS = Path("runs")
+LATEST = RUNS / "latest"  # a link to the newest
+
+
+def new_folder(job: str) -> Path:
+    """runs/walr-20261124-093000, to which runs/latest then leads.
+
+    Raises:
+        ConfigError: it cannot be made, or something else lies where the link belongs.
+    """
+    if LATEST.exists() and not LATEST.is_symlink():
+        raise ConfigError(
+            f"{LATEST} is a folder, and not the link that Blindfit keeps there",
+            hint=f"move it away: mv {LATEST} {RUNS / 'before'}",
+        )
+    base = f"{job}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    try:
+        RUNS.mkdir(exist_ok=True)
+        made = next(path for n in itertools.count(1) if _is_new(path := RUNS / (base if n == 1 else f"{base}-{n}")))
+        _lead_to(made)
+    except OSError as error:
+        raise ConfigError(
+            f"no folder for the reports can be made in {RUNS.resolve()}: {error.strerror or error}",
+            hint="say where they go: --out DIR",
+        ) from None
+    return made
+
+
+def _is_new(path: Path) -> bool:
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+def _lead_to(folder: Path) -> None:
+    """In one step: whoever follows the link finds one folder or the other."""
+    link = RUNS / f".latest-{folder.name}"
+    link.symlink_to(folder.name, target_is_directory=True)
+    link.replace(LATEST)

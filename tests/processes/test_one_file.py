@@ -1,0 +1,37 @@
+"""One party file for `run` and for parties that are up; one folder for each run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.processes.reading import error_line
+
+
+def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is(project):
+    """Nobody is at those addresses: here each process has a port of its own, and its peers are told of it."""
+    for name, peer in (("shop", "meter"), ("meter", "shop")):
+        project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
+    done = project.blindfit("run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_run_has_a_folder_and_latest_leads_to_the_newest(project):
+    folders = []
+    for _ in range(2):
+        done = project.blindfit("run", "job.toml")
+        assert done.returncode == 0, done.stderr
+        folders.append(project.path("runs/latest").resolve())
+        assert (folders[-1] / "report.html").exists()
+    assert folders[0] != folders[1]
+    assert {path.name for path in project.path("runs").iterdir()} == {"latest", *(folder.name for folder in folders)}
+    assert folders[0].name.startswith("test-")
+
+
+def test_a_folder_in_the_way_of_the_link_is_left_alone(project):
+    theirs: Path = project.path("runs/latest")
+    theirs.mkdir(parents=True)
+    (theirs / "notes").write_text("mine")
+    refused = project.blindfit("run", "job.toml")
+    assert refused.returncode == 2
+    assert error_line(refused).startswith("error: runs/latest is a folder, and not the link")
+    assert [path.name for path in project.path("runs").rglob("*")] == ["latest", "notes"]

@@ -206,11 +206,19 @@ class PrivacyError(BlindfitError):
 class BudgetExhausted(PrivacyError):
     """The release would pass the population's budget."""
 
-    def __init__(self, *, population: str, spent: float, budget: float, requested: float) -> None:
+    def __init__(
+        self,
+        *,
+        population: str,
+        spent: float,
+        budget: float,
+        requested: float,
+        hint: str = "ask for a smaller epsilon; `blindfit ledger party.toml` at that party shows what was spent",
+    ) -> None:
         super().__init__(
             f"the budget of {population} would be passed: epsilon {spent:.4g} of {budget:.4g} is spent, "
             f"and a release of epsilon {requested:.4g} does not fit",
-            hint="ask for a smaller epsilon; `blindfit ledger party.toml` at that party shows what was spent",
+            hint=hint,
         )
         self.population, self.spent, self.budget, self.requested = population, spent, budget, requested
 

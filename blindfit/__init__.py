@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         TransportError,
     )
     from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
+    from blindfit.algorithms.estimators.privacy_budget import PrivacyBudget
+    from blindfit.algorithms.estimators.privacy_leak import PrivacyLeakWarning
     from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
     from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
     from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
@@ -49,7 +51,9 @@ __all__ = [
     "PeerUnreachable",
     "PolicyRefused",
     "Pretrained",
+    "PrivacyBudget",
     "PrivacyError",
+    "PrivacyLeakWarning",
     "ProtocolError",
     "RangeError",
     "TransportError",
@@ -65,6 +69,8 @@ __all__ = [
 
 _ELSEWHERE = {
     "DPLogisticRegression": "blindfit.algorithms.estimators.dp_logistic_regression",
+    "PrivacyBudget": "blindfit.algorithms.estimators.privacy_budget",
+    "PrivacyLeakWarning": "blindfit.algorithms.estimators.privacy_leak",
     "Pretrained": "blindfit.algorithms.statistics.pretraining",
     "pretrain": "blindfit.algorithms.statistics.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",

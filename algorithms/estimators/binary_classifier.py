@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from blindfit.algorithms.estimators.privacy_budget import refuse_another_process
 from blindfit.algorithms.statistics.logistic import sigmoid
 
 
@@ -28,6 +29,12 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         positive = sigmoid(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
+
+    def __getstate__(self) -> Any:
+        """A fitted model may be saved; one that is to be fitted elsewhere would pass by an open `PrivacyBudget`."""
+        if not hasattr(self, "classes_"):
+            refuse_another_process()
+        return super().__getstate__()
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
+from blindfit.algorithms.estimators.privacy_leak import warn_of_scaler
 from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
@@ -34,7 +35,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     model again, in this process, and spends nothing more; another `release` is another draw, and spends again.
 
     Public are: the number of rows, the two labels, and every argument. So scale features by `feature_bounds` known
-    beforehand or by public rows (`init`), never by statistics of the private rows: those would leak.
+    beforehand or by public rows (`init`), never by statistics of the private rows: those would leak, and features that
+    a scaler has fitted to them earn a `PrivacyLeakWarning`.
 
     Args:
         epsilon, delta: of the whole run, or of each iteration: see `budget`.
@@ -125,6 +127,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         """
         self._validate_params()
         features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        warn_of_scaler(features)
         self.classes_, labels = self._labels(given)
         names = names_of(self)
         public = self._public_rows(X_public, y_public)
@@ -217,7 +220,9 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             release_gradient=_release(multiplier, privacy),
             release_loss=release_loss,
         )
-        return remembered(descend, rows, labels, start, settings, privacy, self.loss_share, self.release)
+        return remembered(
+            descend, privacy.event(), rows, labels, start, settings, privacy, self.loss_share, self.release
+        )
 
     def _rate(self, noise_std: float, n_columns: int) -> float:
         if not isinstance(self.learning_rate, str):

@@ -14,6 +14,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from blindfit.algorithms.estimators import privacy_budget
+from blindfit.algorithms.privacy.events import ReleaseEvent
+
 T = TypeVar("T")
 
 MOST_REMEMBERED = 1024  # the oldest is forgotten: asked for again, it is drawn and spent again
@@ -21,15 +24,17 @@ _released: OrderedDict[bytes, Any] = OrderedDict()
 _lock = threading.Lock()
 
 
-def remembered(draw: Callable[[], T], *request: Any) -> T:
+def remembered(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
     """What `draw` gave when this request was made first.
 
     Args:
+        event: what open budgets are charged, before it is drawn.
         request: all that determines the release but its noise: arrays, numbers, texts, dataclasses of these.
     """
     key = _digest(request)
     with _lock:  # held while drawing: two threads that ask the same must not draw twice
         if key not in _released:
+            privacy_budget.charge(event)
             _released[key] = draw()
         _released.move_to_end(key)
         while len(_released) > MOST_REMEMBERED:

@@ -17,6 +17,7 @@ from blindfit.algorithms.estimators.initial_model import binary_labels, initial_
 from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.randomness import public_generator, system_uniform
 from blindfit.algorithms.statistics import walr_defaults
@@ -27,6 +28,8 @@ from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 
+UNIT, NEIGHBOURS = UNITS["row"]
+
 
 class WALRClassifier(PrivateBinaryClassifier):
     """Logistic regression with (epsilon, delta) label differential privacy, from one noisy weighted aggregate.
@@ -34,7 +37,7 @@ class WALRClassifier(PrivateBinaryClassifier):
     The unit is the label of one row; features and their number are public. The noise comes from the operating system's
     generator and cannot be seeded. A release is drawn once: `fit` on the same rows and labels with the same grid, bound
     and budget uses it again, in this process, and spends nothing more; another `release` is another draw, and spends
-    again.
+    again. A `PrivacyBudget` counts all of them.
 
     Args:
         epsilon, delta: of the release.
@@ -119,7 +122,13 @@ class WALRClassifier(PrivateBinaryClassifier):
         mechanism = GaussianMechanism(multiplier, steps**2)
         exact = values[labels].sum(axis=0, dtype=np.int64).tolist()
         sums = remembered(
-            partial(mechanism.release, exact, system_uniform), values, labels, self.frac_bits, mechanism, self.release
+            partial(mechanism.release, exact, system_uniform),
+            mechanism.event(NEIGHBOURS),
+            values,
+            labels,
+            self.frac_bits,
+            mechanism,
+            self.release,
         )
         scale = 2.0**-self.frac_bits / len(values)
         self.noise_std_ = float(mechanism.sigma_squared) ** 0.5 * scale
@@ -142,8 +151,8 @@ class WALRClassifier(PrivateBinaryClassifier):
             {
                 "epsilon": self.epsilon,
                 "delta": self.delta,
-                "unit": "the label of one row",
-                "neighbours": "two tables that differ in one label",
+                "unit": UNIT,
+                "neighbours": NEIGHBOURS,
                 "mechanism": f"{self.mechanism} Gaussian, drawn as discrete Gaussian, on one weighted sum",
             }
         )

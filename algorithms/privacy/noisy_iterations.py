@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
 from blindfit.algorithms.randomness import UniformInt
 
@@ -82,6 +83,14 @@ class RunPrivacy:
     def spent(self) -> float:
         """The epsilon of the whole run at `delta`."""
         return _spent(self)
+
+    def event(self) -> ReleaseEvent:
+        """Of the whole run."""
+        multiplier, neighbours = self.noise_multiplier(), WHOLE_ROWS[self.neighbours]
+        if self.batch_fraction < 1:
+            sampling = Sampling(self.batch_fraction, self.n_iterations, self.sensitivity)
+            return ReleaseEvent("sampled-gaussian", multiplier, neighbours, sampling)
+        return ReleaseEvent("gaussian", multiplier / math.sqrt(self.n_iterations), neighbours)
 
 
 def run_epsilon(noise_multiplier: float, privacy: RunPrivacy) -> float:

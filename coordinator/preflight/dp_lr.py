@@ -10,7 +10,6 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.report.wording import figure
-from blindfit.parties.dp_lr.budget import event_of
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
@@ -46,7 +45,7 @@ def check_rows(job: Job[DPLRJob], here: Sequence[PartyHere]) -> Iterator[Finding
 
 def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     population_of(party.dataset, party.dataset_name)
-    yield from check_budget(party, event_of(job.parameters.run_privacy), AGAIN)
+    yield from check_budget(party, job.parameters.run_privacy.event(), AGAIN)
     source = check_private(party.source())
     start = find_start(party.settings, party.base_dir, job.parameters, source, lambda *_: None)
     yield _start(start)

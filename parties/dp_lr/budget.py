@@ -10,8 +10,6 @@ import json
 from typing import Any
 
 from blindfit.algorithms.messages import canonical_json
-from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent, Sampling
-from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
@@ -20,15 +18,6 @@ from blindfit.parties.store.store import Store, StoredAnswer
 from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of
 
 UNIT = "each row, features and label"
-
-
-def event_of(privacy: RunPrivacy) -> ReleaseEvent:
-    """Of the whole run."""
-    multiplier, neighbours = privacy.noise_multiplier(), WHOLE_ROWS[privacy.neighbours]
-    if privacy.batch_fraction < 1:
-        sampling = Sampling(privacy.batch_fraction, privacy.n_iterations, privacy.sensitivity)
-        return ReleaseEvent("sampled-gaussian", multiplier, neighbours, sampling)
-    return ReleaseEvent("gaussian", multiplier / privacy.n_iterations**0.5, neighbours)
 
 
 class TrainingLedger:
@@ -45,7 +34,7 @@ class TrainingLedger:
         self._session, self._settings, self._store = session, settings, store
         privacy = session.job.run_privacy
         start = hashlib.sha256(canonical_json(public)).hexdigest()
-        self._charge = charge_of(session, settings, event_of(privacy), privacy.spent(), UNIT, (drawn, start))
+        self._charge = charge_of(session, settings, privacy.event(), privacy.spent(), UNIT, (drawn, start))
         self._budget = budget_of(settings, self._charge.population)
 
     @property

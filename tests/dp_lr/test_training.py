@@ -30,7 +30,6 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
-from blindfit.parties.dp_lr.budget import event_of
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
@@ -285,7 +284,7 @@ def test_one_budget_has_one_neighbouring_relation(clinic: Clinic) -> None:
 def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> None:
     asked = {"epsilon": 0.4}, {"budget": spending, "batch_fraction": fraction, "iterations": 10}
     privacy = DPLRJob(privacy=asked[0], dp_lr=asked[1]).run_privacy  # type: ignore[arg-type]
-    spent = composed_epsilon([event_of(privacy)], 1e-5)
+    spent = composed_epsilon([privacy.event()], 1e-5)
     assert spent <= privacy.spent() * (1 + 1e-9)
     assert spent == pytest.approx(privacy.spent(), rel=0.01)
 

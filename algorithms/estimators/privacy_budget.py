@@ -1,0 +1,108 @@
+"""A budget for a notebook: what all fits in it release together, and nothing beyond.
+
+A grid search fits a model for each setting and fold, and each fit is a release of its own. In
+
+    with PrivacyBudget(epsilon=3.0, delta=1e-5) as budget:
+        GridSearchCV(WALRClassifier(epsilon=0.3), {"l2": [0.01, 0.1]}, cv=5).fit(features, labels)
+    budget.spent()
+
+each is counted before its noise is drawn. All fits are taken to be about the same rows, as if nobody knew which fold is
+where: that never says too little. A fit whose release this process remembers (remembered.py) spends nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from blindfit.algorithms.errors import BudgetExhausted, ConfigError, PrivacyError
+from blindfit.algorithms.privacy import accountant
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
+
+_open: list[PrivacyBudget] = []  # of this process, in all its threads
+_lock = threading.RLock()
+
+
+class PrivacyBudget:
+    """Counts every fit inside a `with`, of all threads; budgets within budgets all count.
+
+    Args:
+        epsilon, delta: that no composition of the fits passes.
+        name: in messages.
+
+    Raises:
+        ConfigError: epsilon or delta is none.
+    """
+
+    def __init__(self, epsilon: float, delta: float = 1e-5, *, name: str = "this notebook") -> None:
+        check_epsilon(epsilon)
+        check_delta(delta)
+        self.epsilon, self.delta, self.name = epsilon, delta, name
+        self._events: list[ReleaseEvent] = []
+
+    def __repr__(self) -> str:
+        return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {len(self._events)} releases)"
+
+    @property
+    def releases(self) -> int:
+        return len(self._events)
+
+    def spent(self) -> float:
+        """The epsilon of all fits together, at `delta`."""
+        return accountant.composed_epsilon(self._events, self.delta)
+
+    def left(self) -> float:
+        return max(0.0, self.epsilon - self.spent())
+
+    def charge(self, event: ReleaseEvent) -> None:
+        """Before the noise is drawn.
+
+        Raises:
+            BudgetExhausted: with it, all would be more than epsilon.
+            UnsupportedEvent: it does not compose with what was charged.
+        """
+        if not accountant.fits(self._events, event, self.epsilon, self.delta):
+            requested = accountant.composed_epsilon([event], self.delta)
+            raise BudgetExhausted(
+                population=self.name,
+                spent=self.spent(),
+                budget=self.epsilon,
+                requested=requested,
+                hint="fewer settings and folds, a smaller epsilon for each fit, or a larger budget",
+            )
+        self._events.append(event)
+
+    def __enter__(self) -> PrivacyBudget:
+        with _lock:
+            if self in _open:
+                raise ConfigError("this PrivacyBudget is open already")
+            _open.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with _lock:
+            _open.remove(self)
+
+
+def charge(event: ReleaseEvent) -> None:
+    """Every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent."""
+    with _lock:
+        for place, budget in enumerate(_open):
+            try:
+                budget.charge(event)
+            except PrivacyError:
+                for charged in _open[:place]:
+                    charged._events.pop()
+                raise
+
+
+def refuse_another_process() -> None:
+    """Raises PrivacyError: an estimator is about to be sent to where no budget counts."""
+    if _open:
+        raise PrivacyError(
+            "a PrivacyBudget counts the fits of its own process, and this one would be in another",
+            hint='n_jobs=1, or joblib.parallel_config("threading")',
+        )

@@ -136,9 +136,14 @@ def walr_has_run(terminal: Terminal) -> None:
         assert terminal.type(command).returncode == 0
 
 
+def walr_has_run_and_quick_demos(terminal: Terminal) -> None:
+    walr_has_run(terminal)
+    quick_demos(terminal)
+
+
 def a_job_waits(terminal: Terminal) -> None:
-    """What the README does up to the approval."""
-    for shown in to_type("README.md"):
+    """What organisations do up to the approval."""
+    for shown in to_type("docs/organisations.md"):
         if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
             assert terminal.type(shown.text).returncode == 0
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
@@ -174,26 +179,38 @@ GIVEN: dict[str, Given] = {
     "docs/measurement.md": walr_has_run,
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
+    "docs/organisations.md": walr_has_run,
     "docs/taylor.md": data_of_taylor,
+    "docs/tour.md": walr_has_run_and_quick_demos,
     "docs/walr.md": walr_has_run,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo": "README.md",
-    "make demo-label-dp": "README.md",
+    "make demo-label-dp": "docs/tour.md",
     "make demo-dp-lr": "README.md",
     "make demo-taylor": "docs/prediction.md",
     "make demo-falcon": "docs/falcon.md",
-    SHARED: "README.md",
-    LINK: "README.md",
+    SHARED: "docs/tour.md",
+    LINK: "docs/tour.md",
 }
 
 TYPED: dict[str, dict[str, Typed]] = {
     "README.md": {
         "make demo": Typed(says=("gain kept",), writes=("runs/walr/report.html", "runs/walr/insurer/model.json")),
+        "blindfit check examples/walr/job.toml": Typed(says=("row norms", r"about .* MB to send")),
+        "blindfit plan examples/walr/job.toml": Typed(
+            add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
+            says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
+        ),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +\d +1\.\d+ +3 ", "insurer")),
+        "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
+    },
+    "docs/tour.md": {
         "make demo-label-dp": Typed(
             says=("the same model, epsilon 0 spent", *("laplace", "rp-banded")), writes=("runs/label_dp/report.html",)
         ),
-        "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
         "blindfit run examples/walr/job.toml --out runs/mine --set privacy.epsilon=0.5": Typed(
             says=("epsilon 0.5, delta 1e-05", "of 3 spent on members"),
             writes=("runs/mine/report.html", "runs/mine/insurer/model.json"),
@@ -249,6 +266,8 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("1,500 in common",),
             writes=("runs/linkage/notary/linkage.json",),  # docs/linkage.md names it
         ),
+    },
+    "docs/organisations.md": {
         "blindfit report DIR": Typed(
             instead="blindfit report runs/walr/insurer", why="a folder", writes=("runs/walr/insurer/report.html",)
         ),

@@ -17,11 +17,13 @@ from blindfit import __version__
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator import audit as audit_
 from blindfit.coordinator import certs
+from blindfit.coordinator.stopped import Stopped
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from blindfit.coordinator.job import Job
+    from blindfit.coordinator.jobs import Talk
     from blindfit.coordinator.operator import Confirm
     from blindfit.parties.settings import PartySettings
 
@@ -40,6 +42,8 @@ SetOption = Annotated[
 ]
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
 PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, and errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print also what each party waits for.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
 RunOutOption = Annotated[
     Path | None,
@@ -52,6 +56,12 @@ def _console(*, stderr: bool = False) -> Console:
 
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
     return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty())
+
+
+def _talk(*, quiet: bool, verbose: bool) -> Talk:
+    if quiet and verbose:
+        raise ConfigError("--quiet and --verbose: which of them?")
+    return "quiet" if quiet else "verbose" if verbose else "normal"
 
 
 def _job(path: Path, overrides: list[str] | None) -> Job[Any]:
@@ -67,23 +77,36 @@ def _party(path: Path, overrides: list[str] | None) -> PartySettings:
 
 
 @app.command()
-def run(context: typer.Context, job: JobFile, out: RunOutOption = None, overrides: SetOption = None) -> None:
+def run(
+    context: typer.Context,
+    job: JobFile,
+    out: RunOutOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
     """Run a job here: one process for each party, then a report."""
     from blindfit.coordinator import jobs
     from blindfit.coordinator.folders import new_folder
 
-    console, asked = _console(), _job(job, overrides)
-    jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj).show(console)
+    console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
+    jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj, talk).show(console)
 
 
 @app.command()
-def submit(job: JobFile, out: RunOutOption = None, overrides: SetOption = None) -> None:
+def submit(
+    job: JobFile,
+    out: RunOutOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
     """Run a job on parties that are already up."""
     from blindfit.coordinator import jobs
     from blindfit.coordinator.folders import new_folder
 
-    console, asked = _console(), _job(job, overrides)
-    jobs.submit(asked, job.parent, out or new_folder(asked.name), console).show(console)
+    console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
+    jobs.submit(asked, job.parent, out or new_folder(asked.name), console, talk).show(console)
 
 
 @app.command()
@@ -93,6 +116,8 @@ def predict(
     out: OutOption = Path("runs/predict"),
     session: Annotated[str | None, typer.Option(help="The training whose model scores the rows.")] = None,
     model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> None:
     """Score new rows with a model that the parties have trained, every party on this machine."""
@@ -101,7 +126,8 @@ def predict(
 
     console = _console()
     asked = prediction.load(job, overrides or [], session, model)
-    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
+    talk = _talk(quiet=quiet, verbose=verbose)
+    jobs.run_here(asked, job.parent, out, console, context.obj, talk).show(console)
 
 
 @app.command()
@@ -114,6 +140,8 @@ def evaluate(
     scores: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Of the prediction, if several parties hold columns.")
     ] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> None:
     """Say how good a model is, from one noisy sum over labels, every party on this machine."""
@@ -122,7 +150,8 @@ def evaluate(
 
     console = _console()
     asked = evaluation.load(job, overrides or [], session, model, scores)
-    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
+    talk = _talk(quiet=quiet, verbose=verbose)
+    jobs.run_here(asked, job.parent, out, console, context.obj, talk).show(console)
 
 
 @app.command()
@@ -418,6 +447,8 @@ def main(command: Sequence[str] | None = None) -> None:
     """
     try:
         app(obj=command)
+    except Stopped as stopped:
+        _stopped(str(stopped), stopped.hint)
     except BlindfitError as error:
         _end(str(error), error.hint, 2 if isinstance(error, ConfigError) else 1)
     except MemoryError:
@@ -431,8 +462,15 @@ def main(command: Sequence[str] | None = None) -> None:
             70,
         )
     except KeyboardInterrupt:
-        _console(stderr=True).print("[bold red]stopped[/]: the parties were told", highlight=False)
-        raise SystemExit(130) from None
+        _stopped("nothing was under way between parties")
+
+
+def _stopped(what: str, hint: str = "") -> NoReturn:
+    errors = _console(stderr=True)
+    errors.print(f"[bold red]stopped:[/] {what}", highlight=False, soft_wrap=True)
+    if hint:
+        errors.print(f"[dim]hint:[/] {hint}", highlight=False, soft_wrap=True)
+    raise SystemExit(130) from None
 
 
 def _end(what: str, hint: str, status: int) -> NoReturn:

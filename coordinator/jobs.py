@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -28,27 +28,55 @@ from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.snapshots import changed
+from blindfit.coordinator.stopped import Stopped
 from blindfit.coordinator.systems import view
 from blindfit.parties.identity.connections import Identity, open_identity
 
+Talk = Literal["quiet", "normal", "verbose"]
+
 
 def run_here(
-    job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] | None = None
+    job: Job[Any],
+    base_dir: Path,
+    out: Path,
+    console: Console,
+    command: Sequence[str] | None = None,
+    talk: Talk = "normal",
 ) -> Written:
-    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`."""
+    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+
+    Raises:
+        Stopped: by Ctrl-C, also before the parties were up.
+    """
     out.mkdir(parents=True, exist_ok=True)
     _tell_of_changes(job, base_dir, console)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        with console.status(f"starting {len(job.parties)} processes"):
-            launched = stack.enter_context(launch(job, base_dir, out, command))
+        launched = _launched(stack, job, base_dir, out, console, command, talk)
         set_up_s = time.monotonic() - started
         try:
-            session = drive(job, launched, console)
+            session = drive(job, launched, console, talk)
         except CannotTakePart as error:
             raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
     return view(job.protocol).write(session, out, list(job.parties))
+
+
+def _launched(
+    stack: contextlib.ExitStack,
+    job: Job[Any],
+    base_dir: Path,
+    out: Path,
+    console: Console,
+    command: Sequence[str] | None,
+    talk: Talk,
+) -> Launched:
+    waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
+    try:
+        with waiting, _terminable():
+            return stack.enter_context(launch(job, base_dir, out, command))
+    except KeyboardInterrupt:
+        raise Stopped("the processes that had started here have ended, and no job had begun") from None
 
 
 def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
@@ -73,9 +101,9 @@ def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
     return error
 
 
-def submit(job: Job[Any], base_dir: Path, out: Path, console: Console) -> Written:
+def submit(job: Job[Any], base_dir: Path, out: Path, console: Console, talk: Talk = "normal") -> Written:
     """On parties that are already up; each keeps its own model and report."""
-    session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
+    session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console, talk)
     out.mkdir(parents=True, exist_ok=True)
     return view(job.protocol).write(session, out, [])
 
@@ -101,16 +129,21 @@ def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
     return open_identity(job.coordinator, base_dir)
 
 
-def drive(job: Job[Any], launched: Launched, console: Console) -> JobSession:
-    with JobProgress(list(job.parties), console) as progress:
+def drive(job: Job[Any], launched: Launched, console: Console, talk: Talk = "normal") -> JobSession:
+    """Raises Stopped: by Ctrl-C or SIGTERM."""
+    epochs, verbose, quiet = job.parameters.most_epochs, talk == "verbose", talk == "quiet"
+    with JobProgress(list(job.parties), console, epochs=epochs, verbose=verbose, quiet=quiet) as progress:
         session = JobSession(job, launched.addresses, launched.identity, progress.show)
         with _terminable():
             try:
                 asyncio.run(session.run())
             except (TransportError, ProtocolError) as error:
                 found = launched.lost_process(error)
-                found.hint = "; ".join(filter(None, [found.hint, _way_on(session)]))
+                way_on = _way_on(session)
+                found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None
+            except KeyboardInterrupt:
+                raise Stopped(f"the parties were told to end {session.id}", _way_on(session)) from None
     return session
 
 
@@ -120,7 +153,7 @@ def _way_on(session: JobSession) -> str:
     asked = job.parameters
     if not asked.resume_option or "set_up" not in session.seconds:
         return ""
-    return f"when it is mended, go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
 
 
 @contextlib.contextmanager

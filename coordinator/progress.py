@@ -1,48 +1,52 @@
-"""What a person sees while a job runs: a bar for each party, the time left, and for whom it waits."""
+"""What a person sees while a job runs: in a terminal a bar for each party, with the time left; in a file or a log a
+line for each thing that a party begins, and one for each epoch.
+"""
 
 from __future__ import annotations
 
+import re
+import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from blindfit.protos import control_pb2 as pb
 
 _DONE = {pb.DONE: "done", pb.FAILED: "failed", pb.REFUSED: "refused", pb.ENDED: "cancelled"}
+EPOCH = re.compile(r"epoch (\d+)$")
+SHORT_WAIT_S = 1.0  # of a forecast that is not worth a word
 
 
 class JobProgress:
-    """A line for each party. Where there is no terminal, a line for each new step."""
+    """Args:
+    epochs: that the training may have at most; 0: it has none.
+    verbose: where there is no terminal, also what each party waits for, and every party's epochs.
+    quiet: nothing at all.
+    """
 
-    def __init__(self, parties: list[str], console: Console) -> None:
-        self._console = console
+    def __init__(
+        self, parties: list[str], console: Console, *, epochs: int = 0, verbose: bool = False, quiet: bool = False
+    ) -> None:
+        self._console, self._verbose, self._quiet = console, verbose, quiet
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.fields[party]}"),
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            _Counted("{task.completed}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(compact=True),
             console=console,
             transient=False,
-            disable=not console.is_terminal,
+            disable=quiet or not console.is_terminal,
         )
         width = max(map(len, parties))
         self._tasks: dict[str, TaskID] = {
             party: self._progress.add_task("starting", total=None, party=party.ljust(width)) for party in parties
         }
         self._steps: dict[str, str] = {}
+        self._epochs = _Epochs(epochs)
 
     def __enter__(self) -> JobProgress:
         self._progress.start()
@@ -63,16 +67,65 @@ class JobProgress:
         if not progress.step:
             return
         waiting = f" (waits for {progress.waiting_for})" if progress.waiting_for else ""
-        text = f"{progress.step}{waiting}"
+        epoch = EPOCH.match(progress.step)
+        said = self._epochs.said(int(epoch[1])) if epoch else progress.step
         if progress.step != self._steps.get(party):
             self._progress.reset(task)
             self._print_step(party, progress.step, waiting)
-        self._progress.update(task, description=text, completed=progress.done)
+        self._progress.update(task, description=f"{said}{waiting}", completed=progress.done)
         # update() takes None for "as before", and here it means "not known".
         next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
 
     def _print_step(self, party: str, step: str, waiting: str = "") -> None:
         """A line for the step; for whom it waits then, and not each time that this changes within it."""
         self._steps[party] = step
-        if not self._console.is_terminal:
+        if self._console.is_terminal or self._quiet:
+            return
+        if self._verbose:
             self._console.print(f"  {party}: {step}{waiting}", highlight=False)
+        elif epoch := EPOCH.match(step):
+            if self._epochs.is_new(int(epoch[1])):  # all parties begin it at nearly the same time
+                self._console.print(f"  {self._epochs.said(int(epoch[1]))}", highlight=False)
+        elif not is_message(step):
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False)
+
+
+def is_message(step: str) -> bool:
+    """A party that waits for a peer's message, as the protocol calls it, and has nothing else to say."""
+    return step[:1].isupper()
+
+
+class _Epochs:
+    """Of a training: which is the newest, and how long those to come may take."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs, self._newest = epochs, 0
+        self._first: tuple[int, float] | None = None  # a training that is resumed begins later
+
+    def is_new(self, epoch: int) -> bool:
+        new, self._newest = epoch > self._newest, max(epoch, self._newest)
+        return new
+
+    def said(self, epoch: int) -> str:
+        """epoch 7 of 20, at most 12 s left"""
+        now = time.monotonic()
+        self._first = first, began = self._first or (epoch, now)
+        of = f" of {self._epochs}" if self._epochs else ""
+        passed = epoch - first
+        left = (now - began) / passed * (self._epochs - epoch + 1) if passed > 0 and of else 0.0
+        forecast = f", at most {in_words(left)} left" if left > SHORT_WAIT_S else ""  # early stopping may end it
+        return f"epoch {epoch}{of}{forecast}"
+
+
+def in_words(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.0f} h"
+
+
+class _Counted(TextColumn):
+    """3/12; nothing where there is nothing to count."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{int(task.completed):,}/{int(task.total):,}" if task.total and not task.finished else "")

@@ -128,6 +128,10 @@ class FalconJob(AlignedParameters, TrainingParameters):
         return tuple(self.falcon.unsafe)
 
     @property
+    def most_epochs(self) -> int:
+        return self.falcon.epochs
+
+    @property
     def resumes(self) -> str:
         return self.falcon.resume
 

@@ -37,6 +37,11 @@ class JobParameters(Settings):
     charges_all_data_parties: ClassVar[bool] = False
 
     @property
+    def most_epochs(self) -> int:
+        """That its training may have; 0: it has none."""
+        return 0
+
+    @property
     def epsilon(self) -> float:
         """What the job asks of a budget; 0 without differential privacy."""
         return 0.0

@@ -83,6 +83,10 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         return tuple(self.taylor.unsafe)
 
     @property
+    def most_epochs(self) -> int:
+        return self.taylor.epochs
+
+    @property
     def resumes(self) -> str:
         return self.taylor.resume
 

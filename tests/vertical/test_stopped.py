@@ -1,0 +1,129 @@
+"""What is printed while a job runs, and what Ctrl-C leaves: in a terminal it goes to every process of the run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from blindfit.coordinator.progress import JobProgress, _Epochs
+from blindfit.protos import control_pb2 as pb
+from tests.vertical.project import Project
+
+DEADLINE_S = 120
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project.make(tmp_path, rows=300, epochs=15)
+
+
+def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, str]:
+    """A run that is stopped once it has printed this; without it, once it has begun a process."""
+    process = subprocess.Popen(
+        project.command("run", "job.toml", "--out", "out", "--set", "taylor.patience=0", *words),
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    said, give_up = "", time.monotonic() + DEADLINE_S
+    assert process.stdout is not None
+    while until and until not in said:
+        assert time.monotonic() < give_up
+        said += process.stdout.readline()
+        assert process.poll() is None, said
+    while not until and not psutil.Process(process.pid).children():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    os.killpg(process.pid, signal.SIGINT)
+    rest, errors = process.communicate(timeout=DEADLINE_S)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+    return process.returncode, said + rest, errors
+
+
+def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: Project) -> None:
+    code, said, errors = interrupted(project, "epoch 3 of 15")
+    assert code == 130
+    assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
+    assert "Traceback" not in errors
+    (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
+    assert re.findall(r"^  epoch (\d+) of 15", said, re.M)[:3] == ["1", "2", "3"]
+    again = project.run(f"taylor.resume={session}", "taylor.patience=0")
+    assert again.returncode == 0, again.stderr
+    assert "epoch 1 of" not in again.stdout
+
+
+def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: Project) -> None:
+    code, _, errors = interrupted(project, "")
+    assert code == 130
+    assert errors.startswith("stopped: the processes that had started here have ended")
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("word", "least", "most"), [("--quiet", 0, 0), ("--verbose", 20, 200)])
+def test_how_much_is_said(project: Project, word: str, least: int, most: int) -> None:
+    done = subprocess.run(
+        project.command("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2", word),
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE_S,
+    )
+    progress = [line for line in done.stdout.splitlines() if re.match(r"  [\w-]+: |  epoch", line)]
+    assert least <= len(progress) <= most
+    assert done.stdout.splitlines()[len(progress)].startswith("job ")
+
+
+# --- the lines alone ---------------------------------------------------------------------------------------
+
+
+def shown(*events: tuple[str, str], epochs: int = 20) -> list[str]:
+    console = Console(record=True, width=200, force_terminal=False)
+    with JobProgress(["bank", "shop"], console, epochs=epochs) as progress:
+        for party, step in events:
+            progress.show(party, pb.Event(progress=pb.Progress(step=step)))
+    return console.export_text().splitlines()
+
+
+def test_an_epoch_is_one_line_whoever_begins_it_and_messages_are_none() -> None:
+    events = [("bank", "Hello"), ("bank", "align"), ("shop", "align"), ("shop", "epoch 1"), ("bank", "epoch 1")]
+    expected = ["  bank: align", "  shop: align", "  epoch 1 of 20", "  epoch 2 of 20"]
+    assert shown(*events, ("bank", "PartialLoss"), ("bank", "epoch 2"), ("shop", "epoch 2")) == expected
+
+
+def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three seconds an epoch, from the first that this run begins."""
+    now = [0.0]
+
+    def later() -> float:
+        return now[0]
+
+    monkeypatch.setattr("blindfit.coordinator.progress.time.monotonic", later)
+    epochs, said = _Epochs(60), []
+    for epoch in (5, 6, 7, 60):
+        now[0] = 100.0 + 3 * (epoch - 5)
+        said.append(epochs.said(epoch))
+    assert said == [
+        "epoch 5 of 60",
+        "epoch 6 of 60, at most 3 min left",
+        "epoch 7 of 60, at most 3 min left",
+        "epoch 60 of 60, at most 3 s left",
+    ]
+
+
+def test_without_a_number_of_epochs_none_is_made_up() -> None:
+    assert shown(("bank", "epoch 1"), epochs=0) == ["  epoch 1"]

@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.launcher import Launched, launch, party_settings, reason_in_log
+from blindfit.coordinator.out_dir import make_out
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
@@ -36,7 +37,7 @@ def run_here(
     job: Job[Any], base_dir: Path, out: Path, console: Console, command: Sequence[str] | None = None
 ) -> Written:
     """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_out(out)
     _tell_of_changes(job, base_dir, console)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -75,8 +76,9 @@ def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
 
 def submit(job: Job[Any], base_dir: Path, out: Path, console: Console) -> Written:
     """On parties that are already up; each keeps its own model and report."""
-    session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console)
-    out.mkdir(parents=True, exist_ok=True)
+    where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
+    make_out(out)
+    session = drive(job, where, console)
     return view(job.protocol).write(session, out, [])
 
 

@@ -7,6 +7,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 WIDEST = 10_000  # characters; more than any of our tables has
+DATE = "(UTC)"  # in the heading of a column of dates, which break last
 
 
 def print_whole(console: Console, table: Table) -> None:
@@ -29,8 +30,12 @@ def _fit(console: Console, table: Table, too_much: int) -> None:
         cells = [Measurement.get(console, options, cell) for cell in (column.header, *column.cells)]
         words.append(max(cell.minimum for cell in cells))
         widths.append(max(cell.maximum for cell in cells))
+    dates = [DATE in str(column.header) for column in table.columns]
     for _ in range(too_much):
-        spare = [width - word for width, word in zip(widths, words, strict=True)]
-        widths[spare.index(max(spare)) if max(spare) > 0 else widths.index(max(widths))] -= 1
+        ranked = [
+            (width > word, not date and width > 3, width - word if width > word else width)
+            for width, word, date in zip(widths, words, dates, strict=True)
+        ]
+        widths[ranked.index(max(ranked))] -= 1
     for column, width in zip(table.columns, widths, strict=True):
         column.width, column.overflow = max(width, 1), "fold"

@@ -57,8 +57,10 @@ def _job(path: Path, overrides: list[str] | None) -> Job[Any]:
 
 
 def _party(path: Path, overrides: list[str] | None) -> PartySettings:
+    from blindfit.coordinator.file_kinds import refuse_job_file
     from blindfit.parties.systems import load_party
 
+    refuse_job_file(path)
     return load_party(path, overrides or [])
 
 

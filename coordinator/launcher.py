@@ -17,6 +17,7 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
+from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
@@ -68,6 +69,7 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | No
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
     """
+    _check_datasets(job, base_dir)
     coordinator = _coordinator_name(job, base_dir)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with tempfile.TemporaryDirectory(prefix="blindfit-run-") as temporary:
@@ -117,6 +119,17 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
     return path, settings
+
+
+def _check_datasets(job: Job[Any], base_dir: Path) -> None:
+    """Raises ConfigError: a party's file has no dataset of the name that the job gives."""
+    for name, party in job.parties.items():
+        path, settings = party_settings(job, name, base_dir)
+        if party.dataset and party.dataset not in settings.datasets:
+            raise ConfigError(
+                f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
+                hint=near_names(party.dataset, list(settings.datasets), "datasets of that file"),
+            )
 
 
 def _own_passphrase(path: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
+from blindfit.coordinator.named_files import named_by
 from blindfit.coordinator.verify.checks import Check, Read
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import open_source
@@ -124,7 +125,9 @@ class Refit:
             raise ConfigError(
                 f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id"
             ) from None
-        read = read_rows(open_source(settings, Path(), "features"), labels=False, report=lambda *_: None)
+        with named_by("--features"):
+            source = open_source(settings, Path(), "features")
+        read = read_rows(source, labels=False, report=lambda *_: None)
         places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
         if places.null_count:
             raise DataError(f"{self.table} does not have {places.null_count} of the rows that were sent")

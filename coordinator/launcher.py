@@ -194,7 +194,8 @@ def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
         if ready.exists() and (text := ready.read_text().strip()):
             return int(text)
         if process.poll() is not None:
-            raise ConfigError(f"{name} did not start: {_last_line(out / name / 'party.log')}")
+            said, hint = _last_words(out / name / LOG)
+            raise ConfigError(f"{name} did not start: {said}", hint=hint)
         time.sleep(0.02)
     raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
 
@@ -217,9 +218,15 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_line(path: Path) -> str:
+def _last_words(path: Path) -> tuple[str, str]:
+    """The error that a party's process ended with, and its hint."""
     lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return " ".join(line.removeprefix("error: ") for line in lines[-2:]) if lines else "it said nothing"
+    hint = lines.pop().removeprefix("hint: ") if lines and lines[-1].startswith("hint: ") else ""
+    return (lines[-1].removeprefix("error: ") if lines else "it said nothing"), hint
+
+
+def _last_line(path: Path) -> str:
+    return " ".join(filter(None, _last_words(path)))
 
 
 def reason_in_log(out: Path, name: str, error: str) -> str:

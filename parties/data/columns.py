@@ -66,7 +66,8 @@ def _has_fraction(kind: Any) -> bool:
 
 def to_labels(column: Any, *, name: str, binary: bool, first_row: int, origin: Origin) -> NDArray[Any]:
     """Labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing."""
-    labels = to_numbers(column, name=name, first_row=first_row, origin=origin)
+    hint = _LABELS_01 if binary else "write labels as numbers"
+    labels = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=hint)
     refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint="remove the rows without a label")
     if not binary:
         return labels
@@ -93,12 +94,22 @@ def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDAr
     return values
 
 
-def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.float64]:
-    """Numbers, shape (n,), with NaN where there is no value."""
+_PICK_NUMBERS = "correct it, or leave the column out of `features`"
+_LABELS_01 = "write labels as 0 and 1, such as 0 for no and 1 for yes"
+
+
+def to_numbers(
+    column: Any, *, name: str, first_row: int, origin: Origin, hint: str = _PICK_NUMBERS
+) -> NDArray[np.float64]:
+    """Numbers, shape (n,), with NaN where there is no value.
+
+    Args:
+        hint: what to do about a value that is none.
+    """
     try:
         numbers = pc.cast(column, pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        numbers = _numbers_from_text(column, name, first_row, origin)
+        numbers = _numbers_from_text(column, name, first_row, origin, hint)
     values: NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
@@ -107,20 +118,17 @@ def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin) -> NDA
     return values
 
 
-def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin) -> Any:
+def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin, hint: str) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not _is_text(column.type):
-        raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=_PICK_NUMBERS)
+        raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=hint)
     trimmed = pc.utf8_trim_whitespace(column)
     texts = pc.if_else(pc.is_in(trimmed, value_set=pa.array(NO_VALUE)), None, trimmed)
     if not _parses(texts):
         row = first_row + _first_unparsed(texts)
-        raise origin.error("not a number", row=row, column=name, hint=_PICK_NUMBERS)
+        raise origin.error("not a number", row=row, column=name, hint=hint)
     return pc.cast(texts, pa.float64())
-
-
-_PICK_NUMBERS = "correct it, or leave the column out of `features`"
 
 
 def _parses(texts: Any) -> bool:

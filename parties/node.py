@@ -115,7 +115,7 @@ class PartyNode:
             maximum_concurrent_rpcs=party.limits.calls_of(len(roles)),
         )
         await self._add_services()
-        self.port = self._bind()  # who lost a race for the port ends here, and has changed nothing
+        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
         party.sessions.end_what_ran_before()
         party.snapshots.tell_of_changes()
         self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")

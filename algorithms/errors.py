@@ -268,13 +268,21 @@ class CannotAnswer(PrivacyError):
         self.party = party
 
 
+#: What is refused on other grounds than a policy: the job's words do not fit what the party is or has.
+OF_NO_POLICY = {
+    "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
+    "role": "correct parties.{party}.role in the job",
+    "parties": "correct [parties] in the job",
+    "peers": "the operator of {party} names its peers, with their roles, in [peers]",
+}
+
+
 class PolicyRefused(PrivacyError):
     """A party's own policy does not allow this job."""
 
     def __init__(self, *, party: str, field: str, reason: str) -> None:
-        super().__init__(
-            f"{party} refuses the job: {field}: {reason}", hint=f"the operator of {party} sets its [policy]"
-        )
+        where = OF_NO_POLICY.get(field, "the operator of {party} sets its [policy]")
+        super().__init__(f"{party} refuses the job: {field}: {reason}", hint=where.format(party=party))
         self.party, self.field, self.reason = party, field, reason
 
 

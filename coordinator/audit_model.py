@@ -27,6 +27,7 @@ from blindfit.algorithms.statistics.model_attacks import (
 from blindfit.algorithms.statistics.model_attacks import Table as Rows
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.coordinator.named_files import named_by
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json
@@ -125,7 +126,9 @@ def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: 
             f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
             hint="say which columns they are: --label, --id",
         )
-    source = open_for_model(DatasetSettings(url=f"csv:{path}", id=row_id, label=label), columns, Path(), whose)
+    settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label)
+    with named_by(f"--{whose}"):
+        source = open_for_model(settings, columns, Path(), whose)
     batches, duplicates = [], DuplicateSearch()
     for batch in source.batches():
         duplicates.add(batch)

@@ -71,8 +71,10 @@ def _job(path: Path, overrides: list[str] | None) -> Job[Any]:
 
 
 def _party(path: Path, overrides: list[str] | None) -> PartySettings:
+    from blindfit.coordinator.file_kinds import refuse_job_file
     from blindfit.parties.systems import load_party
 
+    refuse_job_file(path)
     return load_party(path, overrides or [])
 
 
@@ -454,6 +456,10 @@ def main(command: Sequence[str] | None = None) -> None:
     except MemoryError:
         _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", 1)
     except Exception as error:
+        from blindfit.coordinator.out_dir import refused_by_system
+
+        if isinstance(error, OSError) and (reason := refused_by_system(error)):
+            _end(reason, "check the path, the file's owner and the room on the disk", 1)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
         _end(

@@ -22,6 +22,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.trust import listed
+from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import SessionRow, Store
@@ -63,7 +64,7 @@ class HeldJob:
         _say(console, f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
         for flag in asked.job.unsafe:
             _say(console, f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
-        console.print(self._members())
+        print_whole(console, self._members())
         for line in (asked.job.promise, self._charged(store)):
             _say(console, escape(line))
         for name, value in not_default("", asked.job):

@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import Field, field_validator
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.file_kinds import refuse_party_file
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.system import Role as PartyRole
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
@@ -83,6 +84,7 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
     """Raises:
     ConfigError: one line that names the file and the field.
     """
+    refuse_party_file(path)
     return read_job(read_values(path, overrides), str(path))
 
 

@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.launcher import Launched, launch, party_settings, reason_in_log
+from blindfit.coordinator.out_dir import make_out
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
@@ -48,7 +49,7 @@ def run_here(
     Raises:
         Stopped: by Ctrl-C, also before the parties were up.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    make_out(out)
     _tell_of_changes(job, base_dir, console)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -103,8 +104,9 @@ def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
 
 def submit(job: Job[Any], base_dir: Path, out: Path, console: Console, talk: Talk = "normal") -> Written:
     """On parties that are already up; each keeps its own model and report."""
-    session = drive(job, Launched(addresses_of(job), coordinator_identity(job, base_dir)), console, talk)
-    out.mkdir(parents=True, exist_ok=True)
+    where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
+    make_out(out)
+    session = drive(job, where, console, talk)
     return view(job.protocol).write(session, out, [])
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
+from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
@@ -68,6 +69,7 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | No
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
     """
+    _check_datasets(job, base_dir)
     coordinator = _coordinator_name(job, base_dir)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with tempfile.TemporaryDirectory(prefix="blindfit-run-") as temporary:
@@ -117,6 +119,17 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
     return path, settings
+
+
+def _check_datasets(job: Job[Any], base_dir: Path) -> None:
+    """Raises ConfigError: a party's file has no dataset of the name that the job gives."""
+    for name, party in job.parties.items():
+        path, settings = party_settings(job, name, base_dir)
+        if party.dataset and party.dataset not in settings.datasets:
+            raise ConfigError(
+                f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
+                hint=near_names(party.dataset, list(settings.datasets), "datasets of that file"),
+            )
 
 
 def _own_passphrase(path: Path) -> dict[str, str]:
@@ -184,7 +197,8 @@ def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
         if ready.exists() and (text := ready.read_text().strip()):
             return int(text)
         if process.poll() is not None:
-            raise ConfigError(f"{name} did not start: {_last_line(out / name / 'party.log')}")
+            said, hint = _last_words(out / name / LOG)
+            raise ConfigError(f"{name} did not start: {said}", hint=hint)
         time.sleep(0.02)
     raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
 
@@ -207,9 +221,15 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_line(path: Path) -> str:
+def _last_words(path: Path) -> tuple[str, str]:
+    """The error that a party's process ended with, and its hint."""
     lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return " ".join(line.removeprefix("error: ") for line in lines[-2:]) if lines else "it said nothing"
+    hint = lines.pop().removeprefix("hint: ") if lines and lines[-1].startswith("hint: ") else ""
+    return (lines[-1].removeprefix("error: ") if lines else "it said nothing"), hint
+
+
+def _last_line(path: Path) -> str:
+    return " ".join(filter(None, _last_words(path)))
 
 
 def reason_in_log(out: Path, name: str, error: str) -> str:

@@ -19,6 +19,7 @@ from blindfit.coordinator import snapshots
 from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.systems import VIEWS, view
+from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.rollbacks import acknowledge_rollbacks
@@ -32,17 +33,17 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     entries = store.reader().ledger()
     book.verify_chain(entries)
     changed = list(snapshots.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
-    console.print(_budgets(settings, entries))
+    print_whole(console, _budgets(settings, entries))
     for line in _protected(settings, entries):
         console.print(line, highlight=False)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
-        console.print(_entries(settings, entries, labels))
+        print_whole(console, _entries(settings, entries, labels))
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False)
     if failed := store.reader().uploads():
-        console.print(_uploads(failed))
+        print_whole(console, _uploads(failed))
     if store.reader().rollbacks():
         console.print(
             "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.report.wording import counted
+from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
@@ -74,7 +75,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         since = CHANGED[snapshots.changed_since(current)]
         row = current.row
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
-    console.print(table)
+    print_whole(console, table)
 
 
 def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:

@@ -29,6 +29,7 @@ from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, sta
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.tables import cut
@@ -36,6 +37,7 @@ from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_fil
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
+from blindfit.parties.wire.listening import cannot_bind, check_free
 from blindfit.parties.work import ending
 from blindfit.parties.work.memory import give_back_freed
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
@@ -137,10 +139,7 @@ class PartyNode:
         try:
             return self.server.add_secure_port(self.settings.listen, tls.server_credentials(self.party.identity))
         except RuntimeError:
-            raise ConfigError(
-                f"listen = {self.settings.listen}: the address cannot be bound",
-                hint="is another process using the port?",
-            ) from None
+            raise cannot_bind(self.settings.listen) from None
 
     async def _add_services(self) -> None:
         health = HealthServicer()
@@ -230,12 +229,16 @@ async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
+    check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
+    keeps = DataDirLock(base_dir / settings.data_dir, settings.name)
+    keeps.take()
     node = PartyNode(settings, base_dir, fitting(Limits(), raise_open_files()))
     await node.start()
     on_ready(node.port)
     log.info("party stops", party=settings.name, signal=await stopping)
     giving_back.cancel()
     await node.stop()
+    keeps.release()
 
 
 def peak_memory_mib() -> float:

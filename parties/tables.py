@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.wrong_values import Wrong, in_a_line, named
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
@@ -113,24 +116,28 @@ def _with_nul(where: str, value: Any) -> list[str]:
 
 def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
     """The first mistakes, and how many more there are: who made thousands will not read them."""
-    found = error.errors(include_url=False, include_input=False)
-    told = [_line(e, models if n < SUGGESTIONS else ()) for n, e in enumerate(found[:MISTAKES_TOLD])]
+    found: dict[str, list[ErrorDetails]] = {}
+    for mistake in error.errors(include_url=False):
+        found.setdefault(named(mistake["loc"]), []).append(mistake)
+    first = itertools.islice(found.items(), MISTAKES_TOLD)
+    told = [_line(where, of, models if n < SUGGESTIONS else ()) for n, (where, of) in enumerate(first)]
     more = len(found) - len(told)
     return [cut(line, MOST_MISTAKE_CHARS) for line in told] + ([f"and {more} more mistakes"] if more else [])
 
 
-def _line(error: Mapping[str, Any], models: Sequence[type[BaseModel]]) -> str:
+def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[BaseModel]]) -> str:
     """Args:
+    mistakes: all of one option.
     models: where a name that is near an unknown one is looked for.
     """
-    where = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
+    first = mistakes[0]
+    if first["type"] == "extra_forbidden":
         known = [name for model in models for name in _known_names(model)]
-        close = difflib.get_close_matches(str(error["loc"][-1])[:MOST_NAME_CHARS], known, 1) if known else ()
+        close = difflib.get_close_matches(str(first["loc"][-1])[:MOST_NAME_CHARS], known, 1) if known else ()
         return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
-    if error["type"] == "missing":
+    if first["type"] == "missing":
         return f"{where} is missing"
+    message = in_a_line([Wrong.of(mistake) for mistake in mistakes])
     return f"{where}: {message}" if where else message
 
 

@@ -106,7 +106,8 @@ def to_labels(
             raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
         found: NDArray[np.uint8] = pc.equal(texts, pa.scalar(positive)).to_numpy(zero_copy_only=False).astype(np.uint8)
         return found
-    labels = to_numbers(column, name=name, first_row=first_row, origin=origin)
+    hint = _LABELS_01 if binary else "write labels as numbers"
+    labels = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=hint)
     refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint=_WITHOUT_LABEL)
     if not binary:
         return labels
@@ -136,12 +137,22 @@ def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDAr
     return values
 
 
-def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.float64]:
-    """Numbers, shape (n,), with NaN where there is no value."""
+_PICK_NUMBERS = "correct it, leave the column out of `features`, or name it in `categories` or `dates`"
+_LABELS_01 = 'write labels as 0 and 1, or say which text is 1: positive = "yes"'
+
+
+def to_numbers(
+    column: Any, *, name: str, first_row: int, origin: Origin, hint: str = _PICK_NUMBERS
+) -> NDArray[np.float64]:
+    """Numbers, shape (n,), with NaN where there is no value.
+
+    Args:
+        hint: what to do about a value that is none.
+    """
     try:
         numbers = pc.cast(column, pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        numbers = _numbers_from_text(column, name, first_row, origin)
+        numbers = _numbers_from_text(column, name, first_row, origin, hint)
     values: NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
@@ -150,19 +161,16 @@ def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin) -> NDA
     return values
 
 
-def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin) -> Any:
+def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin, hint: str) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not _is_text(column.type):
-        raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=_PICK_NUMBERS)
+        raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=hint)
     texts = _without_none(pc.utf8_trim_whitespace(column))
     if not _parses(texts, pa.float64()):
         row = first_row + _first_refused(texts, pa.float64())
-        raise origin.error("not a number", row=row, column=name, hint=_PICK_NUMBERS)
+        raise origin.error("not a number", row=row, column=name, hint=hint)
     return pc.cast(texts, pa.float64())
-
-
-_PICK_NUMBERS = "correct it, leave the column out of `features`, or name it in `categories` or `dates`"
 
 
 def _parses(values: Any, kind: Any) -> bool:

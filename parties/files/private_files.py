@@ -18,7 +18,7 @@ from blindfit.parties.files.regular import other_kind
 
 # The key file stretches a passphrase with only 2048 rounds of PBKDF2, so its length must carry the strength.
 LEAST_PASSPHRASE = 12
-WRITABLE = "the folder of a party's files (data_dir, output_dir) must be one that this user may write"
+WRITABLE = "its folder (a party's data_dir or output_dir, or --out) must be one that this user may write into"
 
 
 def make_private(directory: Path) -> None:

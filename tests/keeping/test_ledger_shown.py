@@ -113,3 +113,11 @@ def test_a_dataset_that_a_party_does_not_have_is_not_published(bank: Bank, conso
             bank.settings, bank.directory, "clicks", other_people=False, remove_older=False, console=console
         )
     assert refused.value.hint == "its datasets: loans, other"
+
+
+def test_no_date_or_name_is_cut_at_80_columns(bank: Bank) -> None:
+    charge(bank, "release")
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    ledger_view.show(bank.settings, bank.directory, console)
+    assert "…" not in console.file.getvalue()
+    assert "2026-03-01" in console.file.getvalue()

@@ -59,12 +59,19 @@ def _fitted(facts: Figures) -> str:
 
 def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
     yield from joint.row_cards(facts)
-    ended = f"hold-out loss {figure(facts.losses[-1])}" if facts.losses else "as many as were asked for"
-    yield Card("Epochs", count(facts.fit.epochs), ended)
+    yield Card("Epochs", count(facts.fit.epochs), _ended(facts))
     yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
     promise = _promise(facts)
     yield from list(quality.cards(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
     yield from promise
+
+
+def _ended(facts: Figures) -> str:
+    """The key node alone tells the losses; that training stopped early shows in the number of epochs too."""
+    stopped = facts.fit.epochs < facts.job.taylor.epochs
+    if facts.losses:
+        return f"hold-out loss {figure(facts.losses[-1])}" + (", no longer falling" if stopped else "")
+    return "the hold-out loss no longer fell" if stopped else "as many as were asked for"
 
 
 def _promise(facts: Figures) -> list[Card]:

@@ -189,6 +189,24 @@ def test_losses_that_say_something(training: MadeUpTraining, losses: tuple[str, 
 
 
 @pytest.mark.parametrize(
+    ("epochs", "losses", "said"),
+    [
+        (4, ("0.69", "0.6", "0.55", "0.5"), "hold-out loss 0.5"),
+        (20, ("0.69", "0.5", "0.51", "0.52"), "hold-out loss 0.52, no longer falling"),
+        (4, (), "as many as were asked for"),
+        (20, (), "the hold-out loss no longer fell"),
+    ],
+)
+def test_why_training_ended(training: MadeUpTraining, epochs: int, losses: tuple[str, ...], said: str) -> None:
+    training.settings["taylor"] = {"epochs": epochs}
+    training.losses = losses
+    text = Elements(training.written().html_path.read_text("utf-8")).text
+    assert said in text
+    assert ("as many as were asked for" in text) == (said == "as many as were asked for")
+    assert ("no longer f" in text) == (epochs > 4)
+
+
+@pytest.mark.parametrize(
     ("changes", "caution"),
     [
         ({"rows__test": 40}, "The model was tested on 40 rows alone"),

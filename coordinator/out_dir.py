@@ -1,0 +1,48 @@
+"""The folder that reports go to, and what the system has against a file that a user named."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError
+
+#: What a user can mend. Any other OSError that nobody expected is a bug of ours.
+USERS_OWN = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
+
+
+def make_out(out: Path) -> None:
+    """Makes the folder of reports, before a job begins whose report could not be written.
+
+    Raises:
+        ConfigError: it cannot be made, or nothing can be written into it.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"--out {out}: nothing can be written there: {error.strerror}",
+            hint="name a folder that this user may write into, or one that is not there yet",
+        ) from None
+
+
+def refused_by_system(error: OSError) -> str:
+    """What a user can mend of it, in a line; empty: it is no such error."""
+    if error.errno not in USERS_OWN or not isinstance(error.filename, str | bytes | Path):
+        return ""
+    return f"{Path(str(error.filename))}: {error.strerror}"

@@ -1,0 +1,55 @@
+"""A folder that nothing can be written into is the user's to mend, and is said before a job begins."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import cli, jobs
+from blindfit.coordinator.out_dir import make_out, refused_by_system
+from tests.command import blindfit
+from tests.processes.conftest import JOB, METER, SHOP
+
+READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS), "/mnt/out/x")
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
+        (tmp_path / name).write_text(text.format(shop="localhost:1", meter="localhost:2"))
+    return tmp_path
+
+
+def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
+    with mock.patch.object(tempfile, "TemporaryFile", side_effect=READ_ONLY):
+        with pytest.raises(ConfigError, match=r"^--out .*: nothing can be written there: Read-only file system$"):
+            make_out(tmp_path)
+
+
+def test_no_process_starts_whose_report_has_no_place(job: Path) -> None:
+    (job / "taken").write_text("a file")
+    with mock.patch.object(jobs, "launch", side_effect=AssertionError("started")):
+        done = blindfit(job, "run", "job.toml", "--out", "taken/out")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --out taken/out: nothing can be written there: Not a directory\nhint: name")
+
+
+@pytest.mark.parametrize(("error", "code"), [(READ_ONLY, 1), (OSError(errno.EROFS, "no file is named"), 70)])
+def test_what_the_system_refuses_is_no_bug(job: Path, error: OSError, code: int) -> None:
+    with mock.patch.object(cli, "_job", side_effect=error):
+        done = blindfit(job, "show", "job.toml")
+    assert done.returncode == code
+    assert ("a bug in Blindfit" in done.stderr) == (code == 70)
+    if code == 1:
+        assert done.stderr.startswith("error: /mnt/out/x: Read-only file system\nhint: ")
+
+
+def test_an_error_of_ours_stays_one() -> None:
+    assert not refused_by_system(OSError(errno.EBADF, "Bad file descriptor", "x"))
+    assert not refused_by_system(OSError("no number"))

@@ -1,0 +1,70 @@
+"""Two processes on one port or one folder: the second says so in two lines, and gRPC says nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.store.data_dir_lock import DataDirLock
+from blindfit.parties.wire.listening import check_free
+from tests.ports import held_address
+from tests.processes.conftest import Project, project
+
+__all__ = ["project"]  # a fixture
+
+
+def test_two_parties_on_one_folder_are_both_named(tmp_path: Path) -> None:
+    first, second = DataDirLock(tmp_path / "state", "shop"), DataDirLock(tmp_path / "state", "meter")
+    first.take()
+    with pytest.raises(ConfigError) as refused:
+        second.take()
+    holder = f"shop (process {os.getpid()})"
+    assert str(refused.value) == f"data_dir = {tmp_path}/state: {holder} is up and keeps it, so meter cannot"
+    first.release()
+    second.take()
+    second.release()
+
+
+def test_a_process_that_died_keeps_nothing(tmp_path: Path) -> None:
+    take = "import sys, os, pathlib; from blindfit.parties.store.data_dir_lock import DataDirLock as L; "
+    take += "L(pathlib.Path(sys.argv[1]), 'shop').take(); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", take, str(tmp_path)], check=False)
+    assert (tmp_path / "party.lock").read_text().startswith("shop (process ")
+    lock = DataDirLock(tmp_path, "meter")
+    lock.take()
+    lock.release()
+
+
+def test_addresses_that_are_not_ours_to_listen_on() -> None:
+    check_free(held_address())
+    check_free("127.0.0.1:0")
+    check_free("unix:/run/party")
+    with pytest.raises(ConfigError, match=r"^listen = 192\.0\.2\.1:7100: the address cannot be bound: Cannot assign"):
+        check_free("192.0.2.1:7100")  # TEST-NET-1: no machine has it
+
+
+def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
+    project.start("shop")
+    address = project.path("shop.toml").read_text().split('listen = "')[1].split('"')[0]
+    again = project.in_a_process("party", "shop.toml")
+    assert again.returncode == 2
+    said = [line for line in again.stderr.splitlines() if "[warning" not in line]
+    assert said == [
+        f"error: listen = {address}: the address cannot be bound: Address already in use",
+        "hint: is another process using the port?",
+    ]
+    before = sorted(path.name for path in project.path("state/shop").iterdir())
+    other = project.in_a_process("party", "meter.toml", "--set", "data_dir=state/shop")
+    assert other.returncode == 2
+    pid = project.processes["shop"].pid
+    said = [line for line in other.stderr.splitlines() if "[warning" not in line]
+    assert said == [
+        f"error: data_dir = state/shop: shop (process {pid}) is up and keeps it, so meter cannot",
+        "hint: give each party a data_dir of its own, and start each party once",
+    ]
+    assert sorted(path.name for path in project.path("state/shop").iterdir()) == before

@@ -1,0 +1,87 @@
+"""A value of the wrong type, in our words: which option, what is wanted, what was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.tables import Settings, validate
+from tests.command import blindfit
+from tests.processes.conftest import JOB, METER, SHOP
+
+
+class Inner(Settings):
+    count: int = 1
+    names: tuple[str, ...] | Literal["rest"] = ()
+    rate: float | Literal["auto"] = "auto"
+    on: bool = False
+    kind: Literal["a", "b"] = "a"
+
+
+class Outer(Settings):
+    inner: Inner = Inner()
+    url: str = ""
+    place: Path = Path()
+    many: dict[str, float] = {}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"inner": {"count": "many"}}, 'inner.count: must be a whole number, not the text "many"'),
+        ({"inner": {"count": 1.5}}, "inner.count: must be a whole number, not 1.5"),
+        ({"inner": {"count": [1]}}, "inner.count: must be a whole number, not a list"),
+        ({"inner": {"names": 3}}, "inner.names: must be a list in square brackets or 'rest', not 3"),
+        ({"inner": {"rate": "quick"}}, "inner.rate: must be a number or 'auto', not the text \"quick\""),
+        ({"inner": {"on": 7}}, "inner.on: must be true or false, not 7"),
+        ({"inner": {"kind": "c"}}, "inner.kind: Input should be 'a' or 'b', not the text \"c\""),
+        ({"inner": 5}, "inner: must be a table, not 5"),
+        ({"url": False}, "url: must be a text, not false"),
+        ({"place": {}}, "place: must be a path, as a text, not a table"),
+        ({"many": {"people": "x"}}, 'many.people: must be a number, not the text "x"'),
+        ({"many": "x"}, "many: must be a table, not a text"),
+    ],
+)
+def test_what_is_wanted_and_what_was_given(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        validate(values, Outer, source="job.toml")
+    assert str(refused.value) == f"job.toml: {said}"
+
+
+def test_a_long_or_strange_text_is_shown_in_part_and_in_printable_characters() -> None:
+    with pytest.raises(ConfigError) as refused:
+        validate({"inner": {"count": "\x1b[2J" + "x" * 1000}}, Outer, source="job.toml")
+    assert "\\u001b[2Jxxx" in str(refused.value)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 150
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "override", "said"),
+    [
+        (
+            "show",
+            "job.toml",
+            "privacy.epsilon=much",
+            'job.toml: privacy.epsilon: must be a number, not the text "much"',
+        ),
+        (
+            "party",
+            "shop.toml",
+            "policy.least_rows=few",
+            'policy.least_rows: must be a whole number, not the text "few"',
+        ),
+        ("party", "shop.toml", "datasets.rows.url=3", "shop.toml: datasets.rows.url: must be a text, not 3"),
+    ],
+)
+def test_in_the_files_of_jobs_and_parties(tmp_path: Path, command: str, file: str, override: str, said: str) -> None:
+    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
+        (tmp_path / name).write_text(text.format(shop="localhost:1", meter="localhost:2"))
+    done = blindfit(tmp_path, command, file, "--set", override)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr.splitlines()[0]
+    assert "Input should" not in done.stderr

@@ -114,7 +114,7 @@ def test_label_that_is_no_number_or_missing(tmp_path):
     number = ", row 1 (line 2), column y: not a number"
     csv_refused(tmp_path, "id,y\na,many\n", number, "write labels as numbers", label="y", label_kind="number")
     csv_refused(
-        tmp_path, "id,y\na,yes\n", ", row 1 (line 2), column y: not a number", "0 for no and 1 for yes", label="y"
+        tmp_path, "id,y\na,yes\n", ", row 1 (line 2), column y: not a number", "which text is 1: positive", label="y"
     )
     message = ", row 1 (line 2), column y: the value is missing (empty, null or NaN)"
     csv_refused(tmp_path, "id,y\na,\n", message, "without a label", label="y", missing="drop")

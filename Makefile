@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page options-page clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
 
 protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
 	@$(BIN)/python docs/protocols_page.py
+
+options-page: $(VENV)/.dev  ## regenerate docs/options.md
+	@$(BIN)/python -m blindfit.coordinator.explain > docs/options.md.new && mv docs/options.md.new docs/options.md
 
 clean:  ## everything that can be made again
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

@@ -199,6 +199,18 @@ def plan(
 
 
 @app.command()
+def explain(
+    option: Annotated[
+        str | None, typer.Argument(metavar="TABLE.OPTION", help="Such as taylor.epochs; without it, all tables.")
+    ] = None,
+) -> None:
+    """Say what an option of a job or party file is for: its kind, range and default."""
+    from blindfit.coordinator import explain as explain_
+
+    explain_.explain(option, _console())
+
+
+@app.command()
 def show(job: JobFile, overrides: SetOption = None) -> None:
     """Print the whole job with every default."""
     from blindfit.coordinator.job import shown

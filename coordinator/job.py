@@ -23,7 +23,9 @@ J = TypeVar("J", bound=JobParameters)
 
 
 class JobParty(Settings):
-    role: Role
+    """Who takes part, as what, with which rows."""
+
+    role: Role  # what it does in the job; its own file says the same
     dataset: str = ""  # a key node has none
     config: Path | None = None  # its party.toml, for `blindfit run` on this machine
     address: str | None = None  # where it is up, for `blindfit submit`
@@ -32,7 +34,7 @@ class JobParty(Settings):
 class JobFile(Settings):
     """What a job file says beside the job itself."""
 
-    name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
+    name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")  # begins the names of its sessions
     parties: dict[str, JobParty]
     coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
 
@@ -124,10 +126,21 @@ def _in_words(roles: Mapping[str, PartyRole[Any]]) -> str:
 
 
 def shown(job: Job[Any]) -> str:
-    """The whole job as TOML, defaults included; what has no value stands as a comment."""
+    """The whole job as TOML, defaults included. What has no value stands as a comment; so does what a table is for."""
     unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
     comment = "".join(f"# {name} is not set\n" for name in unset)
-    return tomli_w.dumps(job.to_dict()) + ("\n" + comment if comment else "")
+    lines = tomli_w.dumps(job.to_dict()).splitlines()
+    return "\n".join([_with_a_word(line, job) for line in lines]) + "\n" + ("\n" + comment if comment else "")
+
+
+def _with_a_word(line: str, job: Job[Any]) -> str:
+    """Beside the head of a table, what it is for."""
+    name = line.strip("[]") if line.startswith("[") else ""
+    table = {**dict(job.parameters), "coordinator": job.coordinator}.get(name)
+    if name.startswith("parties."):
+        table = job.parties[name.removeprefix("parties.")]
+    about = (type(table).__doc__ or "").split("\n")[0].removesuffix(".") if isinstance(table, Settings) else ""
+    return f"{line}  # {about[:1].lower()}{about[1:]}" if about else line
 
 
 def _unset(prefix: str, settings: Settings) -> list[str]:

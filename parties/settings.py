@@ -21,11 +21,13 @@ Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
 
 
 class IdentitySettings(Settings):
-    certificate: Path
-    key: Path
-    authority: Path
-    revoked: Path | None = None
-    passphrase_file: Path | None = None
+    """Who this is to others: certificate and key."""
+
+    certificate: Path  # of this party, PEM; its name is the party's
+    key: Path  # of the certificate, PEM, for this user alone to read
+    authority: Path  # whose certificates are believed, PEM
+    revoked: Path | None = None  # the authority's revocation list, PEM
+    passphrase_file: Path | None = None  # has the passphrase of the key
 
 
 class SecretsSettings(Settings):
@@ -35,19 +37,24 @@ class SecretsSettings(Settings):
 
 
 class PeerSettings(Settings):
-    role: Role
+    """Whom this party knows."""
+
+    role: Role  # what it may do here
     address: str | None = None  # where it is; without it, where the job says
 
 
 class PolicySettings(Settings):
+    """What this party takes part in, and what it refuses."""
+
+    # that it takes part in: "walr", "label-dp", "dp-lr", "taylor", "falcon", "predict", "evaluate"
     protocols: list[str] = ["walr"]
-    least_rows: int = Field(100, ge=1)
+    least_rows: int = Field(100, ge=1)  # of an aggregate; a sum over few rows is of few people
     models_per_row: int = Field(1, ge=1)  # whose scores of a row may be given; never more than (columns - 1) / 2
     least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job
     unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
-    approve: Literal["auto", "ask"] = "auto"
+    approve: Literal["auto", "ask"] = "auto"  # "ask": a job waits until the operator has said yes (blindfit approve)
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
     most_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
@@ -95,11 +102,12 @@ COMPUTE_OPTIONS = {
 class ComputeSettings(Settings):
     """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster."""
 
+    # "serial": this process; "loky": this machine's cores; "dask": a cluster
     backend: Literal["serial", "loky", "dask"] = "loky"
     workers: int | None = Field(None, ge=1, le=4096)  # processes; default: as many as this machine has cores
     address: str | None = None  # of the Dask scheduler
-    certificate: Path | None = None
-    key: Path | None = None
+    certificate: Path | None = None  # for the cluster, PEM
+    key: Path | None = None  # of that certificate
     authority: Path | None = None  # of the cluster alone; not that of [identity], which peers have too
     task_timeout_s: float = Field(600.0, gt=0, le=7 * 86400)  # the longest wait for the next result
 
@@ -147,25 +155,27 @@ def _is_this_machine(host: str) -> bool:
 class FitSettings(Settings):
     """What a measurement server gives the fit of one label mechanism, in a process of its own."""
 
-    time_limit_s: float = Field(300.0, gt=0, le=86400)
+    time_limit_s: float = Field(300.0, gt=0, le=86400)  # after which the fit is stopped, and the job refused
     memory_limit_mib: int = Field(2048, ge=1, le=2**20)  # beside what the process has when it starts
 
 
 class PopulationSettings(Settings):
     """One budget for all datasets about the same people."""
 
-    epsilon: float = Field(gt=0, le=100)
-    delta: float = Field(gt=0, lt=0.5)
+    epsilon: float = Field(gt=0, le=100)  # that all releases about these people together may spend
+    delta: float = Field(gt=0, lt=0.5)  # at which that epsilon holds
 
 
 class PartyDatasetSettings(DatasetSettings):
+    # whose budget pays: a table of [populations]; datasets about the same people name the same one
     population: str | None = None
     publish_every_h: float | None = Field(None, gt=0, le=24 * 366)  # hours; None: when the operator says
     row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
+    # ids that the table does not have: "refuse" the request, or count them as label 0
     unknown_rows: Literal["refuse", "zero"] = "refuse"
     rows_are_public: bool = False  # who is in the table, and how many rows it has
-    max_rows_per_person: int = Field(1, ge=1, le=2**16)
-    consumers: list[str] = []
+    max_rows_per_person: int = Field(1, ge=1, le=2**16)  # that count, of a dataset with a person column
+    consumers: list[str] = []  # active parties that may ask
     holders: list[str] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
     scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
@@ -194,14 +204,14 @@ SERVER_OPTIONS = {
     "label_range",
 }
 SERVER_POLICY = {"most_failed_uploads", "most_failed_uploads_in_all"}
-CONSUMER_OPTIONS = {"features", "missing"}
+CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
 
 
 class ScoresSettings(Settings):
     """Where the active party keeps the scores of new rows."""
 
     url: str | None = Field(None, min_length=1, repr=False)  # None: scores.csv beside the party's report
-    if_exists: IfExists = "refuse"
+    if_exists: IfExists = "refuse"  # what happens to a file or table that is there
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> ScoresSettings:
@@ -211,13 +221,15 @@ class ScoresSettings(Settings):
 
 
 class PartySettings(Settings):
-    name: str = Field(pattern=PARTY_NAME)
-    role: Literal["active", "passive", "measurement", "key-node"]
-    listen: str = "127.0.0.1:0"
-    data_dir: Path = Path("state")
+    """A party file."""
+
+    name: str = Field(pattern=PARTY_NAME)  # as in its certificate
+    role: Literal["active", "passive", "measurement", "key-node"]  # what this party does in jobs
+    listen: str = "127.0.0.1:0"  # address and port; port 0: any that is free
+    data_dir: Path = Path("state")  # its database, keys, snapshots, checkpoints; one party each
     output_dir: Path | None = None  # models and reports; default: data_dir/models
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"  # how much it writes into its log
+    log_format: Literal["text", "json"] = "text"  # "json" for programs that read it
     identity: IdentitySettings
     secrets: SecretsSettings = SecretsSettings()
     peers: dict[str, PeerSettings]

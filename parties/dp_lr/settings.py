@@ -16,10 +16,13 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_orde
 
 
 class DPLRSettings(Settings):
+    """Noisy descent, and where it starts."""
+
     clip_norm: float = Field(1.0, gt=0, allow_inf_nan=False)  # of a row's gradient, the intercept's part included
-    iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)
+    iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)  # more let descent settle, and each is noisier
     learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
     batch_fraction: float = Field(1.0, gt=0, le=1)  # of the rows, drawn in secret for each iteration
+    # what differs: a row is replaced, or one is added or removed, and then their number is private
     neighbours: Neighbours = "replace-one"
     public_rows: int | None = Field(None, ge=1)  # about how many there are; with add-or-remove their number is private
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
@@ -82,7 +85,7 @@ class DPLRSettings(Settings):
 
 
 class DPLRJob(TrainingParameters):
-    protocol: Literal["dp-lr"] = "dp-lr"
+    protocol: Literal["dp-lr"] = "dp-lr"  # which system computes
     dp_lr: DPLRSettings = DPLRSettings()
 
     @property

@@ -23,6 +23,8 @@ from blindfit.parties.tables import Settings
 
 
 class EvaluateSettings(Settings):
+    """Which model is evaluated, by which figures."""
+
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model is evaluated
     rows: Literal["held-out", "all"] = "held-out"  # of that training, or all of the dataset as it is now
     scores: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the joint prediction, where several hold columns
@@ -30,6 +32,7 @@ class EvaluateSettings(Settings):
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
     trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
+    # of the grid on which scores and noise lie; the noise is far wider than its steps
     frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
 
     @model_validator(mode="after")
@@ -44,7 +47,7 @@ class EvaluateSettings(Settings):
 
 
 class EvaluateJob(PrivateParameters):
-    protocol: Literal["evaluate"] = "evaluate"
+    protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
 
     @property

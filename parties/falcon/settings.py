@@ -18,26 +18,29 @@ UnsafeFlag = Literal["weight-bits"]
 
 
 class FalconSettings(Settings):
+    """Training in secret shares, and what is opened."""
+
     backend: Literal["shares", "threshold"] = "shares"  # threshold: rows stay, weights are encrypted, residuals shared
     key_bits: Literal[2048, 3072] = 2048  # of the threshold key
-    model: Literal["logistic", "linear"] = "logistic"
+    model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
     security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
-    intercept: bool = True
-    epochs: int = Field(20, ge=1, le=10_000)
+    intercept: bool = True  # whether the active party adds a constant
+    epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
     sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
-    learning_rate: float = Field(0.5, ge=1e-6, le=1e3)
+    learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
+    # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)
-    optimiser: Literal["sgd", "momentum"] = "sgd"
-    momentum: float = Field(0.9, ge=0, lt=1)
-    l2: float = Field(0.01, ge=0, le=1e3)
-    l1: float = Field(0.0, ge=0, le=1e3)
-    class_weights: Literal["none", "balanced"] = "none"
+    decay: float = Field(0.1, ge=0)  # see schedule
+    optimiser: Literal["sgd", "momentum"] = "sgd"  # "momentum" where columns resemble each other
+    momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
+    l2: float = Field(0.01, ge=0, le=1e3)  # strength of the ridge penalty; raise it where columns are many and rows few
+    l1: float = Field(0.0, ge=0, le=1e3)  # strength of the lasso penalty; leaves few columns
+    class_weights: Literal["none", "balanced"] = "none"  # "balanced": both classes count alike
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
     validation_fraction: float = Field(0.08, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
     patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
-    tolerance: float = Field(1e-4, ge=0, le=10)
+    tolerance: float = Field(1e-4, ge=0, le=10)  # by how much the loss must fall to count as better
     threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
     weights: Literal["open", "shared"] = "open"  # shared: they stay in shares, and so are predictions made
     norm_bound: float = Field(1.0, ge=0.01, le=8)  # with privacy.epsilon, of a row: for each root of its columns
@@ -117,7 +120,7 @@ class FalconSettings(Settings):
 
 
 class FalconJob(AlignedParameters, TrainingParameters):
-    protocol: Literal["falcon"] = "falcon"
+    protocol: Literal["falcon"] = "falcon"  # which system computes
     falcon: FalconSettings = FalconSettings()
 
     resume_option: ClassVar[str] = "falcon.resume"

@@ -13,8 +13,13 @@ from blindfit.parties.tables import Settings
 
 
 class PrivacySettings(Settings):
+    """What the release may tell, and so how much noise it has."""
+
+    # what all that the job releases may tell together; smaller tells less, and is noisier
     epsilon: float = Field(gt=0, le=50)
+    # the chance that is left out of the promise; keep it below one in the number of rows
     delta: float = Field(1e-5, gt=0, lt=0.5)
+    # how noise is calibrated; "classic" is wider, and proved below epsilon 1 alone
     mechanism: Literal["analytic", "classic"] = "analytic"
     max_rows_per_person: int | None = Field(None, ge=1, le=2**16)  # None: what the dataset declares
     release: str = Field("", max_length=64)  # another name asks for another draw, charged again
@@ -27,6 +32,8 @@ class PrivacySettings(Settings):
 
 
 class SplitSettings(Settings):
+    """Which rows are for the test."""
+
     test_fraction: float = Field(0.2, ge=0, lt=1)  # rows that are not sent and not trained on
 
 
@@ -39,6 +46,9 @@ def _field(text: str) -> LinkageField:
 
 
 class AlignSettings(Settings):
+    """How rows that all have are found."""
+
+    # how common rows are found: "psi" by ids, "linkage" by similar fields where no id is common
     method: Literal["psi", "linkage"] = "psi"
     least_common: int = Field(100, ge=1)  # fewer common rows end the job
     # Of linkage:
@@ -72,6 +82,8 @@ class AlignSettings(Settings):
 
 
 class TimeoutSettings(Settings):
+    """How long each wait may last, in seconds."""
+
     step_s: float = Field(120.0, gt=0, le=86400)  # the longest a peer may take for one step
     reconnect_s: float = Field(30.0, gt=0, le=86400)  # the longest a cut may last
     session_s: float = Field(3600.0, gt=0, le=30 * 86400)  # the longest a party may prepare or compute

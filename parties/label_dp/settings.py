@@ -22,16 +22,20 @@ HAVE_A_BIAS = (*CANNOT_DEBIAS, "rp-with-prior")
 
 
 class LabelDPSettings(Settings):
-    mechanism: MechanismName = "rp-with-prior"
+    """How labels are released, and what is fitted to them."""
+
+    mechanism: MechanismName = "rp-with-prior"  # how a label is randomised; docs/label_dp.md says which is for what
     epsilon_prior: float | None = Field(None, gt=0)  # a part of privacy.epsilon, to estimate the prior; None: a third
+    # how the prior is estimated, of mechanisms that use one; default: by mechanism
     prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None
     cell_width: float | None = Field(None, gt=0)  # of the prior's histogram, in units of the label
     half_width: float | Literal["auto"] | None = None  # of the favoured neighbourhood; None is "auto" if it may be
     optimal_for: Literal["squared", "absolute"] | None = None  # the error that the staircase makes least
     rounding: float | None = Field(None, gt=0)  # labels are rounded down to multiples of it first
-    output_cells: int | None = Field(None, ge=4, le=1000)
+    output_cells: int | None = Field(None, ge=4, le=1000)  # of unbiased: how many numbers may be released
+    # of unbiased: how far beyond the range of labels these may lie, in units of the label
     output_reach: float | None = Field(None, gt=0)
-    regressor: RegressorName = "ridge"
+    regressor: RegressorName = "ridge"  # what is fitted to the noisy labels; linear ones stand noise best
     options: dict[str, bool | int | float | str] = {}  # of the regressor, under scikit-learn's names
     debias: bool = True  # remove what the mechanism does to a label's mean
     evaluate_on: str = Field("", max_length=64)  # a dataset of the active party that has true labels
@@ -68,7 +72,7 @@ class LabelDPSettings(Settings):
 
 
 class LabelDPJob(TrainingParameters):
-    protocol: Literal["label-dp"] = "label-dp"
+    protocol: Literal["label-dp"] = "label-dp"  # which system computes
     label_dp: LabelDPSettings = LabelDPSettings()
 
     @property

@@ -12,11 +12,13 @@ from blindfit.parties.tables import Settings
 
 
 class PredictSettings(Settings):
+    """Which model scores new rows."""
+
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model scores new rows
 
 
 class PredictJob(AlignedParameters):
-    protocol: Literal["predict"] = "predict"
+    protocol: Literal["predict"] = "predict"  # which system computes
     predict: PredictSettings = PredictSettings()
 
     @model_validator(mode="after")

@@ -20,23 +20,27 @@ UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits",
 
 
 class TaylorSettings(Settings):
-    model: Literal["logistic", "linear"] = "logistic"
-    intercept: bool = True
-    epochs: int = Field(20, ge=1, le=10_000)
+    """Training under encryption, and its defences."""
+
+    model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
+    intercept: bool = True  # whether the active party adds a constant
+    epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the hold-out loss still falls in the end
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
-    learning_rate: float = Field(0.15, gt=0)
+    learning_rate: float = Field(0.15, gt=0)  # lower it where training diverges
+    # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)
-    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"
-    momentum: float = Field(0.9, ge=0, lt=1)
-    l2: float = Field(0.01, ge=0)
-    l1: float = Field(0.0, ge=0)
-    class_weights: Literal["none", "balanced"] = "none"
+    decay: float = Field(0.1, ge=0)  # see schedule
+    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other
+    momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
+    l2: float = Field(0.01, ge=0)  # strength of the ridge penalty; raise it where columns are many and rows few
+    l1: float = Field(0.0, ge=0)  # strength of the lasso penalty; leaves few columns
+    class_weights: Literal["none", "balanced"] = "none"  # "balanced": both classes count alike
     validation_fraction: float | None = Field(None, ge=0, lt=1)  # of the hold-out loss; None: .15, or 0 with label DP
     patience: int = Field(3, ge=0)  # epochs without a better hold-out loss; 0: every epoch runs
-    tolerance: float = Field(1e-4, ge=0)
+    tolerance: float = Field(1e-4, ge=0)  # by how much the hold-out loss must fall to count as better
     threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
     calibrate: bool = True  # fit slope and offset of the log odds to the test rows, which were not trained on
+    # of the key node's key; 3072 for secrets that must last decades, at half the speed
     key_bits: Literal[2048, 3072] = 2048
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
     gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's fresh noise, in units of features
@@ -68,11 +72,13 @@ class TaylorSettings(Settings):
 
 
 class PaillierSettings(Settings):
+    """Who does arithmetic on ciphertexts."""
+
     engine: EngineName = "blindfit"  # "phe": python-paillier does all arithmetic, a slow reference to check against
 
 
 class TaylorJob(AlignedParameters, TrainingParameters):
-    protocol: Literal["taylor"] = "taylor"
+    protocol: Literal["taylor"] = "taylor"  # which system computes
     taylor: TaylorSettings = TaylorSettings()
     paillier: PaillierSettings = PaillierSettings()
 

@@ -22,26 +22,30 @@ FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX
 
 
 class WalrSettings(Settings):
+    """The noisy sum, and the fit to it."""
+
     trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
-    intercept: bool = True
+    intercept: bool = True  # whether a constant column is appended
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
     frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see walr_grid
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
+    # what becomes of a noisy mean that no labels could give: "clip" by columns, "project" it, or leave it
     mu: Literal["clip", "as-released", "project"] = "clip"
     init: str | None = Field(
         None, min_length=1, max_length=256
     )  # of the active party: a pretrained.json, or its last model.json
+    # "newton", "lbfgs", "gradient-descent" or "hybrid-minibatch"; "auto": newton up to 500 columns
     solver: SolverName = "auto"
-    tolerance: float | None = None
-    max_iterations: int | None = None
-    warm_start_rows: int | None = None
-    memory: int | None = None
-    rate: float | None = None
-    decay: float | None = None
-    batch_rows: int | None = None
-    averaging: bool | None = None
-    centred: bool | None = None
+    tolerance: float | None = None  # of the gradient, at which the fit ends; default: by solver
+    max_iterations: int | None = None  # after which the fit ends; raise it where a report says that it did not converge
+    warm_start_rows: int | None = None  # rows on which newton looks for its start; 0: all
+    memory: int | None = None  # past gradients that lbfgs keeps
+    rate: float | None = None  # of gradient-descent and hybrid-minibatch: step t is rate / (1 + decay t)
+    decay: float | None = None  # see rate
+    batch_rows: int | None = None  # of one step of hybrid-minibatch
+    averaging: bool | None = None  # of hybrid-minibatch: return the running mean of the weights
+    centred: bool | None = None  # of hybrid-minibatch: a gradient with less noise where labels are common
 
     def solver_settings(self, l2: float) -> SolverSettings:
         return SolverSettings(
@@ -79,7 +83,7 @@ class WalrSettings(Settings):
 
 
 class WalrJob(TrainingParameters):
-    protocol: Literal["walr"] = "walr"
+    protocol: Literal["walr"] = "walr"  # which system computes
     walr: WalrSettings = WalrSettings()
 
     def grid(self, norm_bound: float) -> Grid:

@@ -35,6 +35,7 @@ NOT_TYPED = {
     "make lint": "a check of its own, beside the tests",
     "make mutants": "ten minutes of tests, tests/mutants",
     "make soak": "hours of tests",
+    "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
     "pip install 'blindfit[postgresql]'": INSTALLS,

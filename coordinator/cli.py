@@ -101,6 +101,30 @@ def submit(job: JobFile, out: OutOption = Path("runs/latest"), overrides: SetOpt
 
 
 @app.command()
+def jobs(
+    settings: PartyFile,
+    running: Annotated[bool, typer.Option("--running", help="Those alone that run or wait.")] = False,
+    overrides: SetOption = None,
+) -> None:
+    """List a party's jobs, and what became of them."""
+    from blindfit.coordinator import job_control
+
+    job_control.show(_party(settings, overrides), settings.parent, _console(), running=running)
+
+
+@app.command()
+def cancel(
+    job: JobFile,
+    session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
+    overrides: SetOption = None,
+) -> None:
+    """End a job that runs on parties that are up, at all of them."""
+    from blindfit.coordinator import job_control
+
+    job_control.cancel(_job(job, overrides), job.parent, session, _console())
+
+
+@app.command()
 def predict(
     context: typer.Context,
     job: JobFile,

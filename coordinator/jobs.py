@@ -79,7 +79,9 @@ def submit(job: Job[Any], base_dir: Path, out: Path, console: Console) -> Writte
     """On parties that are already up; each keeps its own model and report."""
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
     make_out(out)
-    session = drive(job, where, console)
+    session = JobSession(job, where.addresses, where.identity)
+    console.print(f"session {session.id}", highlight=False, markup=False)
+    drive(job, where, console, session)
     return view(job.protocol).write(session, out, [])
 
 
@@ -104,9 +106,10 @@ def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
     return open_identity(job.coordinator, base_dir)
 
 
-def drive(job: Job[Any], launched: Launched, console: Console) -> JobSession:
+def drive(job: Job[Any], launched: Launched, console: Console, session: JobSession | None = None) -> JobSession:
+    session = session or JobSession(job, launched.addresses, launched.identity)
     with JobProgress(list(job.parties), console) as progress:
-        session = JobSession(job, launched.addresses, launched.identity, progress.show)
+        session.on_event = progress.show
         with _terminable():
             try:
                 asyncio.run(session.run())

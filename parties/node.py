@@ -213,7 +213,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Cancel(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
         self._own(request.session)
-        session = await self._node.sessions.cancel(request.session)
+        session = await self._node.sessions.cancel(request.session, by=current_caller())
         return control_pb2.SessionAnswer(state=state_to_pb(session.state))
 
     def _own(self, session: str) -> None:

@@ -37,6 +37,7 @@ NOT_TYPED = {
     "make soak": "hours of tests",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
+    "blindfit cancel JOB.TOML SESSION": "needs a job that runs; tests/processes/test_job_control.py",
     "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
     ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'blindfit[postgresql]'": INSTALLS,
@@ -171,6 +172,7 @@ def a_public_model(terminal: Terminal) -> None:
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
+    "docs/command_line.md": walr_has_run,
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
     "docs/measurement.md": walr_has_run,
@@ -269,6 +271,13 @@ TYPED: dict[str, dict[str, Typed]] = {
         "--non-members examples/dp_lr/data/patients.csv": Typed(
             says=("no better than by chance", "it would of anybody"), prints=True
         ),
+    },
+    "docs/command_line.md": {
+        "blindfit --version": Typed(says=(r"^blindfit \d",)),
+        "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
+        "blindfit jobs examples/walr/clinic.toml --running": Typed(says=("no job runs or waits here",)),
+        "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
+        "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },
     "docs/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),

@@ -113,6 +113,18 @@ def jobs(
 
 
 @app.command()
+def logs(
+    settings: PartyFile,
+    session: Annotated[str, typer.Argument(help="As `blindfit jobs` names it.")],
+    overrides: SetOption = None,
+) -> None:
+    """Show what a party's log says of one job."""
+    from blindfit.coordinator import job_control
+
+    job_control.show_log(_party(settings, overrides), settings.parent, session, _console())
+
+
+@app.command()
 def cancel(
     job: JobFile,
     session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
@@ -228,7 +240,7 @@ def party(
     from blindfit.parties.work.memory import one_heap
 
     loaded = _party(settings, overrides)
-    set_up_logs(loaded.log_level, loaded.log_format)
+    set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
 
     def on_ready(port: int) -> None:
         if ready_file is not None:

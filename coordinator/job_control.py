@@ -1,4 +1,4 @@
-"""`blindfit jobs` and `blindfit cancel`: what jobs a party has had, and the end of one that runs."""
+"""`blindfit jobs`, `logs`, `cancel`: what jobs a party has had, what it says of one, and the end of one that runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
+from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.wire import error_codes
@@ -26,6 +27,7 @@ from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
 
 CALL_TIMEOUT_S = 10.0
+TOLD = ("timestamp", "level", "event", "session")
 UNKNOWN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)  # there, or of another coordinator
 IN_WORDS = {
     "HELD": "waits for approval",
@@ -54,6 +56,22 @@ def show(settings: PartySettings, base_dir: Path, console: Console, *, running: 
         when = row.changed[:16].replace("T", " ")
         table.add_row(row.session, row.protocol, row.proposed_by, IN_WORDS.get(row.state, row.state), when)
     print_whole(console, table)
+
+
+def show_log(settings: PartySettings, base_dir: Path, session: str, console: Console) -> None:
+    """Raises ConfigError: the party has had no such session."""
+    if open_store(settings, base_dir).reader().session(session) is None:
+        raise ConfigError(
+            f"{settings.name} has had no session {session}", hint="`blindfit jobs` lists those that it had"
+        )
+    records = read_log(base_dir / settings.data_dir, session)
+    answer({"session": session, "records": records})
+    if not records:
+        console.print(f"nothing is kept of the log of {session}", highlight=False, markup=False)
+    for record in records:
+        rest = ", ".join(f"{name}: {value}" for name, value in record.items() if name not in TOLD)
+        said = f"{record.get('timestamp', '')} {record.get('level', '')} {record.get('event', '')}"
+        console.print(f"{said}{f' ({rest})' if rest else ''}", highlight=False, markup=False, soft_wrap=True)
 
 
 def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> None:

@@ -67,6 +67,14 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> 
         assert "meter: cancelled" in done.stdout
         check_it_was_told(project, submitted, session)
     assert CANCELLED in project.log("meter")
+    told = project.blindfit("logs", "meter.toml", session)
+    assert f"session is cancelled (reason: {CANCELLED})" in told.stdout
+    assert project.blindfit("logs", "meter.toml", "test-00000000").returncode == 2
+    kept = project.path(f"state/meter/logs/{session}/party.log")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert project.blindfit("purge", "meter.toml", session, "--yes").returncode == 0
+    assert not kept.exists()
+    assert "nothing is kept of the log" in project.blindfit("logs", "meter.toml", session).stdout
     assert [job["state"] for job in jobs(project, "meter")] == ["ENDED"]
     assert "cancelled" in project.blindfit("jobs", "meter.toml").stdout
     assert "no job runs or waits here" in project.blindfit("jobs", "meter.toml", "--running").stdout

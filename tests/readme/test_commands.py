@@ -276,6 +276,11 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit --version": Typed(says=(r"^blindfit \d",)),
         "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
         "blindfit jobs examples/walr/clinic.toml --running": Typed(says=("no job runs or waits here",)),
+        "blindfit logs PARTY.TOML SESSION": Typed(
+            instead="blindfit logs examples/walr/clinic.toml SESSION",
+            why="a party",
+            says=("session starts .*protocol: walr", "session is done"),
+        ),
         "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
         "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },

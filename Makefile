@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types soak protos protocols-page options-page clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types wheel soak protos protocols-page options-page clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,12 @@ lint: $(VENV)/.dev  ## ruff, import contracts, generated code
 
 types: $(VENV)/.dev  ## mypy, strict
 	@$(BIN)/mypy
+
+wheel: $(VENV)/.dev  ## dist/*.whl, and a look into it: typed, and one name
+	@rm -rf dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -m zipfile --list dist/blindfit-*.whl | grep -q '^blindfit/py\.typed ' || { echo "the wheel has no blindfit/py.typed"; exit 1; }
+	@ls dist/*.whl
 
 protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh

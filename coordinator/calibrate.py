@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -14,6 +14,7 @@ from rich.table import Table
 from blindfit.algorithms.errors import ComputeFailed
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 from blindfit.algorithms.workers import Workers
+from blindfit.coordinator.json_output import answer
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.work.compute import workers_of
 
@@ -44,6 +45,7 @@ def calibrate(settings: PartySettings, base_dir: Path, console: Console) -> None
     """
     with workers_of(settings, base_dir) as workers:
         measured = _measure(settings.compute.address or settings.compute.backend, workers)
+    answer({"party": settings.name, **asdict(measured)})
     console.print(_table(settings.name, measured))
 
 

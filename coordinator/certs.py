@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from blindfit.coordinator.json_output import App
 from blindfit.parties.identity import CRL_DAYS
 
 AUTHORITY_VARIABLE = "BLINDFIT_AUTHORITY_PASSPHRASE"
 KEY_VARIABLE = "BLINDFIT_KEY_PASSPHRASE"
 
-app = typer.Typer(
-    name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties."
-)
+app = App(name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties.")
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The authority's folder.")]
 Party = Annotated[str, typer.Argument(help="The party's name: lower-case letters, digits, hyphens.")]

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from blindfit import __version__
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator import audit as audit_
-from blindfit.coordinator import certs
+from blindfit.coordinator import certs, json_output
+from blindfit.coordinator import version as version_
+from blindfit.coordinator.exit_codes import ExitCode
 from blindfit.coordinator.stopped import Stopped
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from blindfit.coordinator.job import Job
     from blindfit.coordinator.jobs import Talk
     from blindfit.coordinator.operator import Confirm
+    from blindfit.coordinator.report.kind import Written
     from blindfit.parties.settings import PartySettings
 
-app = typer.Typer(
+app = json_output.App(
     name="blindfit",
     help="Fits one model to several organisations' data without any of them seeing another's.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 app.add_typer(certs.app, name="certs")
 
@@ -51,11 +52,21 @@ RunOutOption = Annotated[
 ]
 
 
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=version_.show)
+    ] = False,
+) -> None:
+    pass
+
+
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
-    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty())
+    width = json_output.WIDTH if json_output.is_asked() else None
+    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty(), width=width)
 
 
 def _talk(*, quiet: bool, verbose: bool) -> Talk:
@@ -78,6 +89,11 @@ def _party(path: Path, overrides: list[str] | None) -> PartySettings:
     return load_party(path, overrides or [])
 
 
+def _show(written: Written, console: Console) -> None:
+    written.show(console)
+    json_output.answer({"file": written.json_path, "report": written.content})
+
+
 @app.command()
 def run(
     context: typer.Context,
@@ -92,7 +108,7 @@ def run(
     from blindfit.coordinator.folders import new_folder
 
     console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
-    jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj, talk).show(console)
+    _show(jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj, talk), console)
 
 
 @app.command()
@@ -108,7 +124,43 @@ def submit(
     from blindfit.coordinator.folders import new_folder
 
     console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
-    jobs.submit(asked, job.parent, out or new_folder(asked.name), console, talk).show(console)
+    _show(jobs.submit(asked, job.parent, out or new_folder(asked.name), console, talk), console)
+
+
+@app.command()
+def jobs(
+    settings: PartyFile,
+    running: Annotated[bool, typer.Option("--running", help="Those alone that run or wait.")] = False,
+    overrides: SetOption = None,
+) -> None:
+    """List a party's jobs, and what became of them."""
+    from blindfit.coordinator import job_control
+
+    job_control.show(_party(settings, overrides), settings.parent, _console(), running=running)
+
+
+@app.command()
+def logs(
+    settings: PartyFile,
+    session: Annotated[str, typer.Argument(help="As `blindfit jobs` names it.")],
+    overrides: SetOption = None,
+) -> None:
+    """Show what a party's log says of one job."""
+    from blindfit.coordinator import job_control
+
+    job_control.show_log(_party(settings, overrides), settings.parent, session, _console())
+
+
+@app.command()
+def cancel(
+    job: JobFile,
+    session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
+    overrides: SetOption = None,
+) -> None:
+    """End a job that runs on parties that are up, at all of them."""
+    from blindfit.coordinator import job_control
+
+    job_control.cancel(_job(job, overrides), job.parent, session, _console())
 
 
 @app.command()
@@ -129,7 +181,7 @@ def predict(
     console = _console()
     asked = prediction.load(job, overrides or [], session, model)
     talk = _talk(quiet=quiet, verbose=verbose)
-    jobs.run_here(asked, job.parent, out, console, context.obj, talk).show(console)
+    _show(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
 
 
 @app.command()
@@ -153,7 +205,7 @@ def evaluate(
     console = _console()
     asked = evaluation.load(job, overrides or [], session, model, scores)
     talk = _talk(quiet=quiet, verbose=verbose)
-    jobs.run_here(asked, job.parent, out, console, context.obj, talk).show(console)
+    _show(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
 
 
 @app.command()
@@ -163,8 +215,9 @@ def check(job: JobFile, overrides: SetOption = None) -> None:
 
     findings = preflight.check(_job(job, overrides), job.parent)
     preflight.show(findings, _console())
+    json_output.answer({"findings": findings})
     if any(finding.refuses for finding in findings):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
@@ -215,7 +268,9 @@ def show(job: JobFile, overrides: SetOption = None) -> None:
     """Print the whole job with every default."""
     from blindfit.coordinator.job import shown
 
-    sys.stdout.write(shown(_job(job, overrides)))
+    loaded = _job(job, overrides)
+    sys.stdout.write(shown(loaded))
+    json_output.answer(loaded.to_dict())
 
 
 @app.command()
@@ -230,7 +285,7 @@ def party(
     from blindfit.parties.work.memory import one_heap
 
     loaded = _party(settings, overrides)
-    set_up_logs(loaded.log_level, loaded.log_format)
+    set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
 
     def on_ready(port: int) -> None:
         if ready_file is not None:
@@ -304,7 +359,7 @@ def approve(
 
 
 def _asks() -> Confirm | None:
-    return typer.confirm if sys.stdin.isatty() else None
+    return typer.confirm if sys.stdin.isatty() and not json_output.is_asked() else None
 
 
 @app.command()
@@ -381,7 +436,7 @@ def verify(
     if not shown.run(
         release, _console(), authority=authority, features=features, rows=rows, row_id=row_id, as_json=as_json
     ):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
@@ -426,6 +481,7 @@ def health(settings: PartyFile, overrides: SetOption = None) -> None:
     loaded = _party(settings, overrides)
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
     _console().print(f"{loaded.name} serves", highlight=False)
+    json_output.answer({"party": loaded.name, "serves": True})
 
 
 @app.command()
@@ -452,50 +508,53 @@ def report(
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    typer.echo(version_.version())
+    json_output.answer({"version": version_.version()})
 
 
 def main(command: Sequence[str] | None = None) -> None:
     """Args:
     command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
     """
+    json_output.begin()
     try:
         app(obj=command)
     except Stopped as stopped:
-        _stopped(str(stopped), stopped.hint)
+        _end("Stopped", str(stopped), stopped.hint, ExitCode.STOPPED, word="stopped")
     except BlindfitError as error:
-        _end(str(error), error.hint, 2 if isinstance(error, ConfigError) else 1)
+        _end(
+            type(error).__name__,
+            str(error),
+            error.hint,
+            ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
+        )
     except MemoryError:
-        _end(NO_MEMORY, "run it where there is more, or with fewer rows or workers", 1)
+        _end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
     except Exception as error:
         from blindfit.coordinator.out_dir import refused_by_system
 
         if isinstance(error, OSError) and (reason := refused_by_system(error)):
-            _end(reason, "check the path, the file's owner and the room on the disk", 1)
+            _end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
         _end(
+            type(error).__name__,
             f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
             "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
-            70,
+            ExitCode.BUG,
         )
     except KeyboardInterrupt:
-        _stopped("nothing was under way between parties")
+        _end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
 
 
-def _stopped(what: str, hint: str = "") -> NoReturn:
-    errors = _console(stderr=True)
-    errors.print(f"[bold red]stopped:[/] {what}", highlight=False, soft_wrap=True)
-    if hint:
-        errors.print(f"[dim]hint:[/] {hint}", highlight=False, soft_wrap=True)
-    raise SystemExit(130) from None
-
-
-def _end(what: str, hint: str, status: int) -> NoReturn:
+def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:
+    if json_output.is_asked():
+        sys.stderr.write(json_output.error_line(kind, what, hint, status))
+        raise SystemExit(status) from None
     from rich.markup import escape
 
     errors = _console(stderr=True)
-    errors.print(f"[bold red]error:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    errors.print(f"[bold red]{word}:[/] {escape(what)}", highlight=False, soft_wrap=True)
     if hint:
         errors.print(f"[dim]hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
     raise SystemExit(status) from None

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import json_output
 from blindfit.coordinator.options import JOB, NAME, PARTY, Option, all_options
 
 FILES = {JOB: "job files", PARTY: "party files"}
@@ -26,6 +27,7 @@ def explain(name: str | None, console: Console) -> None:
         ConfigError: there is no such option or table; names those that are near.
     """
     if name is None:
+        json_output.answer(all_options())
         for line in _tables():
             console.print(line, soft_wrap=True)
         return
@@ -34,6 +36,7 @@ def explain(name: str | None, console: Console) -> None:
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` says which tables there are"
         raise ConfigError(f"there is no option {name}", hint=hint)
+    json_output.answer(found)
     for option in found:
         console.print(_in_full(option), soft_wrap=True)
 

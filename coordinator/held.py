@@ -72,6 +72,22 @@ class HeldJob:
         unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
         _say(console, f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
 
+    def found(self, store: Store) -> dict[str, Any]:
+        """The same, for a program."""
+        asked = self.asked
+        return {
+            "session": asked.session,
+            "protocol": asked.protocol,
+            "proposed_by": asked.proposed_by,
+            "since": self.since,
+            "unsafe": list(asked.job.unsafe),
+            "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
+            "promise": asked.job.promise,
+            "charged": self._charged(store),
+            "options": dict(not_default("", asked.job)),
+            "digest": asked.digest,
+        }
+
     def _members(self) -> Table:
         table = Table("party", "role", "dataset")
         for member in self.asked.members.values():

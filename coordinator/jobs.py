@@ -97,8 +97,9 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
 def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
     """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
     for kind in (DataError, ConfigError, RangeError, ComputeFailed):
-        if error.party in job.parties and (reason := reason_in_log(out, error.party, kind.__name__)):
-            return (ConfigError if kind is ConfigError else DataError)(reason)
+        reason, hint = reason_in_log(out, error.party, kind.__name__) if error.party in job.parties else ("", "")
+        if reason:
+            return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
     return error
 
 
@@ -106,7 +107,10 @@ def submit(job: Job[Any], base_dir: Path, out: Path, console: Console, talk: Tal
     """On parties that are already up; each keeps its own model and report."""
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
     make_out(out)
-    session = drive(job, where, console, talk)
+    session = JobSession(job, where.addresses, where.identity)
+    if talk != "quiet":
+        console.print(f"session {session.id}", highlight=False, markup=False)
+    drive(job, where, console, talk, session)
     return view(job.protocol).write(session, out, [])
 
 
@@ -131,11 +135,14 @@ def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
     return open_identity(job.coordinator, base_dir)
 
 
-def drive(job: Job[Any], launched: Launched, console: Console, talk: Talk = "normal") -> JobSession:
+def drive(
+    job: Job[Any], launched: Launched, console: Console, talk: Talk = "normal", session: JobSession | None = None
+) -> JobSession:
     """Raises Stopped: by Ctrl-C or SIGTERM."""
     epochs, verbose, quiet = job.parameters.most_epochs, talk == "verbose", talk == "quiet"
+    session = session or JobSession(job, launched.addresses, launched.identity)
     with JobProgress(list(job.parties), console, epochs=epochs, verbose=verbose, quiet=quiet) as progress:
-        session = JobSession(job, launched.addresses, launched.identity, progress.show)
+        session.on_event = progress.show
         with _terminable():
             try:
                 asyncio.run(session.run())

@@ -232,12 +232,16 @@ def _last_line(path: Path) -> str:
     return " ".join(filter(None, _last_words(path)))
 
 
-def reason_in_log(out: Path, name: str, error: str) -> str:
-    """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less."""
+def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
+    """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less.
+
+    Returns:
+        The reason and its hint; empty: it wrote none.
+    """
     try:
         lines = (out / name / LOG).read_text(errors="replace").splitlines()
     except OSError:
-        return ""
+        return "", ""
     records = [json.loads(line) for line in lines if line.startswith("{")]
-    reasons = [str(r["reason"]) for r in records if r.get("error") == error and "reason" in r]
-    return reasons[-1] if reasons else ""
+    reasons = [(str(r["reason"]), str(r.get("hint", ""))) for r in records if r.get("error") == error and "reason" in r]
+    return reasons[-1] if reasons else ("", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,14 +17,16 @@ from blindfit.algorithms.privacy.accountant import composed_by_neighbours, compo
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import snapshots
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.operator import open_store
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.rollbacks import acknowledge_rollbacks
-from blindfit.parties.store.store import FailedUploads, StoredLabels
+from blindfit.parties.store.store import FailedUploads, Store, StoredLabels
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
@@ -33,6 +36,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     entries = store.reader().ledger()
     book.verify_chain(entries)
     changed = list(snapshots.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
+    answer(_found(settings, entries, changed, store))
     print_whole(console, _budgets(settings, entries))
     for line in _protected(settings, entries):
         console.print(line, highlight=False)
@@ -51,10 +55,36 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         )
 
 
+def _found(
+    settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
+) -> dict[str, object]:
+    spent = {name: book.spent(_of(name, entries), p.delta) for name, p in settings.populations.items()}
+    return {
+        "populations": {
+            name: {
+                "releases": len(_of(name, entries)),
+                "spent": spent[name],
+                "budget": population.epsilon,
+                "left": max(0.0, population.epsilon - spent[name]),
+                "delta": population.delta,
+            }
+            for name, population in settings.populations.items()
+        },
+        "entries": [json.loads(book.to_json_line(entry)) for entry in entries],
+        "changed_since_published": [snapshot.row.dataset for snapshot in changed],
+        "uploads_without_an_answer": store.reader().uploads(),
+        "is_behind_a_receipt": bool(store.reader().rollbacks()),
+    }
+
+
+def _of(population: str, entries: list[LedgerEntry]) -> list[LedgerEntry]:
+    return [entry for entry in entries if entry.population == population]
+
+
 def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
     table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget", box=SIMPLE_HEAD)
     for name, population in settings.populations.items():
-        own = [entry for entry in entries if entry.population == name]
+        own = _of(name, entries)
         spent = book.spent(own, population.delta)
         table.add_row(
             name,
@@ -133,6 +163,7 @@ def export(settings: PartySettings, base_dir: Path, path: Path, console: Console
     entries = open_store(settings, base_dir).reader().ledger()
     book.verify_chain(entries)
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
+    answer({"file": path, "entries": len(entries)})
     console.print(
         f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
     )
@@ -148,10 +179,12 @@ def verify(path: Path, console: Console) -> None:
         book.verify_chain(entries)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+    answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
     console.print(f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True)
 
 
 def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:
     recovered = acknowledge_rollbacks(open_store(settings, base_dir))
+    answer({"charged_again": recovered})
     console.print(f"acknowledged: {recovered} lost charges were charged again")

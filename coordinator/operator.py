@@ -9,6 +9,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.held import HeldJob
+from blindfit.coordinator.json_output import answer
 from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.files.vault import change_passphrase
 from blindfit.parties.sessions.party import vault_of
@@ -35,6 +36,7 @@ def show_held(settings: PartySettings, file: Path, console: Console, session: st
     store = open_store(settings, file.parent)
     waiting = [row for row in store.reader().sessions("HELD") if session in (None, row.session)]
     held = [HeldJob.of(row, settings, file) for row in waiting]
+    answer({"waiting": [job.found(store) for job in held]})
     for job in held:
         job.show(store, console)
     return held
@@ -81,6 +83,7 @@ def decide(
         if row.digest != digest and not (refuse and digest is None):
             raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=_list(file))
         transaction.change_session(session, state=state, changed=stamp())
+    answer({"session": session, "state": "refused" if refuse else "approved"})
     console.print(f"{session}: {'refused' if refuse else 'approved'}")
 
 
@@ -107,5 +110,7 @@ def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | No
     if old_passphrase_file is not None:
         change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
         console.print(f"{settings.name}'s secrets are under the passphrase of {file}", highlight=False, soft_wrap=True)
-    for path in vault_of(settings, base_dir).lock_plain(data_dir):
+    locked = list(vault_of(settings, base_dir).lock_plain(data_dir))
+    answer({"party": settings.name, "locked": locked})
+    for path in locked:
         console.print(f"locked {path}", highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.report.wording import counted
 from blindfit.parties.dp_lr.rows import fit_public
 from blindfit.parties.files.written import write_file
@@ -21,5 +22,6 @@ def pretrain(
         raise ConfigError(f"--l2 must be finite and at least 0, not {l2:g}")
     model = fit_public(settings, base_dir, dataset, l2)
     write_file(out, model.to_json().encode())
+    answer({"file": out, "features": len(model.standardiser.kept), "dataset": dataset})
     features = counted(len(model.standardiser.kept), "feature")
     console.print(f"{out}: {features}, fitted to {dataset}", highlight=False, soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics import vertical_model
+from blindfit.coordinator.json_output import answer, is_asked
 from blindfit.coordinator.operator import open_store
 from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
@@ -53,10 +54,12 @@ def purge(
     store, data_dir = open_store(settings, base_dir), base_dir / settings.data_dir
     chosen = sessions_to_purge(store, session, ended_before, all_ended=all_ended)
     kept = [one for name in chosen for one in _kept_of(store, data_dir, name, named=session is not None)]
+    answer({"files": kept, "removed": False})
     if not kept:
         console.print(f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}")
     elif _agreed(kept, _told(kept, data_dir), console, yes=yes, dry_run=dry_run):
         _remove(kept, console)
+        answer({"files": kept, "removed": True})
         for name in chosen:
             forget(store, data_dir, name)
 
@@ -120,6 +123,8 @@ def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes:
     if dry_run:
         console.print("Nothing was removed: this was --dry-run.")
         return False
+    if is_asked() and not yes:
+        raise ConfigError("with --json nobody is asked", hint="say --yes, or --dry-run")
     return yes or typer.confirm(f"Remove {_amount(kept)}?")
 
 

@@ -23,7 +23,14 @@ from typing import Any
 
 import grpc
 
-from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, LocalProtocolError, PeerAborted, PeerTimeout
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    HandshakeMismatch,
+    LocalProtocolError,
+    PeerAborted,
+    PeerTimeout,
+    ProtocolError,
+)
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job import Job
@@ -50,6 +57,7 @@ TRANSITIONS = {
     ("RUNNING", "cancel"): "CANCELLED",
 }
 CALL_TIMEOUT_S = 30.0
+CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
 PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # of an abort that is the answer to another one
 OnEvent = Callable[[str, pb.Event], None]
 
@@ -94,7 +102,17 @@ class JobSession:
             except BaseException as error:
                 self._change("fail" if isinstance(error, Exception) else "cancel")
                 await self._cancel_all()
+                if self._is_own_end(error):
+                    raise ProtocolError(
+                        f"{self.id} was cancelled, with the certificate of {self.own.name}",
+                        session=self.id,
+                        hint="somebody has typed `blindfit cancel`",
+                    ) from None
                 raise
+
+    def _is_own_end(self, error: BaseException) -> bool:
+        """Whoever has this certificate has ended the session, in another process."""
+        return isinstance(error, PeerAborted) and (error.culprit, error.code) == (self.own.name, CANCELLED)
 
     def _change(self, event: str) -> None:
         try:
@@ -145,6 +163,8 @@ class JobSession:
             self.on_event(name, pb.Event(state=event.state, progress=waiting))
             if event.state == pb.ACCEPTED:
                 return
+            if event.state == pb.ENDED:
+                raise error_codes.error_of(event.error, peer=name)
             if event.state != pb.HELD:
                 break
         raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.party import vault_of
@@ -42,6 +43,8 @@ def publish(
     store = Store(base_dir / settings.data_dir / "party.sqlite")
     snapshots = snapshots_of(settings, base_dir, store)
     made = snapshots.publish(dataset, other_people=other_people)
+    row = made.row
+    answer({"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes})
     _tell(made, console)
     for caution in snapshots.cautions(made):
         console.print(caution, highlight=False)
@@ -64,17 +67,21 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     """Every dataset, what of it is published, and whether its source has changed since."""
     columns = ("dataset", "snapshot", "made (UTC)", "rows", "on disk", "its source")
     table = Table(*columns, title="Snapshots", box=SIMPLE_HEAD)
+    found: list[dict[str, object]] = []
     database = base_dir / settings.data_dir / "party.sqlite"
     snapshots = snapshots_of(settings, base_dir, Store(database)) if database.exists() else None
     for dataset in settings.datasets:
         current = snapshots.current(dataset) if snapshots else None
+        found.append({"dataset": dataset, "snapshot": None if current is None else current.row.number})
         if snapshots is None or current is None:
             table.add_row(dataset, "-", "", "", "", "published at its first use")
             continue
         octets = sum(snapshot.size_bytes for snapshot in snapshots.all_of(dataset))
         since = CHANGED[snapshots.changed_since(current)]
         row = current.row
+        found[-1] |= {"made": row.made, "rows": row.rows, "size_bytes": octets, "source": since}
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
+    answer({"datasets": found})
     print_whole(console, table)
 
 

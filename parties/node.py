@@ -25,6 +25,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, state_to_pb
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
@@ -213,7 +214,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Cancel(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
         self._own(request.session)
-        session = await self._node.sessions.cancel(request.session)
+        session = await self._node.sessions.cancel(request.session, by=current_caller())
         return control_pb2.SessionAnswer(state=state_to_pb(session.state))
 
     def _own(self, session: str) -> None:
@@ -256,8 +257,9 @@ def _cut_long_texts(_logger: Any, _method: str, event: MutableMapping[str, Any])
     return {name: cut(value, MOST_LOGGED_CHARS) if isinstance(value, str) else value for name, value in event.items()}
 
 
-def set_up_logs(level: str, log_format: str) -> None:
-    """To standard error: what happened, never data, keys or shares."""
+def set_up_logs(level: str, log_format: str, data_dir: Path | None = None) -> None:
+    """To standard error: what happened, never data, keys or shares. What is of a session is kept in `data_dir` too."""
+    kept = [] if data_dir is None else [keeper(data_dir)]
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if log_format == "json"
@@ -268,6 +270,7 @@ def set_up_logs(level: str, log_format: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _cut_long_texts,
+            *kept,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

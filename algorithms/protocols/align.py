@@ -253,8 +253,8 @@ def too_few(ring: Ring) -> DataError:
     fewer = "no row" if ring.least == 1 else f"fewer than {ring.least:,} rows, the least that {asking} asks for,"
     return DataError(
         f"the parties have {fewer} in common (ids: {sizes})",
-        hint="are the ids of the same kind and written the same way at every party (case, spaces, leading zeros, "
-        "accents)? They are compared as they are",
+        hint="are the ids of the same kind and written the same way at every party (case, spaces within, leading "
+        "zeros)? Only white space around them is left out",
     )
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.plan.asked import Asked, Plan, Table
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.page import render_plan
@@ -32,6 +33,7 @@ def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Consol
     page = render_plan(job.name, job.protocol, planned)
     write_json(json_path, {"name": job.name, "protocol": job.protocol, **planned.content})
     write_file(html_path, page.encode())
+    answer({"files": [json_path, html_path], "plan": planned.content})
     console.print(summary_table([("plan", f"{job.protocol} ({job.name})"), *planned.facts]))
     for table in planned.tables:
         console.print(_shown(table))

@@ -20,7 +20,7 @@ from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilo
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.plan.asked import Asked, Plan, Table
 from blindfit.coordinator.plan.pictures import figure_by_epsilon
-from blindfit.coordinator.preflight.label_dp import expected_mechanism
+from blindfit.coordinator.preflight.label_dp import expected_mechanism, trees_on_noise
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.plots import MUTED, Plot, svg_of
 from blindfit.coordinator.report.wording import count, percent
@@ -64,7 +64,14 @@ def plan(
             ("assumed", "labels spread evenly over their range, a linear model, no l2"),
         ),
         tables=(_table(errors, epsilons),),
-        advice=tuple(_advice(job.parameters.label_dp.mechanism, errors, best, own)),
+        advice=(
+            *_advice(job.parameters.label_dp.mechanism, errors, best, own),
+            *(
+                _of_trees(job, grid, rows_of_unit, n)
+                if errors[job.parameters.label_dp.mechanism][own] is not None
+                else ()
+            ),
+        ),
         plots=(_plot(errors, epsilons),),
         content={
             "rows": n,
@@ -150,6 +157,15 @@ def _advice(mechanism: str, errors: Errors, best: Mapping[float, str | None], ow
             f"At epsilon {own:g} {least} loses least: {percent(errors[least][own] or 0.0)} of the range, not "
             f"{percent(mine)}: --set label_dp.mechanism={least}{debias}"
         )
+
+
+def _of_trees(job: Job[LabelDPJob], grid: LabelGrid, rows_of_unit: int, n_rows: int) -> Iterator[str]:
+    """The plan is of a linear model."""
+    chosen = job.parameters.label_dp
+    mechanism, _ = expected_mechanism(grid, job, rows_of_unit)
+    profile = NoiseProfile.of(mechanism, debias=chosen.debias)
+    if said := trees_on_noise(chosen, n_rows, profile.typical_std / grid.width):
+        yield f"{said[0].upper()}{said[1:]}."
 
 
 def _plot(errors: Errors, epsilons: list[float]) -> Plot:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.preflight.common_ids import none_in_common
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.trust import Learnt, Roles, listed
@@ -122,6 +123,14 @@ def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
     places = {name: {i: place for place, i in enumerate(own.ids.to_pylist())} for name, own in rows.items()}
     common = sorted(set.intersection(*(set(own) for own in places.values())))
     return {name: np.array([own[i] for i in common], dtype=np.int64) for name, own in places.items()}
+
+
+def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
+    """Raises DataError: no id is in all tables; it says what they differ in."""
+    found = common_positions(rows)
+    if not all(map(len, found.values())):
+        raise none_in_common({name: own.ids for name, own in rows.items()})
+    return found
 
 
 def prepared_rows(

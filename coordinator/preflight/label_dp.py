@@ -10,15 +10,17 @@ from blindfit.algorithms.estimators.label_noise import NoiseProfile, event_of_un
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
 from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics.label_regression_options import check_options
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.label_dp.consumer import Rows, read_rows, settings_on
-from blindfit.parties.label_dp.settings import LabelDPJob
+from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
 WEAK = 0.1  # of the range: what noise may add to a prediction
+WEAK_TREES = 0.05  # likewise: a leaf fits few rows, and what there is to learn is a few percent of the range as a rule
 AGAIN = "only a release that was made before is given again"
 
 
@@ -104,6 +106,7 @@ def _check_features(
     if noise and server is not None and server.dataset.label_range is not None:
         lo, hi = server.dataset.label_range
         yield _added_error(rows, noise[0], hi - lo)
+        yield from _trees(job.parameters.label_dp, len(rows.train_features), noise[0] / (hi - lo))
     yield Finding("note", "bytes", on_the_wire(len(rows.ids) * (BYTES_PER_ID + BYTES_PER_LABEL)))
 
 
@@ -114,3 +117,32 @@ def _added_error(rows: Rows, noise_std: float, width: float) -> Finding:
     level: Level = "warning" if added > WEAK * width else "ok"
     advice = ": expect a weak model; take more rows, fewer columns or a larger epsilon" if level == "warning" else ""
     return Finding(level, "noise", text + advice)
+
+
+def trees_on_noise(chosen: LabelDPSettings, n_rows: int, noise_of_range: float) -> str:
+    """What to know of trees on labels of so much noise; empty where they stand it, and of other regressors.
+
+    The mean of a leaf's labels is off by the noise of one, over the root of the leaf's rows. A forest's trees see the
+    same labels, so that its mean is hardly nearer.
+
+    Args:
+        noise_of_range: standard deviation of a label's noise, as a share of the labels' range.
+    """
+    options = check_options(chosen.regressor, chosen.options)
+    if "min_samples_leaf" not in options:
+        return ""
+    least, depth = (int(options[name]) for name in ("min_samples_leaf", "max_depth"))
+    leaves = max(1, min(2**depth, n_rows // least))
+    off = noise_of_range * min(1.0, leaves / n_rows) ** 0.5
+    if off <= WEAK_TREES:
+        return ""
+    return (
+        f"a tree of {leaves} leaves follows the noise: the mean of a leaf is off by about {off:.1%} of the range, and "
+        f"{chosen.regressor} may be no better than a constant. Take ridge, or raise label_dp.options.min_samples_leaf "
+        f"above {max(least, n_rows // leaves):,}"
+    )
+
+
+def _trees(chosen: LabelDPSettings, n_rows: int, noise_of_range: float) -> Iterator[Finding]:
+    if said := trees_on_noise(chosen, n_rows, noise_of_range):
+        yield Finding("warning", "trees", said)

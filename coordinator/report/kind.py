@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
@@ -51,6 +52,12 @@ class Kind(Generic[F]):
 
 class Written(Protocol):
     """A report that is on the disk."""
+
+    @property
+    def json_path(self) -> Path: ...
+
+    @property
+    def content(self) -> Mapping[str, Any]: ...
 
     def show(self, console: Console) -> None:
         """It in short."""

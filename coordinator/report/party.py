@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.parties.files.written import write_file
@@ -21,4 +22,5 @@ def render_party(directory: Path, console: Console) -> None:
     path = directory / "report.html"
     content = content_of_party(directory)
     write_file(path, kind_of(content["protocol"]).render(content).encode())
+    answer({"file": path})
     console.print(Text.assemble(("report  ", "bold"), str(path)), soft_wrap=True)

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS
@@ -35,6 +36,7 @@ def export(directory: Path, out: Path, console: Console) -> None:
     if WALRModel.from_dict(read_json(source.parent / "model.json")).to_dict() != checked.model:
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
+    answer({"file": out})
     console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
 
 

@@ -3,6 +3,7 @@
     data_dir/checkpoints/SESSION    secrets, order of rows, encrypted mask, state after each epoch
     data_dir/models/SESSION         its part of a model, report, scores, transcript
     data_dir/predictions/SESSION    report and scores of a prediction
+    data_dir/logs/SESSION           what the log said of it
     and each file that the database says is the session's: in an output_dir, a file of scores, the checkpoints of the
     training that it resumed
 
@@ -27,7 +28,7 @@ from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import SESSION
 from blindfit.parties.store.store import Store, Transaction
 
-KINDS = ("checkpoints", "models", "predictions")
+KINDS = ("checkpoints", "models", "predictions", "logs")
 FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without the one; the other says where scores went
 
 

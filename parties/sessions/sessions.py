@@ -412,9 +412,15 @@ class Sessions:
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
-    async def cancel(self, session_id: str) -> Session[JobParameters]:
+    async def cancel(self, session_id: str, by: str = "") -> Session[JobParameters]:
+        """Args:
+        by: who asks for it; empty: this process, which stops.
+        """
         session = self.get(session_id)
         if session.state not in ENDS:
+            reason = f"{by} has cancelled it" if by else "this party stops"
+            log.warning("session is cancelled", session=session.id, reason=reason)
+            session.error = PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None
             if session.task is not None:
                 session.task.cancel()
             if session.state != "RUNNING":  # else its task closes it

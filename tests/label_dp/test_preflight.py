@@ -7,6 +7,8 @@ import pytest
 
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.preflight import Finding, check
+from blindfit.coordinator.preflight.label_dp import trees_on_noise
+from blindfit.parties.label_dp.settings import LabelDPSettings
 
 
 def found(project, *overrides: str) -> list[Finding]:
@@ -80,3 +82,21 @@ def test_binary_labels_are_for_another_protocol(project):
             kept.append(line)
     project.path("meter.toml").write_text("".join(kept))
     assert "labels has no labels that are numbers" in text(found(project), "refuses")
+
+
+@pytest.mark.parametrize("regressor", ["decision-tree", "random-forest", "gradient-boosting"])
+def test_trees_that_would_follow_the_noise(project, regressor):
+    trees = (f"label_dp.regressor={regressor}", "label_dp.options={}")
+    noisy = text(found(project, "privacy.epsilon=0.3", *trees), "warning")
+    assert f"{regressor} may be no better than a constant. Take ridge, or raise label_dp.options" in noisy
+    assert "no better than a constant" not in text(found(project, "privacy.epsilon=0.3"), "warning")
+
+
+def test_large_leaves_stand_noise():
+    forest = LabelDPSettings(mechanism="laplace", regressor="random-forest")
+    assert "a tree of 64 leaves follows the noise: the mean of a leaf is off by about 8.0%" in trees_on_noise(
+        forest, 10_000, 1.0
+    )
+    large = forest.model_copy(update={"options": {"min_samples_leaf": 5000}})
+    assert trees_on_noise(large, 10_000, 1.0) == ""
+    assert trees_on_noise(forest, 10_000, 0.1) == ""

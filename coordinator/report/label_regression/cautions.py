@@ -8,12 +8,15 @@ from blindfit.coordinator.report.wording import count, counted, figure, percent
 
 MOST_CLIPPED = 0.05
 MOST_NOISE = 0.1  # of the range, added to a typical prediction
+SURE = 2.0  # standard errors
+TREES = ("decision-tree", "random-forest", "gradient-boosting")
 
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
         _biased(facts),
         _noisy(facts),
+        _no_better(facts),
         _clipped(facts),
         _withheld(facts),
         _not_converged(facts),
@@ -49,6 +52,24 @@ def _noisy(facts: Figures) -> str:
         f"predictions would be off by about {figure(added)}, in a range of {figure(facts.privacy.width)}. More rows, "
         "fewer features or a larger epsilon would help."
     )
+
+
+def _no_better(facts: Figures) -> str:
+    """Than the training labels' mean, for every row."""
+    released, true = facts.on_released, facts.on_true
+    if true is not None:
+        if true.r2 > 0:
+            return ""
+        seen = f"on true labels it explains {percent(true.r2)} of their variance"
+    elif released is not None and released.gain is not None and released.gain_error is not None:
+        if released.gain > SURE * released.gain_error:
+            return ""
+        seen = f"its gain in mean squared error is {figure(released.gain)} +- {figure(released.gain_error)}"
+    else:
+        return ""
+    trees = " Trees follow the noise: take ridge, or raise label_dp.options.min_samples_leaf, which costs no budget."
+    advice = trees if facts.fit.regressor in TREES else " A larger epsilon, more rows or fewer features would help."
+    return f"This {facts.fit.regressor} is not seen to be better than a constant, the mean label: {seen}.{advice}"
 
 
 def _clipped(facts: Figures) -> str:

@@ -1,0 +1,53 @@
+"""A regression that is not seen to be better than a constant is said to be none, in plan and report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from blindfit.coordinator.report.evaluation import ValueFigures
+from blindfit.coordinator.report.label_regression.cautions import cautions_of
+from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
+
+FOREST = {"mechanism": "laplace", "regressor": "random-forest"}
+
+
+@pytest.fixture
+def facts(made_up) -> Figures:
+    return figures_of(made_up(**FOREST).written().content)
+
+
+def caution(facts: Figures, gain: float | None, error: float = 1.0) -> str:
+    assert facts.on_released is not None
+    changed = replace(facts, on_released=replace(facts.on_released, gain=gain, gain_error=error))
+    return "".join(said for said in cautions_of(changed) if "better than a constant" in said)
+
+
+def test_a_gain_within_two_errors_is_none(facts: Figures) -> None:
+    said = caution(facts, 0.22, 0.27)
+    assert said.startswith("This random-forest is not seen to be better than a constant, the mean label: its gain in")
+    assert "0.22 +- 0.27" in said
+    assert "take ridge, or raise label_dp.options.min_samples_leaf" in said
+    assert caution(facts, -5.0, 2.0)
+    assert caution(facts, 2.0, 1.0)
+    assert not caution(facts, 2.1, 1.0)
+    assert not caution(facts, None)
+
+
+def test_of_a_linear_model_trees_are_not_spoken_of(facts: Figures) -> None:
+    said = caution(replace(facts, fit=replace(facts.fit, regressor="ridge")), -1.0)
+    assert "This ridge is not seen" in said
+    assert "Trees" not in said
+
+
+@pytest.mark.parametrize(("r2", "is_said"), [(-0.2, True), (0.0, True), (0.1, False)])
+def test_true_labels_know_better(facts: Figures, r2: float, is_said: bool) -> None:
+    known = replace(facts, on_true=ValueFigures(rows=50, mse=1.0, mae=0.4, r2=r2))
+    assert bool(caution(known, -5.0)) == is_said
+
+
+def test_the_plan_says_it_before_a_label_is_released(project) -> None:
+    trees = ("--set", "label_dp.regressor=random-forest", "--set", "label_dp.options={}")
+    noisy = project.blindfit("plan", "job.toml", "--set", "privacy.epsilon=0.3", *trees, "--out", "plan")
+    assert "random-forest may be no better than a constant. Take ridge" in noisy.stdout, noisy.stderr

@@ -1,0 +1,32 @@
+"""Ids of which none is in common: what they differ in is counted, and no id is shown."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from blindfit.coordinator.preflight.common_ids import none_in_common
+from blindfit.parties.data.spelling import one_spelling
+
+SAID = "0 common rows: no id is in the tables of all parties"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        (["a1", "b2", "c3"], ["A1", "B2", "D4"], f"{SAID}, and 2 would be but for capitals"),
+        (["a 1"], ["a1"], f"{SAID}, and 1 would be but for white space within"),
+        (["0042", "7"], ["42", "9"], f"{SAID}, and 1 would be but for leading zeros"),
+        (["P42"], ["ID-42"], f"{SAID}, and 1 would be but for leading letters"),
+        (["P 042"], ["p42"], f"{SAID}, and 1 would be but for all of these"),
+        (["anna"], ["ben"], SAID),
+    ],
+)
+def test_what_they_differ_in(ours: list[str], theirs: list[str], said: str) -> None:
+    error = none_in_common({"bank": pa.array(ours), "post": pa.array(theirs)})
+    assert str(error) == said
+    assert not any(i in f"{error} {error.hint}".split() for i in (*ours, *theirs) if not i.isdecimal())
+
+
+def test_white_space_around_them_is_never_the_reason() -> None:
+    assert one_spelling(pa.array(["a1 ", "\tb2", "c3\u00a0"])).to_pylist() == ["a1", "b2", "c3"]

@@ -1,0 +1,104 @@
+"""`blindfit jobs` and `blindfit cancel`, between processes that run: who may, and what everybody is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+
+from blindfit.parties.identity import authority
+from tests.processes.conftest import Project, write_rows
+
+CANCELLED = "coordinator has cancelled it"
+
+
+def jobs(project: Project, party: str, *options: str) -> list[dict[str, str]]:
+    done = project.blindfit("jobs", f"{party}.toml", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, str]] = json.loads(done.stdout)["jobs"]
+    return found
+
+
+def wait_until(project: Project, party: str, state: str) -> None:
+    give_up = time.monotonic() + 30
+    while [job["state"] for job in jobs(project, party)] != [state]:
+        assert time.monotonic() < give_up, jobs(project, party)
+        time.sleep(0.05)
+
+
+def session_of(submitted: subprocess.Popen[str]) -> str:
+    assert submitted.stdout is not None
+    session = re.fullmatch(r"session (test-[0-9a-f]{8})\n", submitted.stdout.readline())
+    assert session is not None
+    return session[1]
+
+
+def check_it_was_told(project: Project, submitted: subprocess.Popen[str], session: str) -> None:
+    _, errors = submitted.communicate(timeout=60)
+    assert submitted.returncode == 1
+    assert errors.splitlines() == [
+        f"error: {session} was cancelled, with the certificate of coordinator",
+        "hint: somebody has typed `blindfit cancel`",
+    ]
+
+
+def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> None:
+    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    authority.issue(project.path("ca"), "rival", ["localhost"])
+    for party in ("shop", "meter"):
+        project.edit(f"{party}.toml", "[peers.coordinator]", '[peers.rival]\nrole = "coordinator"\n[peers.coordinator]')
+    project.start("shop", "meter")
+    with project.submitting() as submitted:
+        session = session_of(submitted)
+        wait_until(project, "meter", "HELD")
+        assert [job["session"] for job in jobs(project, "meter", "--running")] == [session]
+
+        party = project.blindfit("cancel", "job.toml", session, *_as(project, "shop"))
+        assert party.returncode == 1
+        assert "does not allow this party to call" in party.stderr
+        rival = project.blindfit("cancel", "job.toml", session, *_as(project, "rival"))
+        assert rival.returncode == 2
+        assert f"no party of the job has a session {session} that rival proposed" in rival.stderr
+        assert [job["state"] for job in jobs(project, "meter")] == ["HELD"]
+
+        done = project.blindfit("cancel", "job.toml", session)
+        assert done.returncode == 0, done.stderr
+        assert "meter: cancelled" in done.stdout
+        check_it_was_told(project, submitted, session)
+    assert CANCELLED in project.log("meter")
+    told = project.blindfit("logs", "meter.toml", session)
+    assert f"session is cancelled (reason: {CANCELLED})" in told.stdout
+    assert project.blindfit("logs", "meter.toml", "test-00000000").returncode == 2
+    kept = project.path(f"state/meter/logs/{session}/party.log")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert project.blindfit("purge", "meter.toml", session, "--yes").returncode == 0
+    assert not kept.exists()
+    assert "nothing is kept of the log" in project.blindfit("logs", "meter.toml", session).stdout
+    assert [job["state"] for job in jobs(project, "meter")] == ["ENDED"]
+    assert "cancelled" in project.blindfit("jobs", "meter.toml").stdout
+    assert "no job runs or waits here" in project.blindfit("jobs", "meter.toml", "--running").stdout
+    again = project.blindfit("cancel", "job.toml", "test-00000000")
+    assert again.returncode == 2
+
+
+def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Project) -> None:
+    write_rows(project.directory, n_rows=200_000)  # to read them takes longer than to cancel
+    project.start("shop", "meter")
+    with project.submitting() as submitted:
+        session = session_of(submitted)
+        wait_until(project, "shop", "RUNNING")
+        done = project.blindfit("cancel", "job.toml", session)
+        assert done.returncode == 0, done.stderr
+        check_it_was_told(project, submitted, session)
+    for party in ("shop", "meter"):
+        assert CANCELLED in project.log(party)
+        assert [job["state"] for job in jobs(project, party)] == ["ENDED"]
+    assert not project.path("out/report.json").exists()
+    assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
+
+
+def _as(project: Project, name: str) -> tuple[str, ...]:
+    folder = authority.PartyFiles.in_folder(project.path(f"ca/{name}"))
+    files = {"certificate": folder.certificate, "key": folder.key, "authority": folder.authority}
+    return tuple(word for option, path in files.items() for word in ("--set", f"coordinator.{option}={path}"))

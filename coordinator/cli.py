@@ -252,6 +252,27 @@ def plan(
 
 
 @app.command()
+def init(
+    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or Parquet files.")] = None,
+    vertical: Annotated[bool, typer.Option("--vertical", help="All have columns of the same people.")] = False,
+    walr: Annotated[bool, typer.Option("--walr", help="One has features, one has labels and a budget.")] = False,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to learn.")] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Names a row; by default the one that all have.")
+    ] = None,
+    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Which label is 1.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder.")] = Path("joint"),
+) -> None:
+    """Write party files and a job for tables that are here, ready to be checked and run."""
+    from blindfit.coordinator.init import command
+
+    if vertical and walr:
+        raise ConfigError("--vertical and --walr: which of them?")
+    kind, paths, column = command.ask("vertical" if vertical else "walr" if walr else None, tables or [], label)
+    command.init(command.Asked(kind, paths, column, row_id, positive), out, _console())
+
+
+@app.command()
 def explain(
     option: Annotated[
         str | None, typer.Argument(metavar="TABLE.OPTION", help="Such as taylor.epochs; without it, all tables.")

@@ -1,0 +1,116 @@
+"""The texts of the files that `blindfit init` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.score_leaks import LEAST_COLUMNS
+from blindfit.coordinator.init.guess import Guessed
+from blindfit.parties.settings import PARTY_NAME
+
+DATASET, KEY_NODE, POPULATION = "rows", "notary", "people"
+EPSILON, BUDGET = 1.0, 3.0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A party as it is written: its role, and its table; None at a key node."""
+
+    name: str
+    role: str
+    table: Guessed | None
+
+
+def party_name(path: Path, taken: Sequence[str]) -> str:
+    """Of a table's file: hospital.csv is the hospital's."""
+    base = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:40]
+    name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
+    if name in (KEY_NODE, "coordinator", *taken):
+        raise ConfigError(f"{path} would be the table of a second {name}", hint="rename one of the files")
+    return name
+
+
+# --- a party ---------------------------------------------------------------------------------------------
+
+
+def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protocols: Sequence[str]) -> str:
+    lines = [
+        f'name = "{seat.name}"',
+        f'role = "{seat.role}"',
+        f'data_dir = "state/{seat.name}"  # its database, keys and models',
+        "",
+        "[identity]  # `blindfit run` puts certificates of its own here",
+        *(f'{name} = "certificates/{seat.name}/{name}.pem"' for name in ("certificate", "key", "authority")),
+        "",
+        "[peers.coordinator]",
+        'role = "coordinator"',
+    ]
+    for other in seats:
+        if other is not seat:
+            lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
+    lines += ["", "[policy]", f"protocols = {json.dumps(list(protocols))}"]
+    if seat.table is not None:
+        lines += _dataset(seat, seats, seat.table, row_id, out)
+    return "\n".join(lines) + "\n"
+
+
+def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
+    is_server = seat.role == "measurement"
+    if is_server:
+        yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
+        yield from (f"epsilon = {BUDGET}", "delta = 1e-5")
+    yield from ("", f"[datasets.{DATASET}]", f"url = {json.dumps(_url(table.path, out))}", f"id = {json.dumps(row_id)}")
+    if table.label:
+        yield f"label = {json.dumps(table.label)}"
+        if table.positive:
+            yield f"positive = {json.dumps(table.positive)}  # label 1; every other one is 0"
+        if table.label_is_number:
+            yield 'label_kind = "number"'
+    if is_server:
+        consumer = next(other.name for other in seats if other.role == "active")
+        yield from (f'population = "{POPULATION}"', f'consumers = ["{consumer}"]')
+        known = next(other.table.ids for other in seats if other.role == "active" and other.table)
+        if not known <= table.ids:
+            yield 'unknown_rows = "zero"  # rows of the consumer that this table does not have count as label 0'
+        return
+    yield f"features = {json.dumps('rest' if table.features is None else list(table.features))}"
+    if table.categories:
+        yield f"categories = {json.dumps(list(table.categories))}  # a column of zeros and ones for each level"
+    if table.dates:
+        yield f"dates = {json.dumps(list(table.dates))}  # as days since 1970-01-01"
+    if table.lacks_values:
+        yield 'missing = "indicator"  # the mean, and a column that says where it was put'
+    if seat.role == "passive" and few_columns(table):
+        yield "# scores_may_be_solved_for = true  # its columns are so few that scores can tell them: your decision"
+
+
+def few_columns(table: Guessed) -> bool:
+    return table.n_features < LEAST_COLUMNS
+
+
+def _url(path: Path, out: Path) -> str:
+    return f"{path.suffix.removeprefix('.').lower()}:{Path(os.path.relpath(path.resolve(), out.resolve())).as_posix()}"
+
+
+# --- jobs --------------------------------------------------------------------------------------------------
+
+
+def job_text(name: str, protocol: str, seats: Sequence[Seat], tables: Mapping[str, Sequence[str]], head: str) -> str:
+    """Args:
+    tables: of the job, each with its lines.
+    head: what it is, as a comment.
+    """
+    lines = [*(f"# {line}" for line in head.splitlines()), f'name = "{name}"', f'protocol = "{protocol}"']
+    for seat in seats:
+        lines += ["", f"[parties.{seat.name}]", f'role = "{seat.role}"', f'config = "{seat.name}.toml"']
+        lines += [f'dataset = "{DATASET}"'] if seat.table is not None else []
+        lines += ['# address = "host:7100"  # where it is up, for `blindfit submit`']
+    for table, options in tables.items():
+        lines += ["", f"[{table}]", *options]
+    return "\n".join(lines) + "\n"

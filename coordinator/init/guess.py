@@ -1,0 +1,173 @@
+"""What a table seems to hold: which columns are texts, are dates or lack values, and what its labels are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.columns import refuse_missing, to_days, to_levels, to_numbers
+from blindfit.parties.data.encoding import MOST_LEVELS
+from blindfit.parties.data.files import open_file
+from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.urls import file_of
+
+MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """A table as a party file describes it.
+
+    Attributes:
+        features: None: every column that is not named otherwise.
+        n_features: columns of the table that are learnt from.
+        left_out: columns of too many texts, or of a type that cannot be learnt from.
+    """
+
+    path: Path
+    ids: frozenset[str]
+    categories: tuple[str, ...]
+    dates: tuple[str, ...]
+    lacks_values: bool
+    n_features: int
+    left_out: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    label: str = ""
+    positive: str = ""
+    label_is_number: bool = False
+
+
+def opened(path: Path) -> Reader:
+    """Raises DataError, ConfigError: there is no such file, or it is neither csv nor parquet."""
+    name = re.sub(r"\W+", "-", path.stem) or "table"
+    found = file_of(str(path))
+    if found is None:
+        raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes those alone")
+    return open_file(found[0], path, name, None)
+
+
+def id_column(tables: Mapping[Path, Reader], given: str | None, label: str) -> str:
+    """The column that names a row, by which the tables are joined.
+
+    Raises:
+        ConfigError: it cannot be told.
+    """
+    if given is not None:
+        for table in tables.values():
+            refuse_missing_names([given], table.names, table.origin)
+        return given
+    common = set.intersection(*(set(table.names) for table in tables.values())) - {label}
+    if "id" in common:
+        return "id"
+    if len(common) == 1:
+        return common.pop()
+    said = f"their common columns are {', '.join(sorted(common))}" if common else "they have no column in common"
+    raise ConfigError(f"which column names a row? {said}", hint="say it: --id COLUMN")
+
+
+def owner_of(label: str, tables: Mapping[Path, Reader]) -> Path:
+    """Raises ConfigError: no table has the label, or several do."""
+    owners = [path for path, table in tables.items() if label in table.names]
+    if len(owners) == 1:
+        return owners[0]
+    if owners:
+        raise ConfigError(
+            f"{' and '.join(map(str, owners))} both have a column {label}", hint="one party has the label"
+        )
+    raise ConfigError(f"no table has a column {label}", hint="--label names the column to learn")
+
+
+def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
+    """Reads the table whole.
+
+    Raises:
+        DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
+    """
+    names = [name for name in table.names if name != row_id]
+    rows = pa.Table.from_batches(table.arrow_batches([row_id, *names], 1 << 16)).combine_chunks()
+    if not rows.num_rows:
+        raise table.origin.error("there are no rows", hint="a dataset needs at least one row")
+    origin, kinds, lacking = table.origin, dict[str, str](), False
+    for name in names:
+        if name != label:
+            kinds[name], lacks = _kind(_column(rows, name), name, origin)
+            lacking |= lacks
+    ids = to_levels(_column(rows, row_id), name=row_id, origin=origin).to_pylist()
+    left_out = tuple(name for name, kind in kinds.items() if kind == "other")
+    return Guessed(
+        path,
+        frozenset(str(i) for i in ids),
+        tuple(name for name, kind in kinds.items() if kind == "category"),
+        tuple(name for name, kind in kinds.items() if kind == "date"),
+        lacking,
+        len(kinds) - len(left_out),
+        left_out,
+        tuple(name for name, kind in kinds.items() if kind != "other") if left_out else None,
+        **(_label(_column(rows, label), label, origin, positive) if label else {}),
+    )
+
+
+def _column(rows: Any, name: str) -> Any:
+    return rows.column(name).combine_chunks()
+
+
+def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
+    """number, date, category or other; and whether it lacks values."""
+    try:
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
+        return "number", bool(np.isnan(numbers).any())
+    except DataError:
+        pass
+    try:
+        return "date", bool(np.isnan(to_days(column, name=name, first_row=1, origin=origin)).any())
+    except DataError:
+        pass
+    try:
+        texts = to_levels(column, name=name, origin=origin)
+    except DataError:
+        return "other", False
+    few = len(pc.unique(texts.drop_null())) <= min(MOST_LEVELS, max(2, len(texts) // 5))
+    return ("category" if few else "other"), few and texts.null_count > 0
+
+
+def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict[str, Any]:
+    if pa.types.is_floating(column.type):  # written 0.0 and 1.0, or any number
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
+        refuse_missing(numbers, name=name, first_row=1, origin=origin, hint="remove the rows without a label")
+        return {"label": name, "label_is_number": not np.isin(numbers, (0.0, 1.0)).all()}
+    counts = Counter(to_levels(column, name=name, origin=origin).to_pylist())
+    values = sorted(str(value) for value in counts if value is not None)
+    if None in counts:
+        raise origin.error("a row has no label", column=name, hint="remove the rows without one")
+    if positive is not None:
+        if positive not in values:
+            raise ConfigError(f"no label is {positive!r}", hint=f"they are {_listed(values)}")
+        return {"label": name, "positive": positive}
+    if set(values) <= {"0", "1"}:
+        return {"label": name}
+    if len(values) == 2:
+        yes = [value for value in values if value.lower() in MEANS_YES]
+        if len(yes) == 1:
+            return {"label": name, "positive": yes[0]}
+        raise ConfigError(f"which label is 1, {_listed(values)}?", hint="say it: --positive TEXT")
+    try:
+        to_numbers(column, name=name, first_row=1, origin=origin)
+    except DataError:
+        raise ConfigError(
+            f"the label {name} has {len(values)} values: {_listed(values)}",
+            hint="say which of them is 1, all others being 0: --positive TEXT",
+        ) from None
+    return {"label": name, "label_is_number": True}
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")

@@ -1,0 +1,153 @@
+"""`blindfit init`: what it writes runs as it is, and what it cannot guess it asks in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from tests.command import Done, blindfit
+
+ROWS = 700
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Messy ones: texts, dates, holes, an id that is not called so, a label that is a word."""
+    draw = np.random.default_rng(3)
+    ids = np.array([f"c{i}" for i in range(ROWS)])
+    age, income = draw.normal(45, 12, ROWS), draw.lognormal(10, 0.5, ROWS)
+    churned = age / 12 - np.log(income) + draw.logistic(size=ROWS) > -6.3
+    bank = {
+        "client": ids,
+        "age": [None if i % 17 == 0 else round(a, 1) for i, a in enumerate(age)],
+        "region": [("north", "south", "west")[i % 3] for i in range(ROWS)],
+        "since": [f"20{i % 20:02d}-0{1 + i % 9}-15" for i in range(ROWS)],
+        "churned": ["yes" if c else "no" for c in churned],
+    }
+    order = draw.permutation(ROWS)
+    shop = {"client": ids[order], "income": income[order]}
+    shop |= {f"spent_{k}": draw.normal(size=ROWS) for k in range(4)} | {"note": [f"free text {i}" for i in range(ROWS)]}
+    pyarrow.csv.write_csv(pa.table(bank), tmp_path / "My Bank.csv")
+    pq.write_table(pa.table(shop), tmp_path / "shop.parquet")
+    return tmp_path
+
+
+def init(directory: Path, *words: str) -> Done:
+    return blindfit(directory, "init", *words)
+
+
+def test_two_messy_tables_become_a_joint_calibrated_model(tables: Path) -> None:
+    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
+    assert made.returncode == 0, made.stderr
+    assert "my-bank         active: My Bank.csv, 700 rows, 3 features; region as levels; since as days" in made.stdout
+    assert "learns churned = yes" in made.stdout
+    assert "shop            passive: shop.parquet, 700 rows, 5 features; leaves out note" in made.stdout
+    assert "rows are named by client" in made.stdout
+    assert {path.name for path in (tables / "joint").iterdir()} == {
+        "job.toml", "predict.toml", "my-bank.toml", "shop.toml", "notary.toml",
+    }  # fmt: skip
+    assert blindfit(tables, "check", "joint/job.toml").returncode == 0
+    done = blindfit(tables, "run", "joint/job.toml", "--out", "joint/run", "--set", "taylor.epochs=2")
+    assert done.returncode == 0, done.stderr
+    model = json.loads((tables / "joint/run/my-bank/model.json").read_text())
+    assert {"age", "age=", "region=north", "since"} <= model["weights"].keys()
+    predicted = blindfit(tables, "predict", "joint/predict.toml", "--model", "joint/run", "--out", "joint/scores")
+    assert predicted.returncode == 0, predicted.stderr
+
+
+def test_a_label_holder_becomes_a_measurement_server(tables: Path) -> None:
+    (tables / "features.csv").write_text(
+        "id,x,z\n" + "".join(f"p{i},{(i * 7) % 13},{(i * 5) % 11}\n" for i in range(600)) + "stranger,1,1\n"
+    )
+    (tables / "visits.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(600)))
+    made = init(tables, "--walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w", "--json")
+    assert json.loads(made.stdout)["parties"] == {"features": "active", "visits": "measurement"}
+    assert 'unknown_rows = "zero"' in (tables / "w/visits.toml").read_text()
+    done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 3 spent on people" in done.stdout
+
+
+def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
+    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
+    assert made.returncode == 0, made.stderr
+    assert 'model = "linear"' in (tables / "linear/job.toml").read_text()
+    assert 'label_kind = "number"' in (tables / "linear/shop.toml").read_text()
+    assert blindfit(tables, "show", "linear/job.toml").returncode == 0
+
+
+def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
+    (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
+    made = init(tables, "--vertical", "My Bank.csv", "thin.csv", "--label", "churned")
+    assert "thin: scores could tell its 1 column" in made.stdout
+    assert "# scores_may_be_solved_for = true" in (tables / "joint/thin.toml").read_text()
+
+
+# --- what it cannot guess ----------------------------------------------------------------------------------
+
+BOTH = ("--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
+
+
+def _third_value(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"no"', '"perhaps"', 5))
+
+
+def _two_words(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"no"', '"stay"').replace('"yes"', '"go"'))
+
+
+def _two_common(tables: Path) -> None:
+    shop = pq.read_table(tables / "shop.parquet")
+    pq.write_table(shop.append_column("age", pa.array([1.0] * ROWS)), tables / "shop.parquet")
+
+
+def _no_common_rows(tables: Path) -> None:
+    shop = pq.read_table(tables / "shop.parquet")
+    pq.write_table(shop.set_column(0, "client", pa.array([f"x{i}" for i in range(ROWS)])), tables / "shop.parquet")
+
+
+def _there_already(tables: Path) -> None:
+    (tables / "joint").mkdir()
+    (tables / "joint/mine").write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "said"),
+    [
+        (None, ("--vertical", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
+        (None, ("--vertical", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
+        (None, ("--vertical", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
+        (None, (*BOTH[:-1], "chruned"), "no table has a column chruned"),
+        (None, (*BOTH, "--id", "number"), "there is no column number"),
+        (None, (*BOTH, "--positive", "maybe"), "no label is 'maybe'"),
+        (None, (*BOTH, "--walr"), "which of them?"),
+        (None, ("My Bank.csv", "shop.parquet"), "say which tables and which label"),
+        (None, ("--walr", "My Bank.csv", "shop.parquet", "--label", "income"), "an aggregate needs labels 0 and 1"),
+        (_third_value, BOTH, "has 3 values: no, perhaps, yes"),
+        (_two_words, BOTH, "which label is 1, go, stay?"),
+        (_two_common, BOTH, "which column names a row? their common columns are age, client"),
+        (_no_common_rows, BOTH, "have 0 rows in common"),
+        (_there_already, BOTH, "joint is there already"),
+    ],
+)
+def test_one_line_says_what_is_wrong_and_nothing_is_left(
+    tables: Path, change: Callable[[Path], Any] | None, words: tuple[str, ...], said: str
+) -> None:
+    if change is not None:
+        change(tables)
+    before = sorted(path.name for path in tables.rglob("*"))
+    refused = init(tables, *words)
+    assert refused.returncode in (1, 2)
+    assert said in refused.stderr
+    assert "bug" not in refused.stderr
+    assert sorted(path.name for path in tables.rglob("*")) == before

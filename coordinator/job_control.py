@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +80,10 @@ def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> Non
 
     Raises:
         ConfigError: no party has such a session that this certificate proposed.
-        TransportError: a party cannot be reached; those before it were told.
+        TransportError: a party could not be told; the others were.
     """
-    own, told = coordinator_identity(job, base_dir), dict[str, str]()
-    for party, address in addresses_of(job).items():
-        try:
-            told[party] = asyncio.run(_cancel_at(party, address, own, session))
-        except PeerAborted as error:
-            if error.code != UNKNOWN:
-                raise
-            told[party] = ""
+    own = coordinator_identity(job, base_dir)
+    told = asyncio.run(_cancel_everywhere(addresses_of(job), own, session))
     if not any(told.values()):
         raise ConfigError(
             f"no party of the job has a session {session} that {own.name} proposed",
@@ -98,6 +93,25 @@ def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> Non
     for party, state in told.items():
         words = IN_WORDS.get(state, state) if state else "has no such session any more"
         console.print(f"{party}: {words}", highlight=False, markup=False)
+
+
+async def _cancel_everywhere(addresses: Mapping[str, str], own: Identity, session: str) -> dict[str, str]:
+    """At all parties at once: one that has ended tells the others less than we do.
+
+    Raises:
+        TransportError: the first that could not be told; all were tried.
+    """
+    tried = [_cancel_at(party, address, own, session) for party, address in addresses.items()]
+    found = dict(zip(addresses, await asyncio.gather(*tried, return_exceptions=True), strict=True))
+    told: dict[str, str] = {}
+    for party, state in found.items():
+        if isinstance(state, PeerAborted) and state.code == UNKNOWN:
+            told[party] = ""
+        elif isinstance(state, BaseException):
+            raise state
+        else:
+            told[party] = state
+    return told
 
 
 async def _cancel_at(party: str, address: str, own: Identity, session: str) -> str:

@@ -102,17 +102,17 @@ class JobSession:
             except BaseException as error:
                 self._change("fail" if isinstance(error, Exception) else "cancel")
                 await self._cancel_all()
-                if self._is_own_end(error):
+                if isinstance(error, PeerAborted) and self._is_own_end(error):
                     raise ProtocolError(
-                        f"{self.id} was cancelled, with the certificate of {self.own.name}",
+                        f"{self.id} was cancelled, with the certificate of {error.culprit}",
                         session=self.id,
                         hint="somebody has typed `blindfit cancel`",
                     ) from None
                 raise
 
-    def _is_own_end(self, error: BaseException) -> bool:
-        """Whoever has this certificate has ended the session, in another process."""
-        return isinstance(error, PeerAborted) and (error.culprit, error.code) == (self.own.name, CANCELLED)
+    def _is_own_end(self, error: PeerAborted) -> bool:
+        """Whoever has this coordinator's certificate has ended the session, in another process: no party did."""
+        return error.code == CANCELLED and error.culprit not in self.addresses
 
     def _change(self, event: str) -> None:
         try:
@@ -163,7 +163,7 @@ class JobSession:
             self.on_event(name, pb.Event(state=event.state, progress=waiting))
             if event.state == pb.ACCEPTED:
                 return
-            if event.state == pb.ENDED:
+            if event.state == pb.ENDED and event.WhichOneof("body") == "error":
                 raise error_codes.error_of(event.error, peer=name)
             if event.state != pb.HELD:
                 break

@@ -76,6 +76,7 @@ MOST_MEMBERS = 64
 MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one message
 MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
 PROGRESS_EVERY_S = 0.1
+CANCEL_GRACE_S = 0.5
 
 
 def next_state(state: State, event: str, session: str) -> State:
@@ -374,6 +375,8 @@ class Sessions:
             await self._change(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
+            if session.error is not None:  # who has cancelled it tells all parties: each is to hear it from there first
+                await asyncio.sleep(CANCEL_GRACE_S)
             with contextlib.suppress(BlindfitError):
                 await session.channel.close(PeerAborted(culprit=session.proposed_by, code="CANCELLED"))
             raise
@@ -417,9 +420,10 @@ class Sessions:
         by: who asks for it; empty: this process, which stops.
         """
         session = self.get(session_id)
-        if session.state not in ENDS:
-            reason = f"{by} has cancelled it" if by else "this party stops"
+        reason = f"{by} has cancelled it" if by else "this party stops"
+        if session.state not in ENDS or (by and _was_told_by_a_peer(session)):
             log.warning("session is cancelled", session=session.id, reason=reason)
+        if session.state not in ENDS:
             session.error = PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None
             if session.task is not None:
                 session.task.cancel()
@@ -467,6 +471,12 @@ class Sessions:
             async with session.changed:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(session.changed.wait(), PROGRESS_EVERY_S)
+
+
+def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:
+    """Of a cancelled job, before whoever cancels it could say so here."""
+    error = session.error
+    return session.state == "FAILED" and isinstance(error, PeerAborted) and error.code == "CANCELLED"
 
 
 def state_to_pb(state: State) -> pb.SessionState:

@@ -213,6 +213,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
     },
     "docs/tour.md": {
+        "blindfit run joint/job.toml --out joint/run": Typed(
+            add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("joint/run/hospital/model.json",)
+        ),
         "make demo-label-dp": Typed(
             says=("the same model, epsilon 0 spent", *("laplace", "rp-banded")), writes=("runs/label_dp/report.html",)
         ),

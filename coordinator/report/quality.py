@@ -10,6 +10,8 @@ from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, figure, percent
 
+CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -44,7 +46,10 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield "Log loss", f"{classes.log_loss:.4f}"
         if classes.slope is not None and classes.offset is not None:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
-            yield "Calibration", f"log odds x {figure(classes.slope)} {classes.offset:+.4g}"
+            yield (
+                "Calibration",
+                f"log odds x {figure(classes.slope)} {classes.offset:+.4g}: {_calibration(classes.slope)}",
+            )
         yield f"Accuracy at {figure(classes.threshold)}", f"{classes.accuracy:.4f}"
     if evaluation is not None and evaluation.confusion is not None:
         yield from _rates(evaluation.confusion)
@@ -60,6 +65,15 @@ def _before(classes: ClassFigures) -> str:
     if classes.log_loss_before is None:
         return ""
     return f"{classes.log_loss_before:.4f} before calibration"
+
+
+def _calibration(slope: float) -> str:
+    """What it mended, in words."""
+    if slope > 1 / CLOSE:
+        return f"as trained they were {percent(1 / slope)} of what they should be, so too cautious"
+    if slope < CLOSE:
+        return f"as trained they were {percent(1 / slope)} of what they should be, so too sure"
+    return "as trained they were nearly right"
 
 
 def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:

@@ -27,6 +27,7 @@ def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:
     marker = "o" if len(losses) <= MOST_MARKED_POINTS else None
     axes.plot(epochs, losses, color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylim(0, 1.08 * max(losses))  # from 0: a loss that hardly changes looks so
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("epoch", color=MUTED)
     note = f"The mean Taylor loss of the {count(held_out)} hold-out rows after each epoch, as the key node saw it."

@@ -43,7 +43,7 @@ from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.prepared import prepare
+from blindfit.parties.vertical.prepared import Prepared, prepare
 from blindfit.parties.vertical.seats import Seats
 
 PARTIES = ("active", "second", "third")
@@ -72,11 +72,16 @@ def bank(data: Path) -> Rows:
     return np.hstack([clients[0][:, :-1], *clients[1:]]), clients[0][:, -1]
 
 
-def communities(data: Path) -> Rows:
-    """Whether there is more violent crime than in the median community."""
+def communities_table(data: Path) -> Floats:
+    """Columns that hardly lack a value, violent crime last."""
     table = np.genfromtxt(data / "communities" / "communities.data", delimiter=",", skip_header=1)[:, 5:]
     table = table[:, np.isnan(table).sum(axis=0) <= 1]
-    table = np.where(np.isnan(table), np.nanmean(table, axis=0), table)
+    return np.where(np.isnan(table), np.nanmean(table, axis=0), table)
+
+
+def communities(data: Path) -> Rows:
+    """Whether there is more violent crime than in the median community."""
+    table = communities_table(data)
     return table[:, :-1], (table[:, -1] > np.median(table[:, -1])).astype(np.float64)
 
 
@@ -125,8 +130,8 @@ class Found:
     slope: float
 
 
-def train(x: Floats, y: Floats, seed: int) -> Found:
-    job = TaylorJob.model_validate({"protocol": "taylor", "seed": seed, "split": {"test_fraction": 0.2}})
+def trained(job: TaylorJob, x: Floats, y: Floats) -> tuple[Prepared, Floats]:
+    """What the active party prepared, and the scores of the test rows."""
     order = job.trial_randomness.generator("order").permutation(len(y))
     ids, there = pa.array([f"r{number}" for number in range(len(y))]), np.ones(len(y), np.bool_)
     prepared = {}
@@ -135,15 +140,15 @@ def train(x: Floats, y: Floats, seed: int) -> Found:
         rows = PartyRows(ids, x[:, columns], y if active else None, there)
         names = tuple(f"x{column}" for column in columns)
         prepared[party] = prepare(rows, names, preparation_of(job), order, active=active)
-    plan, labels = prepared[PARTIES[0]].plan, prepared[PARTIES[0]].labels.y
-    assert labels is not None  # the active party's
+    first = prepared[PARTIES[0]]
+    assert first.labels.y is not None  # the active party's
     parameters = parameters_of(job, SEATS, {party: Ready(own.columns.shape[1]) for party, own in prepared.items()})
     grid = parameters.grid
-    jitter = job.taylor.jitter * keyed_normals(JITTER_KEY, f"jitter {seed}", len(y))
+    jitter = job.taylor.jitter * keyed_normals(JITTER_KEY, f"jitter {job.seed}", len(y))
     blocks = {party: grid.features(own.columns) for party, own in prepared.items()}
-    trained = taylor_oracle.train(
-        PlainTable(blocks, labels, grid.label_terms(labels, jitter), intercept=PARTIES[0]),
-        plan,
+    model = taylor_oracle.train(
+        PlainTable(blocks, first.labels.y, grid.label_terms(first.labels.y, jitter), intercept=PARTIES[0]),
+        first.plan,
         grid,
         job.taylor.optimiser_settings(),
         epochs=parameters.epochs,
@@ -151,8 +156,14 @@ def train(x: Floats, y: Floats, seed: int) -> Found:
         tolerance=parameters.tolerance,
         noise=lambda *at: taylor.gradient_noise(NOISE_KEY, parameters, at[:3], at[3]),
     )
-    scores = np.sum([own.columns @ trained.weights[party] for party, own in prepared.items()], axis=0)[plan.test]
-    return compared(x, y, plan.train, plan.test, scores)
+    scores = np.sum([own.columns @ model.weights[party] for party, own in prepared.items()], axis=0)
+    return first, scores[first.plan.test]
+
+
+def train(x: Floats, y: Floats, seed: int) -> Found:
+    job = TaylorJob.model_validate({"protocol": "taylor", "seed": seed, "split": {"test_fraction": 0.2}})
+    first, scores = trained(job, x, y)
+    return compared(x, y, first.plan.train, first.plan.test, scores)
 
 
 def compared(x: Floats, y: Floats, train_rows: Any, test_rows: Any, scores: Floats) -> Found:

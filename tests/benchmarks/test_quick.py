@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
 READ_DATA = {
     *("gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"),
-    *("quality", "walr_utility"),
+    *("quality", "quality_linear", "walr_utility"),
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

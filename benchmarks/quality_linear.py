@@ -66,7 +66,8 @@ def tables(data: Path) -> Iterator[tuple[str, Floats, Floats]]:
         yield name, x, score / score.std() + noise * rng.normal(size=ROWS)
     table = communities_table(data)
     chosen = rng.permutation(len(table))[:ROWS]
-    yield "communities", table[chosen][:, :-1:8][:, :12], table[chosen][:, -1]
+    step = max(1, (table.shape[1] - 1) // 12)
+    yield "communities", table[chosen][:, :-1:step][:, :12], table[chosen][:, -1]
     read = Housing.read(data)
     chosen = rng.permutation(len(read.prices))[:ROWS]
     yield "housing", np.column_stack(list(read.columns.values()))[chosen], read.prices[chosen]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -85,14 +85,16 @@ def check_rows(job: Job[ToyJob], here: Sequence[PartyHere]) -> Iterable[Finding]
 
 @dataclass(frozen=True)
 class Written:
-    rows: int
+    json_path: Path
+    content: Mapping[str, Any]
 
     def show(self, console: Console) -> None:
-        console.print(f"{self.rows} products, each in two shares")
+        console.print(f"{self.content['rows']} products, each in two shares")
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     (active,) = session.job.with_role("active")
-    rows = session.summaries[active]["rows"]
-    write_json(out / "report.json", {"session": session.id, "rows": rows, "parties_here": parties_here})
-    return Written(int(str(rows)))
+    rows = int(str(session.summaries[active]["rows"]))
+    written = Written(out / "report.json", {"session": session.id, "rows": rows, "parties_here": parties_here})
+    write_json(written.json_path, dict(written.content))
+    return written

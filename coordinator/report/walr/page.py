@@ -48,7 +48,6 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
     ended = "converged" if fit.converged else "did not converge"
     yield Card("Iterations", count(fit.iterations), f"{fit.solver}, {ended}")
     yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
-    yield Card("Quality", "not known here", f"{facts.server} has the labels: `blindfit evaluate` asks it")
     mean = report["party_reports"].get(facts.active, {}).get("fit", {}).get("mean_prediction")
     if isinstance(mean, float):
         yield Card("Mean prediction", percent(mean), "on the held-out rows")

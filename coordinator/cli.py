@@ -115,6 +115,9 @@ def run(
 def submit(
     job: JobFile,
     out: RunOutOption = None,
+    session: Annotated[
+        str | None, typer.Option(help="Of a predict or evaluate job: the training whose model it takes.")
+    ] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -122,8 +125,10 @@ def submit(
     """Run a job on parties that are already up."""
     from blindfit.coordinator import jobs
     from blindfit.coordinator.folders import new_folder
+    from blindfit.coordinator.job import with_session
 
-    console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
+    asked = _job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
+    console, talk = _console(), _talk(quiet=quiet, verbose=verbose)
     _show(jobs.submit(asked, job.parent, out or new_folder(asked.name), console, talk), console)
 
 

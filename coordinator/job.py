@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from blindfit.parties.systems import job_class, system
 from blindfit.parties.tables import Settings, mistakes, read_values
 
 J = TypeVar("J", bound=JobParameters)
+TAKE_A_MODEL = ("predict", "evaluate")
 
 
 class JobParty(Settings):
@@ -88,6 +90,23 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
     """
     refuse_party_file(path)
     return read_job(read_values(path, overrides), str(path))
+
+
+def with_session(path: Path, overrides: Sequence[str], session: str | None) -> list[str]:
+    """The override that names the training whose model a job takes.
+
+    Raises:
+        ConfigError: it is a job that takes none.
+    """
+    if session is None:
+        return []
+    protocol = read_values(path, overrides).get("protocol")
+    if protocol not in TAKE_A_MODEL:
+        raise ConfigError(
+            f"{path}: protocol = {protocol}, and a job of this kind takes no model of another session",
+            hint=f"--session is for jobs with protocol {' or '.join(TAKE_A_MODEL)}",
+        )
+    return [f"{protocol}.session={json.dumps(session)}"]
 
 
 def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:

@@ -35,3 +35,17 @@ def test_a_folder_in_the_way_of_the_link_is_left_alone(project):
     assert refused.returncode == 2
     assert error_line(refused).startswith("error: runs/latest is a folder, and not the link")
     assert [path.name for path in project.path("runs").rglob("*")] == ["latest", "notes"]
+
+
+def test_a_submitted_prediction_names_its_training(project):
+    """Without an address it goes no further; without --session it would not come as far."""
+    project.path("predict.toml").write_text(
+        'name = "p"\nprotocol = "predict"\n[parties.shop]\nrole = "active"\ndataset = "rows"\n'
+        '[parties.bank]\nrole = "passive"\ndataset = "rows"\n[parties.keys]\nrole = "key-node"\n'
+    )
+    assert "predict.session is missing" in error_line(project.blindfit("submit", "predict.toml"))
+    assert "parties.shop.address is missing" in error_line(
+        project.blindfit("submit", "predict.toml", "--session", "walr-1")
+    )
+    refused = project.blindfit("submit", "job.toml", "--session", "walr-1")
+    assert error_line(refused).startswith("error: job.toml: protocol = walr, and a job of this kind takes no model")

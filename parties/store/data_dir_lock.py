@@ -32,7 +32,7 @@ class DataDirLock:
             os.close(file)
             raise ConfigError(
                 f"data_dir = {self._path.parent}: {holder} is up and keeps it, so {self._party} cannot",
-                hint="give each party a data_dir of its own, and start each party once",
+                hint="start each party once, with a data_dir of its own; jobs for parties that are up: blindfit submit",
             ) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{self._party} (process {os.getpid()})".encode(), 0)

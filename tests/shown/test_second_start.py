@@ -65,6 +65,6 @@ def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
     said = [line for line in other.stderr.splitlines() if "[warning" not in line]
     assert said == [
         f"error: data_dir = state/shop: shop (process {pid}) is up and keeps it, so meter cannot",
-        "hint: give each party a data_dir of its own, and start each party once",
+        "hint: start each party once, with a data_dir of its own; jobs for parties that are up: blindfit submit",
     ]
     assert sorted(path.name for path in project.path("state/shop").iterdir()) == before

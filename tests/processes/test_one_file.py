@@ -11,8 +11,11 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
     """Nobody is at those addresses: here each process has a port of its own, and its peers are told of it."""
     for name, peer in (("shop", "meter"), ("meter", "shop")):
         project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
-    done = project.blindfit("run", "job.toml", "--out", "out")
+    done = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("job ")  # and nothing before it
+    both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
+    assert error_line(both) == "error: --quiet and --verbose: which of them?"
 
 
 def test_each_run_has_a_folder_and_latest_leads_to_the_newest(project):

@@ -21,7 +21,6 @@ from blindfit.parties.systems import job_class, system
 from blindfit.parties.tables import Settings, mistakes, read_values
 
 J = TypeVar("J", bound=JobParameters)
-TAKE_A_MODEL = ("predict", "evaluate")
 
 
 class JobParty(Settings):
@@ -100,13 +99,15 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     """
     if session is None:
         return []
-    protocol = read_values(path, overrides).get("protocol")
-    if protocol not in TAKE_A_MODEL:
+    kind = job_class(read_values(path, overrides), str(path))
+    tables = {name: field.annotation for name, field in kind.model_fields.items()}
+    taking = [n for n, t in tables.items() if isinstance(t, type) and "session" in getattr(t, "model_fields", {})]
+    if not taking:
         raise ConfigError(
-            f"{path}: protocol = {protocol}, and a job of this kind takes no model of another session",
-            hint=f"--session is for jobs with protocol {' or '.join(TAKE_A_MODEL)}",
+            f"{path}: a job of this kind takes no model of another session",
+            hint="--session is for jobs that score rows with a model, or say how good one is",
         )
-    return [f"{protocol}.session={json.dumps(session)}"]
+    return [f"{taking[0]}.session={json.dumps(session)}"]
 
 
 def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:

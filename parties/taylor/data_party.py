@@ -166,12 +166,16 @@ class DataParty:
             aligned.positions,
             calibrate=job.calibrates,
         )
+        if job.calibrates_by_sums and active:
+            part = replace(part, slope=seat.platt.slope, offset=seat.platt.offset)
         if tested is not None:
             part = replace(part, slope=tested.platt.slope, offset=tested.platt.offset)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
         evaluation = None if tested is None else tested.evaluation
         report = report_of(session, source, prepared, epochs, evaluation, charged) | {"timing": clock.laps}
+        if job.calibrates_by_sums and active:
+            report["calibration"] = {"slope": part.slope, "offset": part.offset}
         write_part(self._party, session.id, prepared, part, tested, report)
         await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()

@@ -49,6 +49,7 @@ def parameters_of(job: TaylorJob, seats: Seats, told: Mapping[str, Ready]) -> Ta
         kept_noise_std=0.0 if job.privacy is None else label_noise_std(job, sum(columns)),
         masked=job.align.method == "linkage",
         hold_out_loss=job.hold_out_fraction > 0,
+        calibrate=job.calibrates_by_sums,
     )
 
 

@@ -39,7 +39,8 @@ class TaylorSettings(Settings):
     patience: int = Field(3, ge=0)  # epochs without a better hold-out loss; 0: every epoch runs
     tolerance: float = Field(1e-4, ge=0)  # by how much the hold-out loss must fall to count as better
     threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
-    calibrate: bool = True  # fit slope and offset of the log odds to the test rows, which were not trained on
+    # fit slope and offset of the log odds to test rows, which were not trained on; after linkage, to hold-out rows
+    calibrate: bool = True
     # of the key node's key; 3072 for secrets that must last decades, at half the speed
     key_bits: Literal[2048, 3072] = 2048
     jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
@@ -111,6 +112,11 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     def calibrates(self) -> bool:
         """With label DP it would tell of labels what no budget pays for."""
         return self.taylor.calibrate and self.taylor.model == "logistic" and self.privacy is None
+
+    @property
+    def calibrates_by_sums(self) -> bool:
+        """After linkage, where no row is scored: from sums under the mask over the hold-out rows."""
+        return self.calibrates and self.align.method == "linkage" and self.hold_out_fraction > 0
 
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:

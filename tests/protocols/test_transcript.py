@@ -44,6 +44,9 @@ LINES = {
     "PartialLoss": ("taylor 6", "nothing: ciphertexts"),
     "HoldOutLoss": ("taylor 6", "the hold-out loss"),
     "Verdict": ("taylor 7", "go on or stop"),
+    "PartialSums": ("taylor 8", "nothing: ciphertexts"),
+    "CalibrationSums": ("taylor 8", "five sums over matches"),
+    "Calibration": ("taylor 9", "slope and offset"),
     "MaskSeed": ("predict 1", "a mask shared with another passive party"),
     "MaskedScores": ("predict 2", "a part of scores, masked where two parties are passive"),
 }

@@ -72,3 +72,20 @@ def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[Pro
     assert not load_job(project.root / "job.toml", ["privacy.epsilon=1", "privacy.delta=1e-5"]).parameters.calibrates
     assert not load_job(project.root / "job.toml", ['taylor.model="linear"']).parameters.calibrates
     assert load_job(project.root / "job.toml").parameters.calibrates
+
+
+def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tuple[Project, JobSession]) -> None:
+    project, _ = trained
+    linked = Nodes(project.root).run(job="linkage.toml")
+    model = written(project, "bank", linked.id, "model.json")
+    assert model["slope"] > 1.2
+    assert not {"slope", "offset"} & written(project, "shop-a", linked.id, "model.json").keys()
+    report = written(project, "bank", linked.id, "report.json")
+    assert report["evaluation"] is None
+    assert report["calibration"] == {"slope": model["slope"], "offset": model["offset"]}
+    assert "calibration" not in written(project, "shop-a", linked.id, "report.json")
+    told = {name for name in linked.summaries["notary"] if "slope" in name or "offset" in name}
+    assert not told
+    plain = Nodes(project.root).run("taylor.calibrate=false", job="linkage.toml")
+    model = written(project, "bank", plain.id, "model.json")
+    assert (model["slope"], model["offset"]) == (1.0, 0.0)

@@ -19,6 +19,11 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    PartialLoss to the next,
                                                                                         the last: HoldOutLoss
     7     key node   decrypts the loss; patience                                        Verdict to all
+    8     active     once, hold-out, masked: [[f o z_A]], sums of [[f]],                PartialSums
+                     [[f y]], [[f z_A]], a [[f z_A^2]], b [[f y z_A]]
+    8     passive    adds its scores to both, as in step 6                              PartialSums to the next,
+                                                                                        the last: CalibrationSums
+    9     key node   decrypts the five sums: slope and offset of the log odds, rounded  Calibration to the active party
 
     f_i multiplies row i: 1 without a mask (then nothing is sent and factors are plain), the mask's 0 or 1 (then all
     hold [[m]] from the alignment), a class's weight c_i, or both. n is the jitter of each row, drawn once. a and b are
@@ -32,8 +37,9 @@ Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = lo
     slots; every ciphertext is re-randomised before it leaves (else the active party divides what comes back by what it
     sent and reads 2a z_p); gradients are masked, packed and noised; any number of passive parties.
 Learns: each party, its own noisy gradients; the key node, masked gradients, the hold-out loss of each epoch, which it
-    tells as "go on" or "stop"; nobody else's weights, scores or labels. What gradients give away, and the defences, is
-    in docs/threat-model.md.
+    tells as "go on" or "stop", and after linkage five sums over the hold-out rows that match, of which it tells the
+    active party a slope and an offset in steps of 1/32; nobody else's weights, scores or labels. What gradients give
+    away, and the defences, is in docs/threat-model.md.
 """
 
 from __future__ import annotations
@@ -52,12 +58,15 @@ from blindfit.algorithms.protocols.table import (
 )
 from blindfit.algorithms.protocols.taylor.local import run_locally
 from blindfit.algorithms.protocols.taylor.messages import (
+    Calibration,
+    CalibrationSums,
     ChainedResiduals,
     HoldOutLabels,
     HoldOutLoss,
     MaskedGradient,
     NoisyGradient,
     PartialLoss,
+    PartialSums,
     Residuals,
     RowFactors,
     TaylorKey,
@@ -89,6 +98,7 @@ __all__ = [
 ]
 
 _CLASS_WEIGHTS, _HOLD_OUT = "class weights", "a hold-out loss"
+_CALIBRATED = "calibration after linkage"
 
 TABLE = Table(
     "taylor",
@@ -103,4 +113,7 @@ TABLE = Table(
     Arrow("6", DATA, PASSIVE, PartialLoss, EPOCH, CIPHERTEXTS, _HOLD_OUT),
     Arrow("6", PASSIVE, KEY, HoldOutLoss, EPOCH, "the hold-out loss", _HOLD_OUT),
     Arrow("7", KEY, DATA, Verdict, EPOCH, "go on or stop", _HOLD_OUT),
+    Arrow("8", DATA, PASSIVE, PartialSums, ONCE, CIPHERTEXTS, _CALIBRATED),
+    Arrow("8", PASSIVE, KEY, CalibrationSums, ONCE, "five sums over matches", _CALIBRATED),
+    Arrow("9", KEY, ACTIVE, Calibration, ONCE, "slope and offset", _CALIBRATED),
 )

@@ -19,7 +19,7 @@ from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, Grid, R
 
 def step_0_labels(seat: DataSeat, rows: Rows, grid: Grid) -> Fresh:
     """[[f o y]] on the hold-out rows."""
-    y = Fixed.from_reals(_labels(seat)[rows], grid.label_bits).values
+    y = Fixed.from_reals(labels_of(seat)[rows], grid.label_bits).values
     return weighted(seat, rows, y, grid, grid.label_bits, LABEL_TERM_BOUND << grid.label_bits)
 
 
@@ -30,8 +30,8 @@ def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> 
 
 def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     """[[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
-    y, scores = _labels(seat)[rows], grid.scores(seat.features[rows], seat.optimiser.weights)
-    scores_enc = weighted(seat, rows, _score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
+    y, scores = labels_of(seat)[rows], grid.scores(seat.features[rows], seat.optimiser.weights)
+    scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     losses = grid.loss.constants(y) - grid.loss.cross * y * scores + grid.loss.square * scores**2
     loss = bounded(_weighted_sum(seat, rows, losses, grid), grid.loss_bound(len(rows)))
     return scores_enc, loss.rerandomize(seat.randomisers)
@@ -46,32 +46,32 @@ def step_6_loss(
     every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
     """
     scores = grid.scores(seat.features[rows], seat.optimiser.weights)
-    _score_steps(scores, grid)
+    score_steps(scores, grid)
     cross = Fixed.from_reals(2 * grid.loss.square * scores[:, None], grid.score_bits)
     total = (
         loss_enc
         + columns_dot(cross, scores_enc, workers=seat.workers)
         + _weighted_sum(seat, rows, grid.loss.square * scores**2, grid)
-        + _label_product(seat, mu_enc, grid)
+        + label_product(seat, mu_enc, grid)
     )
     return total.within(grid.loss_bound(len(rows))).rerandomize(seat.randomisers)
 
 
 def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
     """The scores of the parties so far, re-randomised, for the next in the chain."""
-    own = _score_steps(grid.scores(seat.features[rows], seat.optimiser.weights), grid)
+    own = score_steps(grid.scores(seat.features[rows], seat.optimiser.weights), grid)
     bound = scores_enc.bound + grid.score_bound * grid.factor_bound
     scores_enc = bounded(added(seat, rows, scores_enc, own, grid.score_bits), bound)
     return scores_enc.rerandomize(seat.randomisers)
 
 
-def _labels(seat: DataSeat) -> Floats:
+def labels_of(seat: DataSeat) -> Floats:
     if seat.y is None:
         raise LocalProtocolError("only the active party has labels")
     return seat.y
 
 
-def _score_steps(scores: Floats, grid: Grid) -> Rows:
+def score_steps(scores: Floats, grid: Grid) -> Rows:
     steps = np.rint(np.ldexp(scores, grid.score_bits))
     if steps.size and not float(np.abs(steps).max()) <= grid.score_bound:
         raise RangeError("the scores grow past the bound of the protocol", hint="lower taylor.learning_rate")
@@ -90,7 +90,7 @@ def _weighted_sum(seat: DataSeat, rows: Rows, losses: Floats, grid: Grid) -> Enc
     return EncryptedVector(plain, grid.loss_bits, abs(total))
 
 
-def _label_product(seat: DataSeat, mu_enc: Encrypted, grid: Grid) -> Encrypted:
+def label_product(seat: DataSeat, mu_enc: Encrypted, grid: Grid) -> Encrypted:
     """[[-b theta . mu]] at loss_bits."""
     bits = grid.loss_bits - mu_enc.frac_bits
     weights = Fixed.from_reals(-grid.loss.cross * seat.optimiser.weights[:, None], bits)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blindfit.algorithms.protocols.taylor.calibration import (
+    step_8_start,
+    step_8_sums,
+    step_9_calibration,
+    step_9_told,
+)
 from blindfit.algorithms.protocols.taylor.hold_out import (
     step_0_labels,
     step_0_mu,
@@ -58,8 +64,16 @@ def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, par
             if seat is not passives[-1]:
                 scores = step_6_scores(seat, held_out, grid, scores)
         if not step_7_verdict(key_seat, loss, len(held_out), parameters).go_on:
-            return epoch + 1
-    return parameters.epochs
+            break
+    if parameters.calibrate:
+        scores, sums = step_8_start(active, held_out, grid)
+        for seat in passives:
+            sums = step_8_sums(seat, held_out, grid, scores, sums, mu_enc[seat.name])
+            if seat is not passives[-1]:
+                scores = step_6_scores(seat, held_out, grid, scores)
+        told = step_9_told(key_seat, sums, parameters)
+        active.platt = step_9_calibration(active, told, parameters.key_node)
+    return epoch + 1
 
 
 def share_locally(active: DataSeat, passives: Sequence[DataSeat], parameters: TaylorParameters) -> None:

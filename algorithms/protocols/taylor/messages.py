@@ -54,5 +54,22 @@ class HoldOutLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialSums:
+    scores: CiphertextVector  # (hold-out rows,)
+    sums: CiphertextVector  # (5,)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSums:
+    sums: CiphertextVector  # (5,)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibration:
+    slope: Integer  # in steps of 1/32; 0 where the rows do not tell
+    offset: Integer
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     go_on: Integer

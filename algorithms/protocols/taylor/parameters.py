@@ -15,6 +15,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS
 from blindfit.algorithms.randomness import UniformInt
+from blindfit.algorithms.statistics.platt import IDENTITY, Platt
 from blindfit.algorithms.statistics.taylor import Optimiser, Patience
 from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
@@ -37,6 +38,7 @@ class TaylorParameters:
         kept_noise_std: of what it adds to that under label DP: drawn once for each batch, the same in every epoch; 0
             without label DP.
         hold_out_loss: whether step 6 runs; without it every epoch runs.
+        calibrate: whether steps 8 and 9 run, of a logistic model over rows with a mask and a hold-out loss.
     """
 
     data_parties: tuple[str, ...]
@@ -52,6 +54,7 @@ class TaylorParameters:
     noise_std: float = 1.0
     kept_noise_std: float = 0.0
     hold_out_loss: bool = True
+    calibrate: bool = False
 
     @property
     def has_label_dp(self) -> bool:
@@ -87,6 +90,7 @@ class DataSeat:
         mask_enc: (rows,) [[m]] where there is a mask.
         factors_enc: (rows,) [[f]], which step 0 sets: the mask, or what the active party makes of it.
         uniform: for the masks rho.
+        platt: of the log odds, which step 9 sets at the active party.
     """
 
     name: str
@@ -99,6 +103,7 @@ class DataSeat:
     factors: Rows | None = None
     mask_enc: Encrypted | None = None
     factors_enc: Encrypted | None = None
+    platt: Platt = IDENTITY
     workers: Workers = THIS_PROCESS
 
 
@@ -131,6 +136,8 @@ def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], va
         raise ConfigError("a training has batches of at least one row")
     if parameters.hold_out_loss and validation_rows < 1:
         raise ConfigError("no row is held out, so there is no loss to stop by", hint="choose a validation_fraction")
+    if parameters.calibrate and not (parameters.masked and parameters.hold_out_loss):
+        raise ConfigError("sums under the mask need a mask, and rows that are held out")
     if not parameters.encrypted_factors and (parameters.grid.factor_bits, parameters.grid.factor_bound) != (0, 1):
         raise ConfigError("the grid has room for class weights, and there are none")
     if parameters.has_label_dp and parameters.encrypted_factors:

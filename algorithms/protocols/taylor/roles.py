@@ -14,6 +14,13 @@ from blindfit.algorithms.paillier.key_checks import check_public_key
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.packing import Layout, PackedVector
 from blindfit.algorithms.paillier.vectors import EncryptedVector
+from blindfit.algorithms.protocols.taylor.calibration import (
+    SUMS,
+    step_8_start,
+    step_8_sums,
+    step_9_calibration,
+    step_9_told,
+)
 from blindfit.algorithms.protocols.taylor.hold_out import (
     step_0_labels,
     step_0_mu,
@@ -23,12 +30,15 @@ from blindfit.algorithms.protocols.taylor.hold_out import (
     step_7_verdict,
 )
 from blindfit.algorithms.protocols.taylor.messages import (
+    Calibration,
+    CalibrationSums,
     ChainedResiduals,
     HoldOutLabels,
     HoldOutLoss,
     MaskedGradient,
     NoisyGradient,
     PartialLoss,
+    PartialSums,
     Residuals,
     RowFactors,
     TaylorKey,
@@ -110,8 +120,11 @@ async def run_data_party(
         go_on = await link.verdict(plan.validation, mu_enc) if parameters.hold_out_loss else True
         told.keep(epoch + 1, go_on)
         if not go_on:
-            return epoch + 1
-    return parameters.epochs
+            break
+    epochs = epoch + 1 if first_epoch < parameters.epochs else parameters.epochs
+    if parameters.calibrate:
+        await link.calibrate(plan.validation, mu_enc)
+    return epochs
 
 
 @dataclass(slots=True)
@@ -229,8 +242,7 @@ class _Chain:
             return
         sender = self.parameters.before(self._me)
         message = await self.channel.receive(sender, PartialLoss)
-        bound = self._place * grid.score_bound * grid.factor_bound
-        before = self._received(message.scores, len(rows), grid.score_bits + grid.factor_bits, bound, sender)
+        before = self._scores_before(message.scores, len(rows), sender)
         so_far = self._received(message.loss, 1, grid.loss_bits, grid.loss_bound(len(rows)), sender)
         loss = await self._run(lambda: step_6_loss(self.seat, rows, grid, before, so_far, mu_enc))
         if self._is_last:
@@ -238,6 +250,37 @@ class _Chain:
             return
         scores = await self._run(lambda: step_6_scores(self.seat, rows, grid, before))
         await self.channel.send(self.parameters.after(self._me), PartialLoss(scores.ciphertext, loss.ciphertext))
+
+    async def calibrate(self, rows: Rows, mu_enc: Encrypted | None) -> None:
+        """Steps 8 and 9; the active party's seat has what they end in."""
+        key_node = self.parameters.key_node
+        await self._pass_sums(rows, mu_enc)
+        if self._is_active:
+            told = await self.channel.receive(key_node, Calibration)
+            self.seat.platt = step_9_calibration(self.seat, told, key_node)
+
+    async def _pass_sums(self, rows: Rows, mu_enc: Encrypted | None) -> None:
+        grid = self.parameters.grid
+        if self._is_active or mu_enc is None:
+            scores, sums = await self._run(lambda: step_8_start(self.seat, rows, grid))
+            await self.channel.send(self.parameters.after(self._me), PartialSums(scores.ciphertext, sums.ciphertext))
+            return
+        sender = self.parameters.before(self._me)
+        message = await self.channel.receive(sender, PartialSums)
+        before = self._scores_before(message.scores, len(rows), sender)
+        so_far = self._received(message.sums, SUMS, grid.loss_bits, grid.loss_bound(len(rows)), sender)
+        sums = await self._run(lambda: step_8_sums(self.seat, rows, grid, before, so_far, mu_enc))
+        if self._is_last:
+            await self.channel.send(self.parameters.key_node, CalibrationSums(sums.ciphertext))
+            return
+        scores = await self._run(lambda: step_6_scores(self.seat, rows, grid, before))
+        await self.channel.send(self.parameters.after(self._me), PartialSums(scores.ciphertext, sums.ciphertext))
+
+    def _scores_before(self, scores: CiphertextVector, rows: int, sender: str) -> Encrypted:
+        """Of the parties before this one in the chain."""
+        grid = self.parameters.grid
+        bound = self._place * grid.score_bound * grid.factor_bound
+        return self._received(scores, rows, grid.score_bits + grid.factor_bits, bound, sender)
 
 
 async def run_key_node(
@@ -267,8 +310,27 @@ async def run_key_node(
         go_on = await _judge(seat, validation_rows, parameters, channel, in_thread) if judged else True
         told.keep(epoch + 1, go_on)
         if not go_on:
-            return epoch + 1
-    return parameters.epochs
+            break
+    epochs = epoch + 1 if first_epoch < parameters.epochs else parameters.epochs
+    if parameters.calibrate:
+        await _calibrate(seat, validation_rows, parameters, channel, in_thread)
+    return epochs
+
+
+async def _calibrate(
+    seat: KeySeat, rows: int, parameters: TaylorParameters, channel: Channel, in_thread: InThread
+) -> None:
+    """Step 9, told to the active party alone."""
+    sums_enc: Encrypted = EncryptedVector.receive(
+        (await channel.receive(parameters.last, CalibrationSums)).sums,
+        seat.private_key.public_key,
+        length=SUMS,
+        frac_bits=parameters.grid.loss_bits,
+        bound=parameters.grid.loss_bound(rows),
+        culprit=parameters.last,
+    )
+    told: Calibration = await in_thread(lambda: step_9_told(seat, sums_enc, parameters))
+    await channel.send(parameters.active, told)
 
 
 async def _judge(

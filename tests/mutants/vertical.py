@@ -409,6 +409,14 @@ MUTANTS = (
         ("tests/vertical/test_calibration.py::test_under_label_dp_and_for_numbers_nothing_is_calibrated",),
     ),
     Mutant(
+        "a-few-matches-are-told-of-by-a-slope",
+        (12,),
+        "algorithms/protocols/taylor/calibration.py",
+        "    if moments.weight < LEAST_ROWS or min(positives, negatives) < LEAST_OF_A_CLASS:",
+        "    if min(positives, negatives) < LEAST_OF_A_CLASS:",
+        ("tests/taylor/test_calibration_sums.py::test_rows_that_do_not_tell",),
+    ),
+    Mutant(
         "rows-that-did-not-count-are-fitted-to-where-a-cluster-sums",
         (22,),
         "parties/walr/partitions.py",

@@ -46,10 +46,7 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield "Log loss", f"{classes.log_loss:.4f}"
         if classes.slope is not None and classes.offset is not None:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
-            yield (
-                "Calibration",
-                f"log odds x {figure(classes.slope)} {classes.offset:+.4g}: {_calibration(classes.slope)}",
-            )
+            yield "Calibration", calibration(classes.slope, classes.offset)
         yield f"Accuracy at {figure(classes.threshold)}", f"{classes.accuracy:.4f}"
     if evaluation is not None and evaluation.confusion is not None:
         yield from _rates(evaluation.confusion)
@@ -67,8 +64,12 @@ def _before(classes: ClassFigures) -> str:
     return f"{classes.log_loss_before:.4f} before calibration"
 
 
-def _calibration(slope: float) -> str:
-    """What it mended, in words."""
+def calibration(slope: float, offset: float) -> str:
+    """What it is, and what it mended."""
+    return f"log odds x {figure(slope)} {offset:+.4g}: {_mended(slope)}"
+
+
+def _mended(slope: float) -> str:
     if slope > 1 / CLOSE:
         return f"as trained they were {percent(1 / slope)} of what they should be, so too cautious"
     if slope < CLOSE:

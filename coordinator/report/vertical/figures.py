@@ -25,6 +25,14 @@ class LabelFigures:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """From sums over the hold-out rows that match: in the active party's own report alone."""
+
+    slope: float
+    offset: float
+
+
+@dataclass(frozen=True)
 class KeyNodeFigures:
     losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
 
@@ -42,6 +50,7 @@ class Figures(JointFigures):
     losses: tuple[float, ...]
     privacy: TrainingPrivacy | None
     labels: LabelFigures
+    calibration: Calibration | None
 
     @property
     def batch_rows(self) -> int:
@@ -51,8 +60,7 @@ class Figures(JointFigures):
     @property
     def smallest_batch(self) -> int:
         rows, batch_rows = self.shared_rows, self.batch_rows
-        last = rows.trained - (rows.batches - 1) * batch_rows  # it may have taken up a smaller one
-        return last if rows.batches == 1 else min(last, batch_rows)
+        return rows.trained if rows.batches == 1 else min(rows.trained // rows.batches, batch_rows)
 
     @property
     def columns(self) -> int | None:
@@ -77,6 +85,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
         privacy=_privacy(job, told, roles.active),
         labels=_labels(report, roles.active),
+        calibration=_calibration(report, roles.active),
         evaluation=evaluation_of(report, roles.active),
     )
 
@@ -94,3 +103,8 @@ def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPr
 def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
     own = report["party_reports"].get(active)
     return LabelFigures() if own is None else read(LabelFigures, own, active, "labels")
+
+
+def _calibration(report: Mapping[str, Any], active: str) -> Calibration | None:
+    own = report["party_reports"].get(active) or {}
+    return read(Calibration, own, active, "calibration") if "calibration" in own else None

@@ -10,7 +10,7 @@ from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.plots import weight_plots
 from blindfit.coordinator.report.vertical.cautions import cautions_of
 from blindfit.coordinator.report.vertical.defences import defences_of
-from blindfit.coordinator.report.vertical.figures import Figures, figures_of
+from blindfit.coordinator.report.vertical.figures import Calibration, Figures, figures_of
 from blindfit.coordinator.report.vertical.plots import loss_plot
 from blindfit.coordinator.report.wording import count, duration, figure
 
@@ -87,12 +87,20 @@ def _promise(facts: Figures) -> list[Card]:
 
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.job.align.method == "linkage":
-        return "None: after linkage nobody knows which rows match, so none can be evaluated by itself."
+        none = "None: after linkage nobody knows which rows match, so none can be evaluated by itself."
+        return none if facts.calibration is None else f"{none} {_calibrated(facts.calibration)}"
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
     return f"{facts.roles.active} keeps it, in its own report" + (
         ": under label DP figures made from labels are not published." if facts.job.privacy else "."
     )
+
+
+def _calibrated(found: Calibration) -> str:
+    if (found.slope, found.offset) == (1.0, 0.0):
+        return "Its hold-out rows were too few, or told too little, to calibrate the log odds."
+    told = quality.calibration(found.slope, found.offset)
+    return f"From five sums over the hold-out rows that match, {told}."
 
 
 def _laps(facts: Figures) -> dict[str, float | None]:

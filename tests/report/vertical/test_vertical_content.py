@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of
@@ -155,10 +156,12 @@ def test_text_of_a_peer_does_not_steer_a_terminal(training: MadeUpTraining) -> N
     assert len(name) == 300
 
 
-@pytest.mark.parametrize(("trained", "batches", "smallest"), [(780, 6, 128), (700, 6, 60), (100, 1, 100), (704, 6, 64)])
-def test_the_smallest_batch(training: MadeUpTraining, trained: int, batches: int, smallest: int) -> None:
-    facts = figures_of(training.submitted(rows__trained=trained, rows__batches=batches).content)
-    assert facts.smallest_batch == smallest
+@pytest.mark.parametrize("trained", [100, 128, 160, 200, 600, 700, 704, 767, 780])
+def test_the_smallest_batch_is_that_of_the_plan(training: MadeUpTraining, trained: int) -> None:
+    plan = RowPlan.of(np.arange(trained), test_fraction=0, validation_fraction=0, batch_rows=128)
+    training.settings["taylor"] = {"batch_rows": 128}
+    facts = figures_of(training.submitted(rows__trained=trained, rows__batches=len(plan.batches)).content)
+    assert facts.smallest_batch == min(map(len, plan.batches))
 
 
 # --- the shape of what data parties report ------------------------------------------------------------------

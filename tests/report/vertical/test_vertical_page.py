@@ -138,6 +138,21 @@ def test_without_an_evaluation_the_page_says_why(
     assert why in Elements(training.written().html_path.read_text("utf-8")).text
 
 
+@pytest.mark.parametrize(
+    ("slope", "offset", "told"),
+    [(2.0, -0.25, "log odds x 2 -0.25: as trained they were 50 %"), (1.0, 0.0, "too few, or told too little")],
+)
+def test_after_linkage_the_active_partys_page_tells_the_calibration(
+    training: MadeUpTraining, slope: float, offset: float, told: str
+) -> None:
+    training.settings = {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}}
+    training.with_roles(bank="active", shop="passive", notary="key_node")
+    training.report |= {"evaluation": None, "calibration": {"slope": slope, "offset": offset}}
+    training.report["rows"]["test"] = 0
+    assert told in Elements(training.written().html_path.read_text("utf-8")).text
+    assert told not in Elements(training.submitted().html_path.read_text("utf-8")).text
+
+
 def test_a_linear_model(training: MadeUpTraining) -> None:
     training.settings["taylor"] = {"model": "linear"}
     training.report["evaluation"] = copy.deepcopy(VALUES)

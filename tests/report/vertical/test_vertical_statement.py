@@ -138,7 +138,7 @@ def test_the_noise_is_what_the_key_node_adds(training: MadeUpTraining) -> None:
     """R = 1.25 sqrt(6), 5 features and the intercept; a label changes b y by 1; the multiplier is 1.994."""
     said = text_of(training.with_label_dp(), "noise")
     assert "The standard deviation of what is kept is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
-    assert "0.09539 in the mean over the smallest batch, of 64 rows" in said
+    assert "0.05087 in the mean over the smallest batch, of 120 rows" in said
 
 
 # --- who learnt what -----------------------------------------------------------------------------------------

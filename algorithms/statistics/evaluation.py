@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import metrics
+from blindfit.algorithms.statistics.ranking import average_precision, probability_histogram, ranking_curve
 
 Floats = npt.NDArray[np.float64]
 BINS = 10
@@ -21,8 +22,9 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
         labels: (n,) 0 or 1. probabilities: (n,). threshold: of the confusion matrix and the accuracy.
 
     Returns:
-        auc, ks, accuracy, log_loss, confusion (true and false positives and negatives), lift of the best tenths of
-        the rows, calibration (mean probability and share of positives in tenths).
+        auc, average_precision, ks, accuracy, log_loss, confusion (true and false positives and negatives), lift of the
+        best tenths of the rows, calibration (mean probability and share of positives in tenths), ranking (counts at
+        cuts, of ROC and precision-recall curves), histogram (of the probabilities, by class).
 
     Raises:
         DataError: no rows, or all of one class.
@@ -34,6 +36,7 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
     return {
         "rows": len(labels),
         "auc": metrics.auc(positive, probabilities),
+        "average_precision": average_precision(positive, probabilities),
         "ks": kolmogorov_smirnov(positive, probabilities),
         "accuracy": float(np.mean(predicted == positive)),
         "log_loss": metrics.log_loss(positive, probabilities),
@@ -46,6 +49,8 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
         },
         "lift": lift(positive, probabilities),
         "calibration": calibration(positive, probabilities),
+        "ranking": ranking_curve(positive, probabilities),
+        "histogram": probability_histogram(probabilities, positive),
     }
 
 

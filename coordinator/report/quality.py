@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation, curves
+from blindfit.algorithms.statistics.intervals import Range, auc_interval, share_interval
+from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, figure, percent
@@ -26,7 +27,8 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
     """The most telling first."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
-        yield Card("AUC", f"{classes.auc:.4f}", f"KS {classes.ks:.3f}, on {counted(classes.rows, 'test row')}")
+        note = _range(auc_range(evaluation)) or f"KS {classes.ks:.3f}"
+        yield Card("AUC", f"{classes.auc:.4f}", f"{note}, on {counted(classes.rows, 'test row')}")
         yield Card("Log loss", f"{classes.log_loss:.4f}", _before(classes) or "on the test rows")
         yield Card("Accuracy", percent(classes.accuracy), f"at probability {figure(classes.threshold)}")
     if evaluation is not None and evaluation.values is not None:
@@ -41,13 +43,15 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
     """Of the page's table."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
-        yield "AUC", f"{classes.auc:.4f}"
+        yield "AUC", f"{classes.auc:.4f}{_bracketed(auc_range(evaluation))}"
+        if classes.average_precision is not None:
+            yield "Average precision", f"{classes.average_precision:.4f}"
         yield "KS statistic", f"{classes.ks:.4f}"
         yield "Log loss", f"{classes.log_loss:.4f}"
         if classes.slope is not None and classes.offset is not None:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
-            yield "Calibration", calibration(classes.slope, classes.offset)
-        yield f"Accuracy at {figure(classes.threshold)}", f"{classes.accuracy:.4f}"
+        right = round(classes.accuracy * classes.rows)
+        yield f"Accuracy at {figure(classes.threshold)}", _share(right, classes.rows)
     if evaluation is not None and evaluation.confusion is not None:
         yield from _rates(evaluation.confusion)
     if evaluation is not None and evaluation.values is not None:
@@ -64,6 +68,14 @@ def _before(classes: ClassFigures) -> str:
     return f"{classes.log_loss_before:.4f} before calibration"
 
 
+def remark(evaluation: Evaluation | None) -> str:
+    """What was done to the probabilities; empty where nothing was."""
+    classes = None if evaluation is None else evaluation.classes
+    if classes is None or classes.slope is None or classes.offset is None:
+        return ""
+    return f"Calibrated: {calibration(classes.slope, classes.offset)}."
+
+
 def calibration(slope: float, offset: float) -> str:
     """What it is, and what it mended."""
     return f"log odds x {figure(slope)} {offset:+.4g}: {_mended(slope)}"
@@ -78,9 +90,31 @@ def _mended(slope: float) -> str:
 
 
 def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:
-    named, positive = cells.true_positives + cells.false_positives, cells.true_positives + cells.false_negatives
-    yield "Precision", f"{cells.true_positives / named:.4f}" if named else UNKNOWN
-    yield "Recall", f"{cells.true_positives / positive:.4f}" if positive else UNKNOWN
+    yield "Precision", _share(cells.true_positives, cells.true_positives + cells.false_positives)
+    yield "Recall", _share(cells.true_positives, cells.positives)
+
+
+def _share(part: int, whole: int) -> str:
+    """With its interval; a peer may have told any numbers."""
+    if not 0 <= part <= whole or not whole:
+        return UNKNOWN
+    return f"{part / whole:.4f}{_bracketed(share_interval(part, whole))}"
+
+
+def auc_range(evaluation: Evaluation) -> Range | None:
+    """None where it is not known how many rows there were of each class."""
+    classes, cells = evaluation.classes, evaluation.confusion
+    if classes is None or cells is None or not 0 <= classes.auc <= 1 or cells.positives < 1 or cells.negatives < 1:
+        return None
+    return auc_interval(classes.auc, cells.positives, cells.negatives)
+
+
+def _range(found: Range | None) -> str:
+    return "" if found is None else f"{found[0]:.3f} to {found[1]:.3f}"
+
+
+def _bracketed(found: Range | None) -> str:
+    return "" if found is None else f" ({_range(found)})"
 
 
 def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None:
@@ -107,7 +141,7 @@ def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None
 
 
 def plots(evaluation: Evaluation | None) -> list[Plot]:
-    return [] if evaluation is None else curves(evaluation.calibration, evaluation.lift)
+    return [] if evaluation is None else evaluation.curves.plots()
 
 
 def in_short(evaluation: Evaluation | None) -> str:

@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
 from blindfit.algorithms.statistics.platt import IDENTITY, Platt, fit_platt, out_of_fold
+from blindfit.algorithms.statistics.ranking import ranking_curve
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
@@ -78,7 +79,8 @@ def _calibrated(
     if platt is None or of_each is None:
         return Tested(plain, part.predictions(scores))
     told = {"slope": platt.slope, "offset": platt.offset, "log_loss_before": plain["log_loss"]}
-    ranked = {name: plain[name] for name in ("auc", "ks", "lift")}  # of the score, which keeps its order
+    predictions = replace(part, slope=platt.slope, offset=platt.offset).predictions(scores)
+    ranked = {name: plain[name] for name in ("auc", "average_precision", "ks", "lift")}  # of the score: its order stays
+    ranked["ranking"] = ranking_curve(positive, predictions)  # at thresholds of the model as it is used
     calibrated = {**evaluate_classes(labels, of_each, threshold), **ranked, **told}
-    whole = replace(part, slope=platt.slope, offset=platt.offset)
-    return Tested(calibrated, whole.predictions(scores), platt)
+    return Tested(calibrated, predictions, platt)

@@ -14,6 +14,20 @@ from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.prepared import Prepared
 
 KEPT_HERE = ("shrunk", "dropped_columns")  # whose rows stand out, which columns are constant
+TOLD_FIGURES = (
+    "rows",
+    "auc",
+    "ks",
+    "accuracy",
+    "log_loss",
+    "log_loss_before",
+    "slope",
+    "offset",
+    "threshold",
+    "mse",
+    "mae",
+    "r2",
+)
 
 
 def report_of(
@@ -56,7 +70,7 @@ def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
     summary = told(report, ("rows", "fit", "privacy", "timing"), KEPT_HERE)
     evaluation = (not report["privacy"] and report["evaluation"]) or {}
     for name, value in evaluation.items():
-        if isinstance(value, int | float):
+        if name in TOLD_FIGURES:
             summary[f"evaluation.{name}"] = value
     for name, value in evaluation.get("confusion", {}).items():
         summary[f"evaluation.confusion.{name}"] = value

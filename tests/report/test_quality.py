@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blindfit.coordinator.report.evaluation import ClassFigures, Evaluation
-from blindfit.coordinator.report.quality import lines
+from blindfit.coordinator.report.quality import remark
 from blindfit.coordinator.report.vertical.plots import loss_plot
 
 
@@ -29,7 +29,7 @@ def test_calibration_is_a_sentence(slope: float, said: str) -> None:
         offset=-0.1,
         log_loss_before=0.4,
     )
-    assert dict(lines(Evaluation(classes=classes)))["Calibration"] == said
+    assert remark(Evaluation(classes=classes)) == f"Calibrated: {said}."
 
 
 def test_a_loss_that_hardly_changes_looks_so() -> None:

@@ -58,7 +58,8 @@ def _each_iteration(facts: Figures) -> str:
 
 
 def _few_test_rows(facts: Figures) -> str:
-    if facts.evaluation is None or facts.evaluation.classes.rows >= FEW_TEST_ROWS:
+    classes = None if facts.evaluation is None else facts.evaluation.classes
+    if classes is None or classes.rows >= FEW_TEST_ROWS:
         return ""
-    rows = counted(facts.evaluation.classes.rows, "row")
+    rows = counted(classes.rows, "row")
     return f"Only {rows} were held out: the figures of the evaluation are rough. Raise split.test_fraction."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report.evaluation import CalibrationPoint, ClassFigures, LiftPoint, points_of
+from blindfit.coordinator.report.evaluation import Evaluation, class_evaluation
 from blindfit.coordinator.report.fitted_rows import FittedRows
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import fullest, read
@@ -42,13 +42,6 @@ class FitFigures:
 class TimingFigures:
     prepare_s: float | None = None
     fit_s: float | None = None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    classes: ClassFigures
-    lift: tuple[LiftPoint, ...]
-    calibration: tuple[CalibrationPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         fit=_fit(summary, active),
         timing=read(TimingFigures, summary, active, "timing"),
         losses=read(_Losses, own, active).losses,
-        evaluation=_evaluation(own["evaluation"], active) if own.get("evaluation") else None,
+        evaluation=class_evaluation(own, active) if own.get("evaluation") else None,
     )
 
 
@@ -117,13 +110,3 @@ def _fit(summary: Mapping[str, Any], active: str) -> FitFigures:
     if fit.start not in STARTS or fit.scale not in SCALES:
         raise DataError(f"what {active} reports: fit.start and fit.scale are not what they can be")
     return fit
-
-
-def _evaluation(found: Any, active: str) -> Evaluation:
-    if not isinstance(found, Mapping) or not all(isinstance(found.get(name), list) for name in ("lift", "calibration")):
-        raise DataError(f"what {active} reports: evaluation has no curves")
-    return Evaluation(
-        classes=read(ClassFigures, {"evaluation": found}, active, "evaluation"),
-        lift=points_of(LiftPoint, found, active, "lift"),
-        calibration=points_of(CalibrationPoint, found, active, "calibration"),
-    )

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import fitted_rows, label_privacy, page
+from blindfit.coordinator.report import fitted_rows, label_privacy, page, quality
 from blindfit.coordinator.report.dp_lr.cautions import cautions_of
-from blindfit.coordinator.report.dp_lr.figures import Evaluation, Figures, figures_of
+from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report.dp_lr.plots import loss_plot, model_plot
-from blindfit.coordinator.report.evaluation import curves
 from blindfit.coordinator.report.page import Card
-from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
 
 
@@ -26,8 +24,11 @@ def render(report: Mapping[str, Any]) -> str:
         weights=model_plot(model, facts),
         all_weights=page.all_weights({facts.active: model} if model else {}),
         loss=loss_plot(facts),
-        curves=_curves(facts.evaluation),
-        evaluation=list(_evaluation(facts)),
+        curves=quality.plots(facts.evaluation),
+        evaluation=list(quality.lines(facts.evaluation)),
+        confusion=quality.matrix(facts.evaluation),
+        remark=quality.remark(facts.evaluation),
+        evaluated_on=_evaluated_on(facts),
         no_evaluation=why_no_evaluation(facts),
         descent=list(_descent(facts)),
         releases=releases(facts),
@@ -51,23 +52,16 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
     yield from label_privacy.cards(facts.privacy)
     yield Card("Noise", figure(facts.fit.gradient_noise_std), "std of each coordinate of a mean gradient")
     yield Card("Start", facts.start, f"{counted(facts.settings.iterations, 'iteration')} from there")
-    if facts.evaluation is not None:
-        classes = facts.evaluation.classes
+    if facts.evaluation is not None and (classes := facts.evaluation.classes) is not None:
         yield Card("Accuracy", percent(classes.accuracy), f"on {counted(classes.rows, 'held-out row')}")
     yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
 
 
-def _evaluation(facts: Figures) -> Iterator[tuple[str, str]]:
-    if facts.evaluation is not None:
-        classes = facts.evaluation.classes
-        yield "Accuracy", f"{classes.accuracy:.4f}"
-        yield "AUC", f"{classes.auc:.4f}"
-        yield "KS statistic", f"{classes.ks:.4f}"
-        yield "Log loss", f"{classes.log_loss:.4f}"
-
-
-def _curves(found: Evaluation | None) -> list[Plot]:
-    return [] if found is None else curves(found.calibration, found.lift)
+def _evaluated_on(facts: Figures) -> str:
+    return (
+        f"On {facts.rows.held_out} held-out rows, exactly and outside the promise: for {facts.active} alone. "
+        "Publishing these figures is a release of its own."
+    )
 
 
 def why_no_evaluation(facts: Figures) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from blindfit.coordinator.report import fitted_rows, label_privacy, page
+from blindfit.coordinator.report import fitted_rows, label_privacy, page, quality
 from blindfit.coordinator.report.dp_lr.figures import Figures, figures_of
-from blindfit.coordinator.report.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.report.wording import count, counted, duration, figure
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -27,7 +27,6 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _quality(facts: Figures) -> str:
-    if facts.evaluation is not None:
-        classes = facts.evaluation.classes
-        return f"accuracy {percent(classes.accuracy)}, AUC {classes.auc:.4f}, log loss {classes.log_loss:.4f}"
+    if told := quality.in_short(facts.evaluation):
+        return told
     return f"known to {facts.active} alone" if facts.rows.held_out else "no test rows"

@@ -32,6 +32,7 @@ def render(report: Mapping[str, Any]) -> str:
         all_weights=page.all_weights(models),
         evaluation=list(quality.lines(facts.evaluation)),
         confusion=quality.matrix(facts.evaluation),
+        remark=quality.remark(facts.evaluation),
         no_evaluation=_why_no_evaluation(facts),
         opened=list(_opened(facts)),
         defences=list(defences_of(facts)),

@@ -31,6 +31,7 @@ def render(report: Mapping[str, Any]) -> str:
         loss=loss_plot(facts.losses, facts.shared_rows.validation),
         evaluation=list(quality.lines(facts.evaluation)),
         confusion=quality.matrix(facts.evaluation),
+        remark=quality.remark(facts.evaluation),
         curves=quality.plots(facts.evaluation),
         no_evaluation=_why_no_evaluation(facts),
         defences=defences_of(facts),

@@ -13,11 +13,11 @@ import pytest
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.parties.falcon.privacy import UNIT
-from tests.report.vertical.conftest import EVALUATION, MadeUpTraining
+from tests.report.vertical.conftest import EVALUATION, OF_THE_ACTIVE_PARTY, MadeUpTraining
 from tests.report.vertical.conftest import PARTY_REPORT as VERTICAL_REPORT
 
 SESSION = "falcon-0badcafe"
-OPENED = {name: EVALUATION[name] for name in EVALUATION.keys() - {"lift", "calibration"}}
+OPENED = {name: EVALUATION[name] for name in EVALUATION.keys() - OF_THE_ACTIVE_PARTY}
 # As `blindfit.parties.falcon.data_party` makes it; test_falcon_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {
     **VERTICAL_REPORT,

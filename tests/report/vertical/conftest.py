@@ -26,6 +26,7 @@ ROLES = {"bank": "active", "shop": "passive", "post": "passive", "notary": "key-
 EVALUATION: dict[str, Any] = {
     "rows": 240,
     "auc": 0.8731,
+    "average_precision": 0.8612,
     "ks": 0.6123,
     "accuracy": 0.8125,
     "log_loss": 0.4321,
@@ -33,7 +34,13 @@ EVALUATION: dict[str, Any] = {
     "confusion": {"true_positives": 91, "false_positives": 23, "true_negatives": 104, "false_negatives": 22},
     "lift": [{"share": 0.1 * i, "lift": 2.1 - 0.11 * i} for i in range(1, 11)],
     "calibration": [{"rows": 24, "probability": 0.1 * i - 0.05, "positives": 0.1 * i - 0.04} for i in range(1, 11)],
+    "ranking": [
+        {"threshold": 1.05 - 0.1 * i, "true_positives": 11 * i + 3, "false_positives": i * i + 2 * i + 7}
+        for i in range(1, 11)
+    ],
+    "histogram": [{"low": 0.05 * i, "high": 0.05 * (i + 1), "positives": i, "negatives": 20 - i} for i in range(20)],
 }
+OF_THE_ACTIVE_PARTY = {"lift", "calibration", "ranking", "histogram", "average_precision"}
 VALUES: dict[str, Any] = {"rows": 240, "mse": 3.25, "mae": 1.1312, "r2": 0.7153}
 # As `blindfit.parties.taylor.data_party._report` makes it; test_content.py holds the two together.
 PARTY_REPORT: dict[str, Any] = {

@@ -19,7 +19,16 @@ from blindfit.parties.training.budget import Charged
 from blindfit.parties.vertical import report as vertical_report
 from blindfit.parties.vertical.prepared import PreparedLabels
 from tests.report.pages import check_nothing_is_kept_of_models
-from tests.report.vertical.conftest import EVALUATION, PARTY_REPORT, PRIVACY, ROLES, SESSION, VALUES, MadeUpTraining
+from tests.report.vertical.conftest import (
+    EVALUATION,
+    OF_THE_ACTIVE_PARTY,
+    PARTY_REPORT,
+    PRIVACY,
+    ROLES,
+    SESSION,
+    VALUES,
+    MadeUpTraining,
+)
 
 
 def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
@@ -52,7 +61,7 @@ def test_the_coordinator_gets_the_evaluation_without_curves(training: MadeUpTrai
     summary = training.submitted().content["parties"]["bank"]["summary"]
     assert summary["evaluation"]["auc"] == 0.8731
     assert summary["evaluation"]["confusion"] == EVALUATION["confusion"]
-    assert summary["evaluation"].keys() == EVALUATION.keys() - {"lift", "calibration"}
+    assert summary["evaluation"].keys() == EVALUATION.keys() - OF_THE_ACTIVE_PARTY
 
 
 def test_under_label_dp_it_gets_no_figure_that_was_made_from_labels(training: MadeUpTraining) -> None:
@@ -135,13 +144,30 @@ def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
         write(session, training.out, [])
 
 
-@pytest.mark.parametrize("curve", ["lift", "calibration"])
+@pytest.mark.parametrize("curve", ["lift", "calibration", "ranking", "histogram"])
 @pytest.mark.parametrize("points", ["much", [1.0], [{"share": 0.1, "probability": 0.1}], [{"share": "x"}]])
 def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve: str, points: object) -> None:
     training.report["evaluation"][curve] = points
     with pytest.raises(DataError, match="what bank reports"):
         training.written()
     assert not (training.out / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([(3, 1), (2, 1)], "do not grow"),
+        ([(3, 1), (3, 1)], "do not grow"),
+        ([(-1, 1)], "do not grow"),
+        ([(3, 0)], "ends without rows of both classes"),
+    ],
+)
+def test_counts_of_a_ranking_must_be_counts(training: MadeUpTraining, points: list[tuple[int, int]], said: str) -> None:
+    training.report["evaluation"]["ranking"] = [
+        {"threshold": 0.5, "true_positives": true, "false_positives": false} for true, false in points
+    ]
+    with pytest.raises(DataError, match=f"what bank reports.*{said}"):
+        training.written()
 
 
 def test_there_is_no_report_of_an_unknown_protocol() -> None:

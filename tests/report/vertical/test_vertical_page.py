@@ -13,7 +13,14 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
-from blindfit.coordinator.report.evaluation import CalibrationPoint, LiftPoint, calibration_plot, lift_plot
+from blindfit.coordinator.report.curves import (
+    CalibrationPoint,
+    ClassBin,
+    Curves,
+    LiftPoint,
+    RankingPoint,
+    calibration_plot,
+)
 from blindfit.coordinator.report.party import render_party
 from blindfit.coordinator.report.plots import weight_plots
 from blindfit.coordinator.report.vertical.plots import loss_plot
@@ -34,7 +41,10 @@ def test_the_page_shows_the_key_figures(page) -> None:
         "3 + 1 + 1",
         "hold-out loss 0.519",
         "0.8731",
-        "KS 0.612",
+        "0.6123",
+        "Average precision",
+        "0.8612",
+        "0.7982 (0.715 to 0.862)",
         "81.2 %",
     ):
         assert shown in text
@@ -43,7 +53,10 @@ def test_the_page_shows_the_key_figures(page) -> None:
         "Weights of shop",
         "Hold-out loss",
         "Evaluation",
+        "Scores by class",
         "Calibration",
+        "ROC",
+        "Precision and recall",
         "Lift",
         "Defences",
     ):
@@ -74,7 +87,7 @@ def test_precision_and_recall(page, training: MadeUpTraining) -> None:
 
 
 def test_nothing_is_loaded_or_run(page) -> None:
-    check_nothing_is_loaded_or_run(page(), plots=6)
+    check_nothing_is_loaded_or_run(page(), plots=9)
 
 
 def test_it_ends_with_the_privacy_statement(page) -> None:
@@ -271,13 +284,39 @@ def test_a_long_training_is_drawn() -> None:
 
 
 def test_no_curves_of_nothing() -> None:
-    assert lift_plot(()) is None
-    assert calibration_plot(()) is None
+    assert Curves().plots() == []
 
 
 def test_curves_of_one_point() -> None:
-    assert lift_plot((LiftPoint(1.0, 1.0),)) is not None
-    assert calibration_plot((CalibrationPoint(3, 0.5, 1.0),)) is not None
+    curves = Curves(
+        lift=(LiftPoint(1.0, 1.0),),
+        calibration=(CalibrationPoint(3, 0.5, 1.0),),
+        ranking=(RankingPoint(0.5, 1, 1),),
+        histogram=(ClassBin(0.0, 1.0, 0, 3),),
+    )
+    assert [plot.title for plot in curves.plots()] == [
+        "Scores by class",
+        "Calibration",
+        "ROC",
+        "Precision and recall",
+        "Lift",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("positives", "said"), [(0.5, "all do"), (0.95, "1 of 2 do")], ids=["calibrated", "far from it"]
+)
+def test_a_sentence_tells_whether_groups_lie_where_they_should(positives: float, said: str) -> None:
+    points = (CalibrationPoint(100, 0.2, 0.2), CalibrationPoint(100, 0.5, positives))
+    assert calibration_plot(points).note.endswith(f"meet the dashed line: here {said}.")
+
+
+@pytest.mark.parametrize("told", [{"auc": 1.7}, {"confusion": {"false_negatives": -91}}, {"accuracy": -3.0}])
+def test_a_peers_impossible_figures_have_no_range(training: MadeUpTraining, told: dict[str, Any]) -> None:
+    evaluation = training.report["evaluation"]
+    for name, value in told.items():
+        evaluation[name] = {**evaluation[name], **value} if isinstance(value, dict) else value
+    assert "Log loss" in training.written().html_path.read_text()
 
 
 # --- a party's own page ------------------------------------------------------------------------------------
@@ -292,7 +331,7 @@ def test_a_partys_own_page(training: MadeUpTraining, tmp_path: Path, party: str,
     render_party(directory, Console(file=(tmp_path / "said").open("w")))
     elements = Elements((directory / "report.html").read_text("utf-8"))
     is_active = party == "bank"
-    assert elements.tags.count("svg") == (3 if is_active else 1)
+    assert elements.tags.count("svg") == (6 if is_active else 1)
     for shown in (*training.weights[party], "taylor.batch_rows", "What notary (key node) learnt", "model.json"):
         assert shown in elements.text
     assert ("0.8731" in elements.text) == is_active

@@ -106,10 +106,11 @@ def _falcon() -> View[Any]:
 
 
 def _predict() -> View[Any]:
-    from blindfit.coordinator import predict
+    from blindfit.coordinator import report
     from blindfit.coordinator.preflight import predict as preflight
+    from blindfit.coordinator.report.prediction import KIND
 
-    return View(preflight.leaks, preflight.check_rows, predict.write)
+    return View(preflight.leaks, preflight.check_rows, report.write, KIND)
 
 
 def _evaluate() -> View[Any]:

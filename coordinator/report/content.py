@@ -149,7 +149,7 @@ def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind[Any
 
 def _model(directory: Path, kind: Kind[Any]) -> dict[str, Any] | None:
     path = directory / "model.json"
-    if not path.exists():
+    if kind.check_model is None or not path.exists():
         return None
     content = _read_table(path)
     try:

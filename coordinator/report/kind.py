@@ -15,6 +15,10 @@ Report = Mapping[str, Any]
 F = TypeVar("F")
 
 
+def _nowhere(_report: Report) -> Iterable[tuple[str, str]]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Kind(Generic[F]):
     """Functions that take the content of report.json, or the figures F that `figures_of` reads from it.
@@ -26,8 +30,9 @@ class Kind(Generic[F]):
         render: the page.
         summary: the lines of the terminal.
         owners_of: who has the model, or a part of it.
-        check_model: takes what a model.json holds.
+        check_model: takes what a model.json holds; None where such a job leaves none.
         members_in: takes a party's own report; name and role of the others that it names.
+        places: of what else the job left than models: what it is called, and where it is.
     """
 
     figures_of: Callable[[Report], F]
@@ -37,8 +42,9 @@ class Kind(Generic[F]):
     render: Callable[[Report], str]
     summary: Callable[[Report], Iterable[tuple[str, str]]]
     owners_of: Callable[[F], list[str]]
-    check_model: Callable[[Mapping[str, Any]], object]
+    check_model: Callable[[Mapping[str, Any]], object] | None
     members_in: Callable[[Report], Mapping[str, str]]
+    places: Callable[[Report], Iterable[tuple[str, str]]] = _nowhere
 
     def cautions(self, report: Report) -> list[str]:
         return self.cautions_of(self.figures_of(report))

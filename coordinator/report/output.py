@@ -40,6 +40,7 @@ class Written:
     def _paths(self, kind: Kind[Any]) -> Iterator[tuple[str, object]]:
         yield "report", self.html_path
         yield "", self.json_path
+        yield from kind.places(self.content)
         for place, owner in enumerate(kind.owners(self.content)):
             label = "" if place else "model"
             if owner in self.content["models"]:

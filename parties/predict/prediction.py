@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict, shared_scores
+from blindfit.algorithms.statistics.ranking import probability_histogram, value_histogram
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.data.settings import DatasetSettings
@@ -28,12 +29,15 @@ from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
+from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.work.clock import Clock
 
+KEPT_HERE = ("read",)  # how many rows the dataset has
 Part = VerticalModelPart | SharedModelPart
 
 
@@ -93,7 +97,7 @@ class JointPrediction:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
 
     async def run(self, session: Session[PredictJob]) -> dict[str, ParameterValue]:
-        seats, part = Seats.of(session), self._part(session.job, session.me)
+        seats, part, clock = Seats.of(session), self._part(session.job, session.me), Clock()
         quota = self._quota(session.job, session.me, part)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
@@ -101,17 +105,21 @@ class JointPrediction:
         rows = await asyncio.to_thread(
             read_rows, source, labels=False, report=session.report, means=part.standardiser.means()
         )
+        clock.lap("read_s")
         positions = (await align_by_id(session, seats, rows)).positions
+        clock.lap("align_s")
         session.report("score", 0, len(positions), "rows")
         scores = await self._scores(session, seats, part, quota, rows.features[positions], positions)
         report = self._report(session, source, rows, positions)
-        report["model_in_shares"] = isinstance(part, SharedModelPart)
+        report["model"] = {"in_shares": isinstance(part, SharedModelPart)}
         if scores is not None:
             sink = self._sink(session)
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
-            report["scores"] = {"where": sink.origin.where, "columns": _columns(part)}
+            report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
+        clock.lap("score_s")
+        report["timing"] = clock.laps
         written.write_json(self._party.file(session.id, "report.json", "predictions"), report)
-        return {"rows.common": len(positions), "model.in_shares": isinstance(part, SharedModelPart)}
+        return told(report, ("rows", "model", "timing"), KEPT_HERE)
 
     async def _scores(
         self,
@@ -123,9 +131,11 @@ class JointPrediction:
         positions: NDArray[np.int64],
     ) -> NDArray[np.int64] | None:
         """Of these rows, at the active party; a passive one's part in scoring them."""
-        told = await shared_scores.told_all(what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel)
+        of_all = await shared_scores.told_all(
+            what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel
+        )
         if isinstance(part, SharedModelPart):
-            return await scores_in_shares(session, seats, part, told, features, quota, positions)
+            return await scores_in_shares(session, seats, part, of_all, features, quota, positions)
         own = await asyncio.to_thread(part.score_parts, features)
         if quota is None:
             return await predict.run_active(own, seats.passives, session.channel)
@@ -149,12 +159,10 @@ class JointPrediction:
             "party": session.me.name,
             "role": session.me.role,
             "job": dict(session.parameters),
+            "members": {name: member.role for name, member in session.members.items()},
             "rows": {"read": len(rows.features), "common": len(positions)},
             "dataset": source.name,
         }
-
-
-# --- what is read --------------------------------------------------------------------------------------
 
 
 # --- what is written -----------------------------------------------------------------------------------
@@ -170,6 +178,22 @@ def table_of(part: Part, scored: Scored) -> Any:
     """id, score, and the probability or the value."""
     columns = [scored.ids, real_scores(scored.scores), part.predictions(scored.scores)]
     return pa.table(dict(zip(_columns(part), columns, strict=True)))
+
+
+def scores_in_short(part: Part, scores: NDArray[np.int64]) -> dict[str, Any]:
+    """How the rows were scored, for the active party's own report."""
+    predicted, of = part.predictions(scores), _columns(part)[-1]
+    histogram = value_histogram if of == "value" else probability_histogram
+    if not len(predicted):
+        return {"of": of, "histogram": []}
+    return {
+        "of": of,
+        "mean": float(predicted.mean()),
+        "least": float(predicted.min()),
+        "median": float(np.median(predicted)),
+        "largest": float(predicted.max()),
+        "histogram": histogram(predicted),
+    }
 
 
 def _columns(part: Part) -> list[str]:

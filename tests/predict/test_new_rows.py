@@ -14,14 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.jobs import _in_full
-from blindfit.coordinator.predict import load, training_session, who_learnt_what
-from blindfit.coordinator.predict import write as write_report
+from blindfit.coordinator.predict import load, training_session
+from blindfit.coordinator.report import write as write_report
+from blindfit.coordinator.report.prediction.statement import who_learnt_what
 from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.trust import Roles
 from blindfit.parties.files import written
-from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, table_of
+from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, scores_in_short, table_of
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
@@ -284,34 +286,69 @@ def test_a_directory_without_the_report_of_a_training(job_file, content):
 def ended(**summary: Any) -> JobSession:
     """As if a prediction had ended, of which the bank told this."""
     session = JobSession(job(), {}, None, id="predict-1")  # type: ignore[arg-type]
-    session.state, session.seconds, session.summaries = "DONE", {"job": 1.0}, {"bank": summary}
+    session.state, session.seconds = "DONE", {"job": 1.0}
+    session.summaries = {"bank": {"timing.read_s": 0.1, **summary}}
     return session
 
 
-@pytest.mark.parametrize("rows", [None, True, 3.0, "3", (3,)])
+@pytest.mark.parametrize("rows", [None, True, 3.0, "3", (3,), -1])
 def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
     told = {} if rows is None else {"rows.common": rows}
-    with pytest.raises(MalformedMessage, match="bank sent a malformed message: summary: has no number of rows"):
-        write_report(ended(**told), tmp_path, [])
+    with pytest.raises(DataError, match=r"what bank reports: rows\.common is "):
+        write_report(ended(**told, **{"model.in_shares": False}), tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("session", "where"), [("predict-1", "scores.csv"), ("predict-0", None)])
-def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session, where):
+@pytest.mark.parametrize("in_shares", [None, 1, "yes"])
+def test_an_active_party_that_does_not_tell_what_scored(tmp_path, in_shares):
+    told = {} if in_shares is None else {"model.in_shares": in_shares}
+    with pytest.raises(DataError, match=r"what bank reports"):
+        write_report(ended(**told, **{"rows.common": 3}), tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("session", "known"), [("predict-1", True), ("predict-0", False)])
+def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session, known):
     """The directory may hold an earlier run's."""
     (tmp_path / "bank").mkdir()
-    report = {"session": session, "scores": {"where": "scores.csv"}}
+    report = {
+        "session": session,
+        "rows": {"read": 5, "common": 3},
+        "model": {"in_shares": False},
+        "scores": {"where": "<b>scores.csv", "of": "value", "histogram": []},
+        "timing": {},
+    }
     (tmp_path / "bank" / "report.json").write_text(json.dumps(report))
-    content = write_report(ended(**{"rows.common": 3}), tmp_path, ["bank"]).content
-    assert content["rows"] == 3
-    assert content["scores"].get("where") == where
+    (tmp_path / "bank" / "model.json").write_text("{}")  # of a training
+    told = {"rows.common": 3, "model.in_shares": False}
+    page = write_report(ended(**told), tmp_path, ["bank"]).html_path.read_text()
+    assert ("&lt;b&gt;scores.csv" in page) == known
+    assert ("keeps them, with its own report" in page) != known
+
+
+def test_the_page_of_a_model_in_shares_says_so(tmp_path):
+    page = write_report(ended(**{"rows.common": 3, "model.in_shares": True}), tmp_path, []).html_path.read_text()
+    assert "nobody has a weight" in page
+    assert "It dealt, under seeds of this prediction alone" in page
+
+
+def test_scores_in_short_are_of_the_rows():
+    scores = np.array([-3, 0, 1, 2], np.int64) << 42
+    told = scores_in_short(part_of("bank"), scores)
+    expected = 1 / (1 + np.exp(-np.array([-3.0, 0.0, 1.0, 2.0])))
+    assert told["of"] == "probability"
+    assert [told[name] for name in ("mean", "least", "median", "largest")] == pytest.approx(
+        [expected.mean(), expected[0], expected[1:3].mean(), expected[3]], abs=1e-9
+    )
+    assert sum(part["rows"] for part in told["histogram"]) == 4
+    assert scores_in_short(part_of("bank"), scores[:0]) == {"of": "probability", "histogram": []}
 
 
 def test_it_is_said_what_one_passive_party_cannot_hide():
-    one = who_learnt_what(job(), 1)
+    roles = Roles("bank", ("shop",), "keys")
+    one = who_learnt_what(roles, 1)
     assert "the scores of 1 row; less its own part these are the other's" in one["bank"]
-    more = {**PARTIES, "post": {"role": "passive", "dataset": "new"}}
-    two = who_learnt_what(job(parties=more), 3)
+    two = who_learnt_what(Roles("bank", ("post", "shop"), "keys"), 3)
     assert "it learnt none but its own" in two["bank"]
     assert sorted(two) == ["bank", "keys", "post", "shop"]
     assert all("no score" in two[name] for name in ("keys", "post", "shop"))

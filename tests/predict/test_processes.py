@@ -137,8 +137,11 @@ def test_a_training_and_what_is_predicted_with_it(project):
     assert [row[0] for row in expected] == [i for i in ids(project.path("bank_new.csv")) if i.startswith("r")]
     assert len(expected) == N_NEW
     report = project.path("out/report.json").read_text()
-    assert json.loads(report)["scores"] == {"party": "bank"}
-    assert not any(repr(score)[:8] in report for _, score, _ in expected)
+    assert json.loads(report)["parties"]["bank"]["summary"]["rows"] == {"common": N_NEW}
+    for text in (report, project.path("out/report.html").read_text()):
+        assert not any(repr(score)[:8] in text for _, score, _ in expected)
+    assert "The coordinator sees no score" in project.path("out/report.html").read_text()
+    its_own_page(project, scores.parent, expected)
 
     assert error_line(submit(project, "taylor-99999999")).endswith(
         "refuses the job: predict.session: it has no model of that session"
@@ -150,6 +153,19 @@ def test_a_training_and_what_is_predicted_with_it(project):
     run_on_this_machine(project, session, expected)
 
 
+def its_own_page(project: Project, directory: Path, expected: list[tuple[str, float, float]]) -> None:
+    """The active party's, with how its rows scored and where the scores are."""
+    made = project.blindfit("report", str(directory))
+    assert made.returncode == 0, made.stderr
+    page, told = (directory / "report.html").read_text(), json.loads((directory / "report.json").read_text())
+    probabilities = [probability for _, _, probability in expected]
+    assert told["scores"]["mean"] == pytest.approx(np.mean(probabilities), abs=1e-12)
+    assert sum(part["rows"] for part in told["scores"]["histogram"]) == N_NEW
+    for shown in ("Mean probability", f"{np.median(probabilities):.4g}", "scores.csv", "What post learnt"):
+        assert shown in page
+    assert page.count("<svg") == 1
+
+
 def run_on_this_machine(project: Project, session: str, expected: list[tuple[str, float, float]]) -> None:
     """`blindfit predict`, into a table; then with a part that somebody has changed."""
     with project.path("bank.toml").open("a") as file:
@@ -158,6 +174,8 @@ def run_on_this_machine(project: Project, session: str, expected: list[tuple[str
     done = project.blindfit(*command)
     assert done.returncode == 0, done.stderr
     assert "table scores of sqlite:///kept.db" in done.stdout
+    assert "probability  mean " in done.stdout
+    assert project.path("here/report.html").read_text().count("<svg") == 1
     assert read_table(project.path("kept.db")) == expected
     assert json.loads(project.path("here/post/report.json").read_text())["rows"] == {"read": 33, "common": 30}
 

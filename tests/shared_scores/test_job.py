@@ -22,8 +22,9 @@ from blindfit import load_model
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
 from blindfit.coordinator import preflight
 from blindfit.coordinator.job import load_job
-from blindfit.coordinator.predict import who_learnt_what
 from blindfit.coordinator.report.party import render_party
+from blindfit.coordinator.report.prediction.statement import who_learnt_what
+from blindfit.coordinator.trust import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.store import Store
@@ -216,6 +217,7 @@ def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) ->
 
 def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
-    learnt = who_learnt_what(job, 30, in_shares=True)
+    roles = Roles.of({name: party.role for name, party in job.parties.items()})
+    learnt = who_learnt_what(roles, 30, in_shares=True)
     assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
     assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")

@@ -381,6 +381,11 @@ TYPED: dict[str, dict[str, Typed]] = {
             add="--set taylor.epochs=1", why=ONE_EPOCH, says=("median AUC",), writes=("runs/taylor/epsilon.png",)
         ),
         "blindfit predict examples/taylor/predict.toml --session SESSION": Typed(says=("40 rows scored",)),
+        "blindfit report DIR": Typed(
+            instead="blindfit report runs/predict/hospital",
+            why="its active party's directory",
+            writes=("runs/predict/hospital/report.html",),
+        ),
         "python docs/scorer.py runs/taylor/hospital/model.json examples/taylor/data/hospital_new.csv "
         "runs/taylor/laboratory/model.json examples/taylor/data/laboratory_new.csv "
         "runs/taylor/archive/model.json examples/taylor/data/archive_new.csv > scores.csv": Typed(

@@ -182,8 +182,23 @@ WANTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
-#: Whose message names the limit; what was given is added.
-LIMITS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal", "literal_error", "finite_number"}
+#: Of values of the right type; filled with what pydantic says of the limit.
+LIMITS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "literal_error": "{expected}",
+    "string_pattern_mismatch": "a text of the form {pattern}",
+    "string_too_short": "a text of {min_length} or more characters",
+    "string_too_long": "a text of {max_length} or fewer characters",
+    "too_short": "a list of {min_length} or more values",
+    "too_long": "a list of {max_length} or fewer values",
+}
+LENGTHS = {"string_too_short", "string_too_long", "too_short", "too_long"}
+#: A choice or a name is no secret; another text may be a URL with a password.
+SHOWN = {"literal_error", "string_pattern_mismatch"}
 #: How pydantic calls a choice between types, behind the option's name.
 _CHOICES = {"int", "float", "str", "bool", "constrained-str", "constrained-int", "constrained-float"}
 
@@ -216,13 +231,21 @@ class Wrong:
         """
         message = str(error["msg"]).removeprefix("Value error, ")
         kind, value = str(error["type"]), error.get("input")
-        if kind in WANTED:
-            got = given(value, show_text=kind.endswith("_parsing"))
-            return cls(f"must be {WANTED[kind]}, not {got}", WANTED[kind], got)
-        if kind not in LIMITS:
+        wanted = WANTED.get(kind) or LIMITS.get(kind, "").format(**_short(error.get("ctx", {})))
+        if not wanted:
             return cls(message)
-        got = given(value, show_text=kind == "literal_error")
-        return cls(f"{message}, not {got}", str(error.get("ctx", {}).get("expected", "")), got)
+        if kind in LENGTHS and value is not None:
+            got = f"one of {len(value)}"
+        else:
+            got = given(value, show_text=kind.endswith("_parsing") or kind in SHOWN)
+        return cls(f"must be {wanted}, not {got}", wanted, got)
+
+
+def _short(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """1 and not 1.0."""
+    return {
+        name: int(limit) if isinstance(limit, float) and limit.is_integer() else limit for name, limit in limits.items()
+    }
 
 
 def given(value: Any, *, show_text: bool) -> str:

@@ -148,10 +148,10 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
             {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
             'unsafe does nothing with approve = "ask"',
         ),
-        ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: Input should be less than 0.5"),
+        ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: must be below 0.5"),
         (
             {"protocols": ["taylor"], "most_delta": -1e-9},
-            "policy.most_delta: Input should be greater than or equal to 0",
+            "policy.most_delta: must be at least 0",
         ),
     ],
 )

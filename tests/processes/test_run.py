@@ -125,7 +125,7 @@ def test_a_missing_file_says_who_makes_it(project):
     ("override", "expected"),
     [
         ("privacy.epsilom=1", "error: job.toml: privacy.epsilom is not an option; did you mean epsilon?"),
-        ("privacy.epsilon=-1", "error: job.toml: privacy.epsilon: Input should be greater than 0"),
+        ("privacy.epsilon=-1", "error: job.toml: privacy.epsilon: must be above 0"),
         ("privacy.epsilon=nan", "error: job.toml: privacy.epsilon: "),
         ("walr.solver=lbfgs", ""),
         ("walr.rate=0.1", "error: job.toml: walr: rate: "),

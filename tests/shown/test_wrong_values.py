@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.tables import Settings, validate
@@ -26,6 +27,10 @@ class Outer(Settings):
     url: str = ""
     place: Path = Path()
     many: dict[str, float] = {}
+    share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | Literal["auto"] = "auto"
+    rows: int = Field(1, ge=1, lt=10_000_000)
+    name: str = Field("a", pattern="^[a-z]+$", max_length=5)
+    levels: tuple[str, ...] = Field(("x",), min_length=1, max_length=2)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +42,21 @@ class Outer(Settings):
         ({"inner": {"names": 3}}, "inner.names: must be a list in square brackets or 'rest', not 3"),
         ({"inner": {"rate": "quick"}}, "inner.rate: must be a number or 'auto', not the text \"quick\""),
         ({"inner": {"on": 7}}, "inner.on: must be true or false, not 7"),
-        ({"inner": {"kind": "c"}}, "inner.kind: Input should be 'a' or 'b', not the text \"c\""),
+        ({"inner": {"kind": "c"}}, "inner.kind: must be 'a' or 'b', not the text \"c\""),
         ({"inner": 5}, "inner: must be a table, not 5"),
         ({"url": False}, "url: must be a text, not false"),
         ({"place": {}}, "place: must be a path, as a text, not a table"),
         ({"many": {"people": "x"}}, 'many.people: must be a number, not the text "x"'),
         ({"many": "x"}, "many: must be a table, not a text"),
+        ({"share": 0}, "share: must be above 0 or 'auto', not 0"),
+        ({"share": 1.5}, "share: must be at most 1 or 'auto', not 1.5"),
+        ({"share": float("nan")}, "share: must be a finite number or 'auto', not nan"),
+        ({"rows": 0}, "rows: must be at least 1, not 0"),
+        ({"rows": 10_000_000}, "rows: must be below 10000000, not 10000000"),
+        ({"name": "B 1"}, 'name: must be a text of the form ^[a-z]+$, not the text "B 1"'),
+        ({"name": "abcdef"}, "name: must be a text of 5 or fewer characters, not one of 6"),
+        ({"levels": []}, "levels: must be a list of 1 or more values, not one of 0"),
+        ({"levels": ["a", "b", "c"]}, "levels: must be a list of 2 or fewer values, not one of 3"),
     ],
 )
 def test_what_is_wanted_and_what_was_given(values: dict[str, Any], said: str) -> None:

@@ -30,7 +30,7 @@ def party(**compute: Any) -> PartySettings:
         ({"backend": "serial", "workers": 4}, 'compute: workers does nothing with backend = "serial", remove it'),
         ({"backend": "serial", "task_timeout_s": 4}, 'task_timeout_s does nothing with backend = "serial", remove it'),
         ({"backend": "loky", "workers": 1}, 'workers = 1 is this process alone: say backend = "serial"'),
-        ({"backend": "loky", "workers": 0}, "compute.workers: Input should be greater than or equal to 1"),
+        ({"backend": "loky", "workers": 0}, "compute.workers: must be at least 1"),
         ({"address": "tls://a:1"}, 'compute: address does nothing with backend = "loky", remove it'),
         ({"backend": "loky", **TLS}, 'compute: authority does nothing with backend = "loky", remove it'),
         ({"backend": "dask"}, 'address is missing: backend = "dask" needs its scheduler, such as tls://scheduler:8786'),
@@ -53,8 +53,8 @@ def party(**compute: Any) -> PartySettings:
                 "tls://a:8786/", "tls://me@a:8786", "inproc://1/2",
             )
         ),
-        ({"backend": "spark"}, "compute.backend: Input should be 'serial', 'loky' or 'dask'"),
-        ({"task_timeout_s": 0}, "compute.task_timeout_s: Input should be greater than 0"),
+        ({"backend": "spark"}, "compute.backend: must be 'serial', 'loky' or 'dask'"),
+        ({"task_timeout_s": 0}, "compute.task_timeout_s: must be above 0"),
         ({"timeout_s": 5}, "compute.timeout_s is not an option; did you mean task_timeout_s?"),
     ],
 )  # fmt: skip

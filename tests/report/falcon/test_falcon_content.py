@@ -78,7 +78,7 @@ def test_a_figure_that_is_missing_is_named(shares: MadeUpShares, party: str, fig
 
 def test_a_job_of_another_system_is_not_read(shares: MadeUpShares) -> None:
     content = shares.submitted().content
-    with pytest.raises(ConfigError, match="the job of the report: protocol: Input should be 'falcon'"):
+    with pytest.raises(ConfigError, match="the job of the report: protocol: must be 'falcon'"):
         figures_of({**content, "job": {**content["job"], "protocol": "taylor"}})
 
 

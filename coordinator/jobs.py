@@ -141,7 +141,8 @@ def drive(
     """Raises Stopped: by Ctrl-C or SIGTERM."""
     epochs, verbose, quiet = job.parameters.most_epochs, talk == "verbose", talk == "quiet"
     session = session or JobSession(job, launched.addresses, launched.identity)
-    with JobProgress(list(job.parties), console, epochs=epochs, verbose=verbose, quiet=quiet) as progress:
+    judge = next(iter(job.with_role("key-node")), "")
+    with JobProgress(list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet) as progress:
         session.on_event = progress.show
         with _terminable():
             try:

@@ -12,28 +12,37 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from blindfit.coordinator.report.reading import plain
 from blindfit.protos import control_pb2 as pb
 
 _DONE = {pb.DONE: "done", pb.FAILED: "failed", pb.REFUSED: "refused", pb.ENDED: "cancelled"}
-EPOCH = re.compile(r"epoch (\d+)$")
+EPOCH = re.compile(r"epoch (\d+)(?:, hold-out loss ([0-9.e+-]{1,20}))?$")
 SHORT_WAIT_S = 1.0  # of a forecast that is not worth a word
 
 
 class JobProgress:
     """Args:
     epochs: that the training may have at most; 0: it has none.
+    judge: who tells the hold-out loss, if anybody does; once it tells epochs, the lines are at its pace.
     verbose: where there is no terminal, also what each party waits for, and every party's epochs.
     quiet: nothing at all.
     """
 
     def __init__(
-        self, parties: list[str], console: Console, *, epochs: int = 0, verbose: bool = False, quiet: bool = False
+        self,
+        parties: list[str],
+        console: Console,
+        *,
+        epochs: int = 0,
+        judge: str = "",
+        verbose: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._console, self._verbose, self._quiet = console, verbose, quiet
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.fields[party]}"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             _Counted("{task.completed}"),
             TimeElapsedColumn(),
@@ -47,6 +56,7 @@ class JobProgress:
         }
         self._steps: dict[str, str] = {}
         self._epochs = _Epochs(epochs)
+        self._judge, self._judge_tells = judge, False
 
     def __enter__(self) -> JobProgress:
         self._progress.start()
@@ -63,15 +73,18 @@ class JobProgress:
             self._progress.update(task, description=_DONE[event.state], total=1, completed=1)
             self._print_step(party, _DONE[event.state])
             return
-        progress = event.progress
-        if not progress.step:
+        progress, step = event.progress, plain(event.progress.step)  # a peer's text must not steer a terminal
+        if not step:
             return
-        waiting = f" (waits for {progress.waiting_for})" if progress.waiting_for else ""
-        epoch = EPOCH.match(progress.step)
-        said = self._epochs.said(int(epoch[1])) if epoch else progress.step
-        if progress.step != self._steps.get(party):
+        waiting = f" (waits for {plain(progress.waiting_for)})" if progress.waiting_for else ""
+        epoch = EPOCH.match(step)
+        if epoch and party == self._judge:
+            self._judge_tells = True
+            self._epochs.loss = epoch[2] or ""
+        said = self._epochs.said(int(epoch[1])) if epoch else step
+        if step != self._steps.get(party):
             self._progress.reset(task)
-            self._print_step(party, progress.step, waiting)
+            self._print_step(party, step, waiting)
         self._progress.update(task, description=f"{said}{waiting}", completed=progress.done)
         # update() takes None for "as before", and here it means "not known".
         next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
@@ -82,12 +95,13 @@ class JobProgress:
         if self._console.is_terminal or self._quiet:
             return
         if self._verbose:
-            self._console.print(f"  {party}: {step}{waiting}", highlight=False)
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
         elif epoch := EPOCH.match(step):
-            if self._epochs.is_new(int(epoch[1])):  # all parties begin it at nearly the same time
-                self._console.print(f"  {self._epochs.said(int(epoch[1]))}", highlight=False)
+            at_its_pace = party == self._judge or not self._judge_tells
+            if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all begin it at nearly the same time
+                self._console.print(f"  {self._epochs.said(int(epoch[1]))}", highlight=False, markup=False)
         elif not is_message(step):
-            self._console.print(f"  {party}: {step}{waiting}", highlight=False)
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
 
 
 def is_message(step: str) -> bool:
@@ -100,6 +114,7 @@ class _Epochs:
 
     def __init__(self, epochs: int) -> None:
         self._epochs, self._newest = epochs, 0
+        self.loss = ""  # of the hold-out rows, the newest
         self._first: tuple[int, float] | None = None  # a training that is resumed begins later
 
     def is_new(self, epoch: int) -> bool:
@@ -107,14 +122,15 @@ class _Epochs:
         return new
 
     def said(self, epoch: int) -> str:
-        """epoch 7 of 20, at most 12 s left"""
+        """epoch 7 of 20, hold-out loss 0.341, at most 12 s left"""
         now = time.monotonic()
         self._first = first, began = self._first or (epoch, now)
         of = f" of {self._epochs}" if self._epochs else ""
         passed = epoch - first
         left = (now - began) / passed * (self._epochs - epoch + 1) if passed > 0 and of else 0.0
         forecast = f", at most {in_words(left)} left" if left > SHORT_WAIT_S else ""  # early stopping may end it
-        return f"epoch {epoch}{of}{forecast}"
+        loss = f", hold-out loss {self.loss}" if self.loss else ""
+        return f"epoch {epoch}{of}{loss}{forecast}"
 
 
 def in_words(seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,7 +100,9 @@ class KeyNode:
             session.channel,
             first_epoch=checkpoints.first_epoch(resumed, parameters.epochs),
             progress=Progress(
-                report=lambda step, done, total: session.report(step, done, total, "batches"),
+                report=lambda step, done, total: session.report(
+                    step + _newest(patience.losses), done, total, "batches"
+                ),
                 keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, {"losses": patience.losses}),
             ),
             in_thread=asyncio.to_thread,
@@ -169,3 +172,8 @@ class KeyNode:
         }
         checkpoints.begin(job, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
+
+
+def _newest(losses: Sequence[float]) -> str:
+    """For the coordinator, which is told all of them in the end."""
+    return f", hold-out loss {losses[-1]:.4f}" if losses else ""

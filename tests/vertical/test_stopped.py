@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -61,6 +62,7 @@ def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(proj
     assert "Traceback" not in errors
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
     assert re.findall(r"^  epoch (\d+) of 15", said, re.M)[:3] == ["1", "2", "3"]
+    assert re.search(r"^  epoch 3 of 15, hold-out loss 0\.\d{4}", said, re.M)
     again = project.run(f"taylor.resume={session}", "taylor.patience=0")
     assert again.returncode == 0, again.stderr
     assert "epoch 1 of" not in again.stdout
@@ -76,7 +78,7 @@ def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: Proj
 # --- the lines alone ---------------------------------------------------------------------------------------
 
 
-def shown(*events: tuple[str, str], epochs: int = 20, **how: bool) -> list[str]:
+def shown(*events: tuple[str, str], epochs: int = 20, **how: Any) -> list[str]:
     console = Console(record=True, width=200, force_terminal=False)
     with JobProgress(["bank", "shop"], console, epochs=epochs, **how) as progress:
         for party, step in events:
@@ -91,6 +93,32 @@ def test_an_epoch_is_one_line_whoever_begins_it_and_messages_are_none() -> None:
     assert shown(*events) == expected
     assert shown(*events, quiet=True) == []
     assert shown(*events, verbose=True) == [f"  {party}: {step}" for party, step in events]
+
+
+def test_the_hold_out_loss_is_told_at_the_pace_of_who_knows_it() -> None:
+    events = [("bank", "epoch 1"), ("shop", "epoch 1"), ("bank", "epoch 2"), ("shop", "epoch 2, hold-out loss 0.3410")]
+    events += [("bank", "epoch 3"), ("shop", "epoch 3, hold-out loss 0.2990")]
+    assert shown(*events, judge="shop") == [
+        "  epoch 1 of 20",
+        "  epoch 2 of 20, hold-out loss 0.3410",
+        "  epoch 3 of 20, hold-out loss 0.2990",
+    ]
+    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # that tells no epochs
+
+
+def test_what_is_no_loss_is_a_step_of_its_own() -> None:
+    step = "epoch 1, hold-out loss \x1b[2J"
+    (line,) = shown(("shop", step), judge="shop")
+    assert line.startswith("  shop: epoch 1, hold-out loss")
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_peers_step_is_text_and_no_markup(terminal: bool) -> None:
+    console = Console(record=True, width=200, force_terminal=terminal)
+    with JobProgress(["bank"], console) as progress:
+        progress.show("bank", pb.Event(progress=pb.Progress(step="[/bold] [red]align")))
+    assert "[/bold] [red]align" in console.export_text()
 
 
 def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,8 @@ class PeerAborted(PeerError):
             culprit=culprit,
             session=session,
             step=step,
-            hint=f"the log of {culprit} has the reason",
+            hint=f"the log of {culprit} has the reason"
+            + ("; its operator has cancelled it, or stopped its process" if code == "CANCELLED" else ""),
         )
         self.code = code
 

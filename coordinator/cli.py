@@ -158,14 +158,19 @@ def logs(
 
 @app.command()
 def cancel(
-    job: JobFile,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The job's file, by whoever submitted it; or the own party's.")
+    ],
     session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
     overrides: SetOption = None,
 ) -> None:
-    """End a job that runs on parties that are up, at all of them."""
-    from blindfit.coordinator import job_control
+    """End a job that runs on parties that are up: at all of them, or at one's own, which tells the others."""
+    from blindfit.coordinator import file_kinds, job_control
 
-    job_control.cancel(_job(job, overrides), job.parent, session, _console())
+    if file_kinds.is_party_file(file):
+        job_control.cancel_here(_party(file, overrides), file.parent, session, _console())
+        return
+    job_control.cancel(_job(file, overrides), file.parent, session, _console())
 
 
 @app.command()

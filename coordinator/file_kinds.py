@@ -11,9 +11,13 @@ PARTY_ALONE = ("role", "identity", "peers", "listen")
 JOB_ALONE = ("protocol", "parties")
 
 
+def is_party_file(path: Path) -> bool:
+    return _kind(path) == "party"
+
+
 def refuse_party_file(path: Path) -> None:
     """Raises ConfigError: a party's file was given where a job's is wanted."""
-    if _kind(path) == "party":
+    if is_party_file(path):
         raise ConfigError(
             f"{path} is a party's file, and this command takes a job's",
             hint=f"`blindfit party {path}` starts that party; a job's file has `protocol` and [parties]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,14 @@ from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.store import Store
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
 
 CALL_TIMEOUT_S = 10.0
+OWN_PROCESS_S = 10.0
+POLL_S = 0.1
 TOLD = ("timestamp", "level", "event", "session")
 UNKNOWN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)  # there, or of another coordinator
 IN_WORDS = {
@@ -73,6 +77,39 @@ def show_log(settings: PartySettings, base_dir: Path, session: str, console: Con
         rest = ", ".join(f"{name}: {value}" for name, value in record.items() if name not in TOLD)
         said = f"{record.get('timestamp', '')} {record.get('level', '')} {record.get('event', '')}"
         console.print(f"{said}{f' ({rest})' if rest else ''}", highlight=False, markup=False, soft_wrap=True)
+
+
+def cancel_here(settings: PartySettings, base_dir: Path, session: str, console: Console) -> None:
+    """At this party, by its operator, whoever proposed it; it tells the others.
+
+    Raises:
+        ConfigError: there is no such session, it has ended, or the party's process is not up.
+    """
+    store = open_store(settings, base_dir)
+    row = store.reader().session(session)
+    if row is None or row.state in ENDS:
+        raise ConfigError(
+            f"{session} is no job that runs or waits at {settings.name}",
+            hint="`blindfit jobs --running` lists those that do",
+        )
+    with store.transaction() as transaction:
+        transaction.cancel_session(session)
+    state = _state_in_the_end(store, session)
+    if state not in ENDS:
+        raise ConfigError(
+            f"{settings.name} has not ended {session} in {OWN_PROCESS_S:.0f} s",
+            hint="if its process is not up, the job has ended with it; else its log says what it does",
+        )
+    answer({"session": session, "parties": {settings.name: state}})
+    console.print(f"{settings.name}: {IN_WORDS[state]}", highlight=False, markup=False)
+
+
+def _state_in_the_end(store: Store, session: str) -> str:
+    """When the party's process has seen that it is to end it, or has not for too long."""
+    give_up = time.monotonic() + OWN_PROCESS_S
+    while (row := store.reader().session(session)) and row.state not in ENDS and time.monotonic() < give_up:
+        time.sleep(POLL_S)
+    return row.state if row else ""
 
 
 def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> None:

@@ -158,6 +158,19 @@ class JobSession:
         self._change("accept")
 
     async def _wait_for_approval(self, name: str) -> None:
+        """Or until a party that has taken the job already ends it."""
+        others = [other for other in self._proposed if other != name]
+        tasks = [asyncio.create_task(self._approved(name)), *(asyncio.create_task(self._watch(o)) for o in others)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _approved(self, name: str) -> None:
         async for event in self._events(name, self.job.parameters.timeouts.approval_s + 5):
             waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
             self.on_event(name, pb.Event(state=event.state, progress=waiting))

@@ -8,7 +8,7 @@ HELD       refuse     REFUSED    the operator, or time
 ACCEPTED   start      RUNNING    coordinator
 RUNNING    finish     DONE
 RUNNING    fail       FAILED
-any but an end: cancel -> ENDED  coordinator
+any but an end: cancel -> ENDED  coordinator; the operator, `blindfit cancel`
 at start:  HELD, ACCEPTED, RUNNING -> FAILED: what was in memory is gone
 """
 
@@ -109,6 +109,7 @@ class Session(Generic[J_co]):
     progress: pb.Progress | None = None
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: asyncio.Task[None] | None = None
+    operator: asyncio.Task[None] | None = None  # waits for one who cancels
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
     meeting: Any = None  # of two measurement servers: what they must agree on before that
@@ -244,6 +245,7 @@ class Sessions:
         self._sessions[session.id] = session
         if held:
             session.task = asyncio.create_task(self._wait_for_approval(session))
+        session.operator = asyncio.create_task(self._wait_for_cancellation(session))
         return session
 
     def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
@@ -346,6 +348,16 @@ class Sessions:
             approved = False
         await self._change(session, "approve" if approved else "refuse")
 
+    async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
+        """The operator's `blindfit cancel` is another process too."""
+        while session.state not in ENDS:
+            if self._store.reader().is_cancelled(session.id):
+                await self.cancel(session.id, by=self._settings.name)
+                return
+            async with session.changed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(session.changed.wait(), APPROVAL_POLL_S)
+
     # --- run
 
     async def start(self, session_id: str) -> Session[JobParameters]:
@@ -375,10 +387,11 @@ class Sessions:
             await self._change(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
+            culprit = session.error.culprit if isinstance(session.error, PeerAborted) else session.proposed_by
             if session.error is not None:  # who has cancelled it tells all parties: each is to hear it from there first
                 await asyncio.sleep(CANCEL_GRACE_S)
             with contextlib.suppress(BlindfitError):
-                await session.channel.close(PeerAborted(culprit=session.proposed_by, code="CANCELLED"))
+                await session.channel.close(PeerAborted(culprit=culprit, code="CANCELLED"))
             raise
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
             await self._fail(session, error)

@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
     digest TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL, proposal BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sessions_of ON sessions (proposed_by, changed);
+CREATE TABLE IF NOT EXISTS cancellations (
+    session TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS ledger (
     position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population);
@@ -263,6 +265,13 @@ class Transaction:
     def change_session(self, session: str, *, state: str, changed: str) -> None:
         query = "UPDATE sessions SET state = ?, changed = ?, proposal = x'' WHERE session = ?"
         self._all(query, (state, changed, session))
+
+    def cancel_session(self, session: str) -> None:
+        """Its party's process ends it, which is another one."""
+        self._all("INSERT OR IGNORE INTO cancellations VALUES (?)", (session,))
+
+    def is_cancelled(self, session: str) -> bool:
+        return bool(self._all("SELECT 1 FROM cancellations WHERE session = ?", (session,)))
 
     # --- files of sessions
 

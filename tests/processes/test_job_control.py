@@ -7,10 +7,21 @@ import re
 import subprocess
 import time
 
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator import job_control
 from blindfit.parties.identity import authority
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import load_settings
 from tests.processes.conftest import Project, write_rows
 
 CANCELLED = "coordinator has cancelled it"
+BY_ITS_OPERATOR = [
+    "error: shop ended the session: CANCELLED",
+    "hint: the log of shop has the reason; its operator has cancelled it, or stopped its process",
+]
 
 
 def jobs(project: Project, party: str, *options: str) -> list[dict[str, str]]:
@@ -96,6 +107,58 @@ def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Pro
         assert [job["state"] for job in jobs(project, party)] == ["ENDED"]
     assert not project.path("out/report.json").exists()
     assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
+
+
+def test_an_operator_cancels_at_the_own_party(project: Project) -> None:
+    """Whoever submitted it; the others hear of it from that party, and all take the next job."""
+    write_rows(project.directory, n_rows=200_000)
+    project.start("shop", "meter")
+    with project.submitting() as submitted:
+        session = session_of(submitted)
+        wait_until(project, "shop", "RUNNING")
+        done = project.blindfit("cancel", "shop.toml", session, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == {"session": session, "parties": {"shop": "ENDED"}}
+        _, errors = submitted.communicate(timeout=60)
+    assert submitted.returncode == 1
+    assert errors.splitlines() == BY_ITS_OPERATOR
+    assert "shop has cancelled it" in project.log("shop")
+    assert [job["state"] for job in jobs(project, "meter")] in (["ENDED"], ["FAILED"])
+    again = project.blindfit("cancel", "shop.toml", session)
+    assert (again.returncode, again.stderr.splitlines()[0]) == (
+        2,
+        f"error: {session} is no job that runs or waits at shop",
+    )
+    assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
+
+
+def test_an_operator_cancels_a_job_that_waits(project: Project) -> None:
+    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.start("shop", "meter")
+    with project.submitting() as submitted:
+        session = session_of(submitted)
+        wait_until(project, "meter", "HELD")
+        done = project.blindfit("cancel", "shop.toml", session)  # which has accepted it, and waits for its start
+        assert (done.returncode, done.stdout) == (0, "shop: cancelled\n"), done.stderr
+        _, errors = submitted.communicate(timeout=60)
+    assert submitted.returncode == 1
+    assert errors.splitlines() == BY_ITS_OPERATOR
+
+
+def test_a_party_that_is_not_up_ends_no_job(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.start("shop", "meter")
+    with project.submitting() as submitted:
+        session = session_of(submitted)
+        wait_until(project, "meter", "HELD")
+        project.processes["meter"].kill()
+        project.processes["meter"].wait()
+        monkeypatch.setattr(job_control, "OWN_PROCESS_S", 0.5)
+        settings = load_settings(project.path("meter.toml"), [], PartySettings)
+        with pytest.raises(ConfigError, match=f"meter has not ended {session} in 0 s") as refused:
+            job_control.cancel_here(settings, project.directory, session, Console())
+        assert "if its process is not up, the job has ended with it" in str(refused.value.hint)
+        submitted.communicate(timeout=60)
 
 
 def _as(project: Project, name: str) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ NOT_TYPED = {
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
     "blindfit cancel JOB.TOML SESSION": "needs a job that runs; tests/processes/test_job_control.py",
+    "blindfit cancel PARTY.TOML SESSION": "needs a job that runs; tests/processes/test_job_control.py",
     "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
     ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'blindfit[postgresql]'": INSTALLS,

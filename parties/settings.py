@@ -48,8 +48,10 @@ class PolicySettings(Settings):
 
     # that it takes part in: "walr", "label-dp", "dp-lr", "taylor", "falcon", "predict", "evaluate"
     protocols: list[str] = ["walr"]
-    least_rows: int = Field(100, ge=1)  # of an aggregate; a sum over few rows is of few people
-    models_per_row: int = Field(1, ge=1)  # whose scores of a row may be given; never more than (columns - 1) / 2
+    # of an aggregate; a sum over few rows is of few people: raise it where rows are rare
+    least_rows: int = Field(100, ge=1)
+    # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again
+    models_per_row: int = Field(1, ge=1)
     least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
     most_epsilon: float = Field(1.0, gt=0)  # of one job
     most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job

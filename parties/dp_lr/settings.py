@@ -18,17 +18,20 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_orde
 class DPLRSettings(Settings):
     """Noisy descent, and where it starts."""
 
-    clip_norm: float = Field(1.0, gt=0, allow_inf_nan=False)  # of a row's gradient, the intercept's part included
+    # of a row's gradient, the intercept's part included; lower it where noise costs more than clipping
+    clip_norm: float = Field(1.0, gt=0, allow_inf_nan=False)
     iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)  # more let descent settle, and each is noisier
     learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
-    batch_fraction: float = Field(1.0, gt=0, le=1)  # of the rows, drawn in secret for each iteration
+    # of the rows, drawn in secret for each iteration; lower it for many iterations on many rows
+    batch_fraction: float = Field(1.0, gt=0, le=1)
     # what differs: a row is replaced, or one is added or removed, and then their number is private
     neighbours: Neighbours = "replace-one"
     public_rows: int | None = Field(None, ge=1)  # about how many there are; with add-or-remove their number is private
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
     init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
     public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit
-    shrinkage: float = Field(0.0, ge=0, allow_inf_nan=False)  # of an l2 penalty around the start
+    # of an l2 penalty around the start; raise it where the start is good and rows are few
+    shrinkage: float = Field(0.0, ge=0, allow_inf_nan=False)
     feature_bounds: tuple[str, ...] = ()  # "age:0:110", "*:-1:1" for all others; known without looking at the rows
     loss_share: float = Field(0.0, ge=0, lt=1)  # of the budget, to release the training loss of each iteration
 

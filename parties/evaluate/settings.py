@@ -29,7 +29,8 @@ class EvaluateSettings(Settings):
     rows: Literal["held-out", "all"] = "held-out"  # of that training, or all of the dataset as it is now
     scores: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the joint prediction, where several hold columns
     figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
-    bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)  # of the score, for AUC and KS
+    # of the score, for AUC and KS; fewer where rows are few: each bin has noise of its own
+    bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
     trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
     # of the grid on which scores and noise lie; the noise is far wider than its steps

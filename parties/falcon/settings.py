@@ -21,31 +21,39 @@ class FalconSettings(Settings):
     """Training in secret shares, and what is opened."""
 
     backend: Literal["shares", "threshold"] = "shares"  # threshold: rows stay, weights are encrypted, residuals shared
-    key_bits: Literal[2048, 3072] = 2048  # of the threshold key
+    # of the threshold key; 3072 for secrets that must last decades, and slower
+    key_bits: Literal[2048, 3072] = 2048
     model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
     security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
-    intercept: bool = True  # whether the active party adds a constant
+    intercept: bool = True  # whether the active party adds a constant; false where its columns hold one
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
     sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
     learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
-    # of the learning rate: "inverse" is rate / (1 + decay epoch)
+    # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)  # see schedule
+    decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
     optimiser: Literal["sgd", "momentum"] = "sgd"  # "momentum" where columns resemble each other
     momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
     l2: float = Field(0.01, ge=0, le=1e3)  # strength of the ridge penalty; raise it where columns are many and rows few
     l1: float = Field(0.0, ge=0, le=1e3)  # strength of the lasso penalty; leaves few columns
-    class_weights: Literal["none", "balanced"] = "none"  # "balanced": both classes count alike
+    # "balanced": both classes count alike, where one is rare and must be found
+    class_weights: Literal["none", "balanced"] = "none"
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
-    validation_fraction: float = Field(0.08, ge=0, lt=1)  # of rows whose loss, in shares, says when to stop
-    patience: int = Field(3, ge=0)  # epochs without a better loss of these; 0: every epoch runs
-    tolerance: float = Field(1e-4, ge=0, le=10)  # by how much the loss must fall to count as better
-    threshold: float = Field(0.5, ge=0.001, le=0.999)  # of the confusion matrix
+    # of rows whose loss, in shares, says when to stop; lower it where rows are few
+    validation_fraction: float = Field(0.08, ge=0, lt=1)
+    # epochs without a better loss of these; 0: every epoch runs; raise it where the loss swings
+    patience: int = Field(3, ge=0)
+    # by how much the loss must fall to count as better; lower it where training ends too early
+    tolerance: float = Field(1e-4, ge=0, le=10)
+    # of the confusion matrix; lower it where a missed positive costs more than a false alarm
+    threshold: float = Field(0.5, ge=0.001, le=0.999)
     weights: Literal["open", "shared"] = "open"  # shared: they stay in shares, and so are predictions made
-    norm_bound: float = Field(1.0, ge=0.01, le=8)  # with privacy.epsilon, of a row: for each root of its columns
+    # with privacy.epsilon, of a row: for each root of its columns; lower it where noise costs more than clipping
+    norm_bound: float = Field(1.0, ge=0.01, le=8)
     feature_bounds: tuple[str, ...] = ()  # with it: "age:0:110", "*:-1:1" for all others; known without the rows
-    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
+    # the session of a training that stopped, to go on from its last epoch
+    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
     def optimiser_settings(self) -> OptimiserSettings:

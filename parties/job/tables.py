@@ -34,7 +34,8 @@ class PrivacySettings(Settings):
 class SplitSettings(Settings):
     """Which rows are for the test."""
 
-    test_fraction: float = Field(0.2, ge=0, lt=1)  # rows that are not sent and not trained on
+    # rows that are not sent and not trained on; 0: all are trained on, and nothing is evaluated
+    test_fraction: float = Field(0.2, ge=0, lt=1)
 
 
 def _field(text: str) -> LinkageField:
@@ -84,7 +85,11 @@ class AlignSettings(Settings):
 class TimeoutSettings(Settings):
     """How long each wait may last, in seconds."""
 
-    step_s: float = Field(120.0, gt=0, le=86400)  # the longest a peer may take for one step
-    reconnect_s: float = Field(30.0, gt=0, le=86400)  # the longest a cut may last
-    session_s: float = Field(3600.0, gt=0, le=30 * 86400)  # the longest a party may prepare or compute
-    approval_s: float = Field(3600.0, gt=0, le=30 * 86400)  # the longest an operator may take to approve
+    # the longest a peer may take for one step; raise it where machines are slow or rows are millions
+    step_s: float = Field(120.0, gt=0, le=86400)
+    # the longest a cut may last; raise it where networks fail for longer
+    reconnect_s: float = Field(30.0, gt=0, le=86400)
+    # the longest a party may prepare or compute; raise it for millions of rows
+    session_s: float = Field(3600.0, gt=0, le=30 * 86400)
+    # the longest an operator may take to approve; raise it where nobody is there at night
+    approval_s: float = Field(3600.0, gt=0, le=30 * 86400)

@@ -23,30 +23,40 @@ class TaylorSettings(Settings):
     """Training under encryption, and its defences."""
 
     model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
-    intercept: bool = True  # whether the active party adds a constant
+    intercept: bool = True  # whether the active party adds a constant; false where its columns hold one
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the hold-out loss still falls in the end
-    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
+    # "auto": 512, 256 or 128, by the rows; set 2048 where there are many thousands
+    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
     learning_rate: float = Field(0.15, gt=0)  # lower it where training diverges
-    # of the learning rate: "inverse" is rate / (1 + decay epoch)
+    # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)  # see schedule
+    decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
     optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other
     momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
     l2: float = Field(0.01, ge=0)  # strength of the ridge penalty; raise it where columns are many and rows few
     l1: float = Field(0.0, ge=0)  # strength of the lasso penalty; leaves few columns
-    class_weights: Literal["none", "balanced"] = "none"  # "balanced": both classes count alike
-    validation_fraction: float | None = Field(None, ge=0, lt=1)  # of the hold-out loss; None: .15, or 0 with label DP
-    patience: int = Field(3, ge=0)  # epochs without a better hold-out loss; 0: every epoch runs
-    tolerance: float = Field(1e-4, ge=0)  # by how much the hold-out loss must fall to count as better
-    threshold: float = Field(0.5, gt=0, lt=1)  # of the confusion matrix
+    # "balanced": both classes count alike, where one is rare and must be found
+    class_weights: Literal["none", "balanced"] = "none"
+    # of the hold-out loss; None: .15, or 0 with label DP; lower it where rows are few
+    validation_fraction: float | None = Field(None, ge=0, lt=1)
+    # epochs without a better hold-out loss; 0: every epoch runs; raise it where the loss swings
+    patience: int = Field(3, ge=0)
+    # by how much the hold-out loss must fall to count as better; lower it where training ends too early
+    tolerance: float = Field(1e-4, ge=0)
+    # of the confusion matrix; lower it where a missed positive costs more than a false alarm
+    threshold: float = Field(0.5, gt=0, lt=1)
     # fit slope and offset of the log odds to test rows, which were not trained on; after linkage, to hold-out rows
     calibrate: bool = True
     # of the key node's key; 3072 for secrets that must last decades, at half the speed
     key_bits: Literal[2048, 3072] = 2048
-    jitter: float = Field(0.25, ge=0, le=2)  # standard deviation of what is added to each label's term, once
-    gradient_noise: float = Field(1.0, ge=0)  # standard deviation of the key node's fresh noise, in units of features
-    norm_bound: float = Field(1.25, gt=0, le=8)  # with label DP, of a row: for each root of its number of columns
-    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the session of a training that stopped
+    # standard deviation of what is added to each label's term, once; more hides labels better, and costs accuracy
+    jitter: float = Field(0.25, ge=0, le=2)
+    # standard deviation of the key node's fresh noise, in units of features; more hides better, and costs accuracy
+    gradient_noise: float = Field(1.0, ge=0)
+    # with label DP, of a row: for each root of its columns; lower it where noise costs more than shortened rows
+    norm_bound: float = Field(1.25, gt=0, le=8)
+    # the session of a training that stopped, to go on from its last epoch
+    resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
     def optimiser_settings(self) -> OptimiserSettings:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
+from rich.markup import escape
 
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -25,6 +26,7 @@ from blindfit.algorithms.errors import (
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.launcher import Launched, launch, party_settings, reason_in_log
 from blindfit.coordinator.out_dir import make_out
+from blindfit.coordinator.parties_up import in_words, parties_up
 from blindfit.coordinator.progress import JobProgress
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.session import JobSession
@@ -51,6 +53,8 @@ def run_here(
     """
     make_out(out)
     _tell_of_changes(job, base_dir, console)
+    if talk != "quiet" and (up := parties_up(job, base_dir)):
+        console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         launched = _launched(stack, job, base_dir, out, console, command, talk)

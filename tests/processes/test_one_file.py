@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from pathlib import Path
 
+import pytest
+
+from blindfit.coordinator import parties_up
+from blindfit.coordinator.job import load_job
 from tests.processes.reading import error_line
 
 
@@ -16,6 +22,44 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
     assert done.stdout.startswith("job ")  # and nothing before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
     assert error_line(both) == "error: --quiet and --verbose: which of them?"
+
+
+def test_a_real_party_that_is_up_is_found_and_named(project):
+    """Where the job's file or a peer's says that it is; the run has a party of its own all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        address = f"127.0.0.1:{there.getsockname()[1]}"
+        project.edit("shop.toml", "[peers.meter]\n", f'[peers.meter]\naddress = "{address}"\n')
+        done = project.blindfit("run", "job.toml", "--out", "out")
+        assert done.returncode == 0, done.stderr
+        assert f"note: meter at {address} is up; this run starts processes of its own on this machine" in done.stdout
+        assert "`blindfit submit` takes the job to the parties that are up" in done.stdout
+        quiet = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
+        assert (quiet.returncode, "note:" in quiet.stdout) == (0, False), quiet.stderr
+    assert "note:" not in project.blindfit("run", "job.toml", "--out", "out").stdout
+
+
+@pytest.mark.parametrize("address", ["meter.invalid:7100", "127.0.0.1:none", "", "[::1]:1", "127.0.0.1:99999"])
+def test_who_is_not_there_or_has_no_address_is_not_up(address):
+    found = {}
+    parties_up._look(found, "meter", address)
+    assert found == {}
+
+
+def test_a_name_that_nobody_resolves_does_not_hold_a_run_up(project, monkeypatch):
+    answer, answered = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        answer.wait()
+        answered.set()
+        raise OSError
+
+    monkeypatch.setattr(parties_up.socket, "create_connection", slow)
+    project.edit("shop.toml", "[peers.meter]\n", '[peers.meter]\naddress = "meter.example.org:7100"\n')
+    job = load_job(project.path("job.toml"), [])
+    assert parties_up.parties_up(job, project.directory) == {}
+    assert not answered.is_set()
+    answer.set()
+    assert answered.wait(20)
 
 
 def test_each_run_has_a_folder_and_latest_leads_to_the_newest(project):

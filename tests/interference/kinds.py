@@ -97,6 +97,7 @@ BY_NAME = {
     "WeightRows.weights": DECLARED,
     # progress
     "progress/fit": RELEASED,  # of a fit to what was released
+    "progress/hold-out loss": UNPROTECTED,  # of each epoch as it ends: the same as in the summary
     # summaries
     "summary/timing.*": MACHINE,
     "summary/peak_memory_mib": MACHINE,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blindfit.coordinator.progress import EPOCH
 from blindfit.parties.identity import connections
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import Store, Transaction
@@ -57,10 +58,15 @@ class Recorder:
         self.record.add(sender, receiver, over, line)
 
     def report(self, party: str, session: str, step: str, told: Sequence[object]) -> None:
-        """Steps of which a release decides how many there are become one."""
-        name, charged = f"progress/{step}", self.record.charged
+        """Steps of which a release decides how many there are become one; a loss is a field of its own."""
+        with_loss, charged = EPOCH.fullmatch(step), self.record.charged
+        loss = with_loss[2] if with_loss else None
+        name = f"progress/epoch {with_loss[1]}" if with_loss else f"progress/{step}"
         stream = self.record.streams[party, self.coordinator, f"progress {session}"]
-        line = Line(name, tuple(shown(name, value, charged=charged) for value in told))
+        fields = [shown(name, value, charged=charged) for value in told]
+        if loss is not None:
+            fields.append(shown("progress/hold-out loss", loss, charged=charged))
+        line = Line(name, tuple(fields))
         if not (stream and stream[-1].what == name and charged and treatment_of(name) is RELEASED):
             stream.append(line)
 

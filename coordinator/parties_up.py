@@ -50,8 +50,8 @@ def _look(found: dict[str, str], name: str, address: str) -> None:
 def in_words(up: Mapping[str, str]) -> str:
     """A line for whoever starts parties here all the same."""
     where = ", ".join(f"{name} at {address}" for name, address in up.items())
-    verb, its = ("is", "its") if len(up) == 1 else ("are", "their")
+    verb, its = ("seems", "its") if len(up) == 1 else ("seem", "their")
     return (
-        f"{where} {verb} up; this run starts processes of its own on this machine, with {its} files here: "
+        f"{where} {verb} to be up; this run starts processes of its own on this machine, with {its} files here: "
         "`blindfit submit` takes the job to the parties that are up"
     )

@@ -30,6 +30,7 @@ from blindfit.algorithms.errors import (
     PeerAborted,
     PeerTimeout,
     ProtocolError,
+    TransportError,
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
@@ -160,11 +161,15 @@ class JobSession:
     async def _wait_for_approval(self, name: str) -> None:
         """Or until a party that has taken the job already ends it."""
         others = [other for other in self._proposed if other != name]
-        tasks = [asyncio.create_task(self._approved(name)), *(asyncio.create_task(self._watch(o)) for o in others)]
+        approval = asyncio.create_task(self._approved(name))
+        tasks = {approval, *(asyncio.create_task(self._watch(other)) for other in others)}
+        pending = tasks
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            while not approval.done():
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if task is approval or not isinstance(task.exception(), TransportError):  # a cut is no end
+                        task.result()
         finally:
             for task in tasks:
                 task.cancel()

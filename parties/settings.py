@@ -50,7 +50,7 @@ class PolicySettings(Settings):
     protocols: list[str] = ["walr"]
     # of an aggregate; a sum over few rows is of few people: raise it where rows are rare
     least_rows: int = Field(100, ge=1)
-    # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again
+    # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again, on coarser scores
     models_per_row: int = Field(1, ge=1)
     least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
     most_epsilon: float = Field(1.0, gt=0)  # of one job

@@ -1,4 +1,7 @@
-"""Ranges that hold a figure with 95 % chance, over which rows happened to be the test rows."""
+"""Ranges that hold a figure with 95 % chance, over which rows happened to be the test rows.
+
+By the formulas themselves: scipy.stats has the first and takes longer to import than a report to write.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ LEVEL = 0.95
 Range = tuple[float, float]
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _EDGE = 1e-9  # of an AUC: at 0 and at 1 its variance is none
+_HALVINGS = 50  # to the last bit that a page could show
 
 
 def share_interval(part: int, whole: int) -> Range:
-    """Of a share of rows: Wilson's, which is neither empty nor outside [0, 1] at 0 and at 1."""
-    from scipy.stats import binomtest  # here, as it takes long to import, and few commands draw
+    """Of a share of rows: Wilson's, which is neither empty nor outside [0, 1] at 0 and at 1.
 
-    found = binomtest(part, whole).proportion_ci(LEVEL, method="wilson")
-    return float(found.low), float(found.high)
+    Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+    """
+    share, square = part / whole, _Z**2 / whole
+    middle = share + square / 2
+    half = _Z * sqrt((share * (1 - share) + square / 4) / whole)
+    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
+    return (0.0 if not part else low), (1.0 if part == whole else high)  # which rounding would miss
 
 
 def auc_interval(auc: float, positives: int, negatives: int) -> Range:
@@ -30,12 +38,13 @@ def auc_interval(auc: float, positives: int, negatives: int) -> Range:
 
 def _auc_end(auc: float, positives: int, negatives: int, outermost: float) -> float:
     """The true AUC, towards `outermost`, from which the one that was seen is z standard deviations away."""
-    from scipy.optimize import brentq
 
-    def beyond(true: float) -> float:
+    def is_too_far(true: float) -> bool:
         correlated = 1 + ((positives + negatives) / 2 - 1) * ((1 - true) / (2 - true) + true / (1 + true))
-        return abs(auc - true) - _Z * sqrt(true * (1 - true) * correlated / (positives * negatives))
+        return abs(auc - true) > _Z * sqrt(true * (1 - true) * correlated / (positives * negatives))
 
-    if auc == outermost:
-        return outermost
-    return float(brentq(beyond, min(max(auc, _EDGE), 1 - _EDGE), outermost))
+    near, far = min(max(auc, _EDGE), 1 - _EDGE), outermost
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        near, far = (near, middle) if is_too_far(middle) else (middle, far)
+    return auc if auc == outermost else near

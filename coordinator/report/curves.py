@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.intervals import share_interval
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 HEIGHT_INCHES = 2.7
 BAND = "The band holds each point with 95 % chance, over which rows are the test rows."
 
-P = TypeVar("P")
+
+class Point(Protocol):
+    @property
+    def is_possible(self) -> bool:
+        """Numbers that rows can have given; a file may hold others."""
+        ...
+
+
+P = TypeVar("P", bound=Point)
 
 
 @dataclass(frozen=True)
@@ -27,12 +35,20 @@ class LiftPoint:
     share: float
     lift: float
 
+    @property
+    def is_possible(self) -> bool:
+        return 0 < self.share <= 1 and self.lift >= 0
+
 
 @dataclass(frozen=True)
 class CalibrationPoint:
     rows: int
     probability: float
     positives: float
+
+    @property
+    def is_possible(self) -> bool:
+        return self.rows > 0 and 0 <= self.probability <= 1 and 0 <= self.positives <= 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,10 @@ class RankingPoint:
     threshold: float
     true_positives: int
     false_positives: int
+
+    @property
+    def is_possible(self) -> bool:
+        return 0 <= self.threshold <= 1 and min(self.true_positives, self.false_positives) >= 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +73,10 @@ class ClassBin:
     positives: int
     negatives: int
 
+    @property
+    def is_possible(self) -> bool:
+        return self.low < self.high and min(self.positives, self.negatives) >= 0
+
 
 @dataclass(frozen=True)
 class RowBin:
@@ -61,6 +85,10 @@ class RowBin:
     low: float
     high: float
     rows: int
+
+    @property
+    def is_possible(self) -> bool:
+        return self.low < self.high and self.rows >= 0
 
 
 @dataclass(frozen=True)
@@ -98,10 +126,15 @@ def curves_of(evaluation: Mapping[str, Any], party: str) -> Curves:
 
 
 def points_of(kind: type[P], table: Mapping[str, Any], party: str, name: str) -> tuple[P, ...]:
+    """Raises DataError: names the party and the point that is missing something, or cannot be."""
     points = table.get(name, [])
     if not isinstance(points, list):
         raise DataError(f"what {party} reports: {name} is not a list")
-    return tuple(read(kind, {name: point}, party, name) for point in points)
+    found = tuple(read(kind, {name: point}, party, name) for point in points)
+    for number, point in enumerate(found):
+        if not point.is_possible:
+            raise DataError(f"what {party} reports: point {number} of {name} cannot be")
+    return found
 
 
 def _ranking(evaluation: Mapping[str, Any], party: str) -> tuple[RankingPoint, ...]:

@@ -50,7 +50,8 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield "Log loss", f"{classes.log_loss:.4f}"
         if classes.slope is not None and classes.offset is not None:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
-        right = round(classes.accuracy * classes.rows)
+        possible = 0 <= classes.accuracy <= 1  # a peer may have told any number
+        right = round(classes.accuracy * classes.rows) if possible else -1
         yield f"Accuracy at {figure(classes.threshold)}", _share(right, classes.rows)
     if evaluation is not None and evaluation.confusion is not None:
         yield from _rates(evaluation.confusion)

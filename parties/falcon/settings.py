@@ -25,7 +25,7 @@ class FalconSettings(Settings):
     key_bits: Literal[2048, 3072] = 2048
     model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
     security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
-    intercept: bool = True  # whether the active party adds a constant; false where its columns hold one
+    intercept: bool = True  # whether the active party adds a constant
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
     sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
@@ -40,7 +40,7 @@ class FalconSettings(Settings):
     # "balanced": both classes count alike, where one is rare and must be found
     class_weights: Literal["none", "balanced"] = "none"
     waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
-    # of rows whose loss, in shares, says when to stop; lower it where rows are few
+    # of rows whose loss, in shares, says when to stop
     validation_fraction: float = Field(0.08, ge=0, lt=1)
     # epochs without a better loss of these; 0: every epoch runs; raise it where the loss swings
     patience: int = Field(3, ge=0)

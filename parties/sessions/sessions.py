@@ -26,6 +26,7 @@ import structlog
 
 from blindfit.algorithms.errors import (
     BlindfitError,
+    LedgerUnavailable,
     LimitExceeded,
     LocalProtocolError,
     MalformedMessage,
@@ -351,9 +352,10 @@ class Sessions:
     async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
         """The operator's `blindfit cancel` is another process too."""
         while session.state not in ENDS:
-            if self._store.reader().is_cancelled(session.id):
-                await self.cancel(session.id, by=self._settings.name)
-                return
+            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
+                if self._store.reader().is_cancelled(session.id):
+                    await self.cancel(session.id, by=self._settings.name)
+                    return
             async with session.changed:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(session.changed.wait(), APPROVAL_POLL_S)

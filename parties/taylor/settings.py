@@ -23,7 +23,7 @@ class TaylorSettings(Settings):
     """Training under encryption, and its defences."""
 
     model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
-    intercept: bool = True  # whether the active party adds a constant; false where its columns hold one
+    intercept: bool = True  # whether the active party adds a constant
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the hold-out loss still falls in the end
     # "auto": 512, 256 or 128, by the rows; set 2048 where there are many thousands
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
@@ -37,7 +37,7 @@ class TaylorSettings(Settings):
     l1: float = Field(0.0, ge=0)  # strength of the lasso penalty; leaves few columns
     # "balanced": both classes count alike, where one is rare and must be found
     class_weights: Literal["none", "balanced"] = "none"
-    # of the hold-out loss; None: .15, or 0 with label DP; lower it where rows are few
+    # of the hold-out loss; None: .15, or 0 with label DP
     validation_fraction: float | None = Field(None, ge=0, lt=1)
     # epochs without a better hold-out loss; 0: every epoch runs; raise it where the loss swings
     patience: int = Field(3, ge=0)

@@ -16,7 +16,17 @@ from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.taylor import data_party, key_node
-from tests.interference.neighbours import COORDINATOR, LAST, Pair, Probe, a_feature, a_label, between_jobs, told_apart
+from tests.interference.neighbours import (
+    COORDINATOR,
+    LAST,
+    Pair,
+    Probe,
+    a_feature,
+    a_label,
+    between_jobs,
+    resumed,
+    told_apart,
+)
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import not_random
 
@@ -114,6 +124,31 @@ def test_progress_that_counts_positives(fresh: Probe, monkeypatch: pytest.Monkey
     monkeypatch.setattr(trainer, "read_private", read)
     (found,) = told_apart(DP_LR, COORDINATOR, fresh)
     assert "progress/weighed" in found
+
+
+def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one the table lets the coordinator have it; with one it is a figure made from labels."""
+    read_private = trainer.read_private
+
+    def read(source: Any, job: Any, randomness: Any, report: Any) -> Any:
+        rows = read_private(source, job, randomness, report)
+        report(f"epoch 1, hold-out loss 0.{positives(rows.labels):04}", 0, 0, "")
+        return rows
+
+    monkeypatch.setattr(trainer, "read_private", read)
+    (found,) = told_apart(DP_LR, COORDINATOR, fresh)
+    assert "progress/hold-out loss" in found
+
+
+@pytest.mark.parametrize(("system", "is_told"), [("taylor", True), ("taylor-label-dp", False)])
+def test_a_hold_out_loss_is_told_where_no_budget_pays_and_nowhere_else(
+    probe: Probe, system: str, is_told: bool
+) -> None:
+    """Of a training that was cut off, and goes on: the coordinator has waited for no end."""
+    side, _ = resumed(a_label("bank"))(SYSTEMS[system](), probe)
+    streams = probe.side(side).record.streams.values()
+    told = {field.name for lines in streams for line in lines for field in line.fields}
+    assert ("progress/hold-out loss" in told) == is_told
 
 
 def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,10 @@ def test_a_real_party_that_is_up_is_found_and_named(project):
         project.edit("shop.toml", "[peers.meter]\n", f'[peers.meter]\naddress = "{address}"\n')
         done = project.blindfit("run", "job.toml", "--out", "out")
         assert done.returncode == 0, done.stderr
-        assert f"note: meter at {address} is up; this run starts processes of its own on this machine" in done.stdout
+        assert (
+            f"note: meter at {address} seems to be up; this run starts processes of its own on this machine"
+            in done.stdout
+        )
         assert "`blindfit submit` takes the job to the parties that are up" in done.stdout
         quiet = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
         assert (quiet.returncode, "note:" in quiet.stdout) == (0, False), quiet.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binomtest, norm
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from blindfit.algorithms.statistics.intervals import auc_interval, share_interval
@@ -80,6 +82,24 @@ def test_ranges_of_shares_are_those_of_wilson() -> None:
     assert share_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
 
 
+@pytest.mark.parametrize("whole", [1, 2, 30, 10_000])
+def test_ranges_of_shares_are_those_of_scipy(whole: int) -> None:
+    for part in {0, 1, whole // 3, whole - 1, whole}:
+        expected = binomtest(part, whole).proportion_ci(method="wilson")
+        assert share_interval(part, whole) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(("auc", "low"), [(0.8, 0.6), (0.95, 0.5)])
+def test_ends_of_an_auc_are_where_the_score_is_z(auc: float, low: float) -> None:
+    """By another root finder; the score falls from the end to the AUC."""
+
+    def score(true: float) -> float:
+        correlated = 1 + 39 * ((1 - true) / (2 - true) + true / (1 + true))
+        return (auc - true) / np.sqrt(true * (1 - true) * correlated / (30 * 50)) - norm.ppf(0.975)
+
+    assert auc_interval(auc, 30, 50)[0] == pytest.approx(brentq(score, low, auc), abs=1e-9)
+
+
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 1), (5, 200), (50, 50)])
 @pytest.mark.parametrize("auc", [0.0, 0.3, 0.5, 0.97, 1.0])
 def test_a_range_of_an_auc_holds_it_and_is_never_empty(auc: float, positives: int, negatives: int) -> None:
@@ -91,8 +111,6 @@ def test_a_range_of_an_auc_holds_it_and_is_never_empty(auc: float, positives: in
 @pytest.mark.parametrize("distance", [0.5, 1.5, 2.5])
 def test_the_range_of_an_auc_holds_the_true_one(distance: float) -> None:
     """19 times in 20: of normal scores with a known AUC. Fewer than 90 % of 1,000 tries has a chance below 1e-9."""
-    from scipy.stats import norm
-
     rng = np.random.default_rng(7)
     truth, held = norm.cdf(distance / np.sqrt(2)), 0
     for _ in range(1000):

@@ -158,7 +158,7 @@ def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve
     [
         ([(3, 1), (2, 1)], "do not grow"),
         ([(3, 1), (3, 1)], "do not grow"),
-        ([(-1, 1)], "do not grow"),
+        ([(-1, 1)], "point 0 of ranking cannot be"),
         ([(3, 0)], "ends without rows of both classes"),
     ],
 )
@@ -168,6 +168,24 @@ def test_counts_of_a_ranking_must_be_counts(training: MadeUpTraining, points: li
     ]
     with pytest.raises(DataError, match=f"what bank reports.*{said}"):
         training.written()
+
+
+@pytest.mark.parametrize(
+    ("curve", "point"),
+    [
+        ("calibration", {"rows": 24, "probability": 0.5, "positives": 1.5}),
+        ("calibration", {"rows": 0, "probability": 0.5, "positives": 0.5}),
+        ("lift", {"share": 0.0, "lift": 1.0}),
+        ("histogram", {"low": 1.0, "high": 0.5, "positives": 1, "negatives": 1}),
+        ("histogram", {"low": 0.0, "high": 0.5, "positives": -1, "negatives": 1}),
+        ("ranking", {"threshold": 2.0, "true_positives": 1, "false_positives": 1}),
+    ],
+)
+def test_a_point_that_no_rows_can_give_is_named(training: MadeUpTraining, curve: str, point: dict[str, Any]) -> None:
+    training.report["evaluation"][curve] = [point]
+    with pytest.raises(DataError, match=f"what bank reports: point 0 of {curve} cannot be"):
+        training.written()
+    assert not (training.out / "report.json").exists()
 
 
 def test_there_is_no_report_of_an_unknown_protocol() -> None:

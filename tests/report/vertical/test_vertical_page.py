@@ -311,7 +311,9 @@ def test_a_sentence_tells_whether_groups_lie_where_they_should(positives: float,
     assert calibration_plot(points).note.endswith(f"meet the dashed line: here {said}.")
 
 
-@pytest.mark.parametrize("told", [{"auc": 1.7}, {"confusion": {"false_negatives": -91}}, {"accuracy": -3.0}])
+@pytest.mark.parametrize(
+    "told", [{"auc": 1.7}, {"confusion": {"false_negatives": -91}}, {"accuracy": -3.0}, {"accuracy": 1e308}]
+)
 def test_a_peers_impossible_figures_have_no_range(training: MadeUpTraining, told: dict[str, Any]) -> None:
     evaluation = training.report["evaluation"]
     for name, value in told.items():

@@ -18,6 +18,15 @@ SEATS = "tests/vertical/test_seats.py"
 LABEL_DP = "tests/vertical/test_label_dp.py"
 
 MUTANTS = (
+    # --- what the coordinator is told
+    Mutant(
+        "every-figure-is-told",
+        (12,),
+        "parties/vertical/report.py",
+        "if name in TOLD_FIGURES:",
+        "if isinstance(value, int | float):",
+        ("tests/report/vertical/test_vertical_content.py",),
+    ),
     # --- masks and noise of gradients
     Mutant(
         "gradients-not-masked",

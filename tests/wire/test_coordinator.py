@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -166,3 +168,30 @@ def test_a_training_that_had_begun_can_go_on(monkeypatch: pytest.MonkeyPatch, ve
         drive(job, launched, Console(file=io.StringIO()))
     said = "when it is mended, go on from the last epoch: --set taylor.resume=monday-"
     assert (said in caught.value.hint) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("end", "is_end"),
+    [
+        (PeerTimeout(peer="shop", step="Watch", timeout_s=1), False),
+        (PeerAborted(culprit="shop", code="CANCELLED"), True),
+    ],
+)
+async def test_who_has_taken_a_job_may_end_it_while_another_is_asked_and_a_cut_is_no_end(
+    monkeypatch: pytest.MonkeyPatch, end: BlindfitError, is_end: bool
+) -> None:
+    session, asked = JobSession(read_job(JOB), {}, None), asyncio.Event()  # type: ignore[arg-type]
+
+    async def watch(_name: str) -> None:
+        asked.set()
+        raise end
+
+    async def approved(_name: str) -> None:
+        await asked.wait()
+        await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(session, "_watch", watch)
+    monkeypatch.setattr(session, "_approved", approved)
+    session._proposed = ["shop", "meter"]
+    with pytest.raises(PeerAborted) if is_end else contextlib.nullcontext():
+        await session._wait_for_approval("meter")

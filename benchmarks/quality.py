@@ -42,6 +42,7 @@ from blindfit.algorithms.randomness import keyed_normals
 from blindfit.algorithms.statistics import metrics, taylor_oracle
 from blindfit.algorithms.statistics.platt import IDENTITY, fit_platt, out_of_fold
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
+from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
@@ -240,7 +241,7 @@ def show(result: dict[str, Any], console: Console) -> None:
         figures = [f"{of[key]:.4f}" for key in ("constant", "sklearn", "log_loss")]
         ratios = [f"{of[key]:.2f}" for key in ("log_loss_over_sklearn", "from_sums", "before", "slope")]
         table.add_row(name, f"{of['rows']:,}", str(of["columns"]), *figures, *ratios)
-    console.print(table)
+    print_whole(console, table)
     console.print(f"median over data sets: {result['log_loss_over_sklearn']:.3f} (aim {AIM})")
 
 

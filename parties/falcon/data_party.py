@@ -79,9 +79,14 @@ class DataParty:
             dataset = self._party.settings.datasets[me.dataset]
             check_dataset(job, source, dataset)
             charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
+        self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
+        with self._running.alone(session.job.resumes or session.id):
+            return await self._run(session)
+
+    async def _run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
         source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
@@ -241,8 +246,7 @@ class DataParty:
                     key_share=dealt.key_share,
                 )
 
-        with self._running.alone(checkpoints.session):
-            return await in_own_thread(session.channel, trained)
+        return await in_own_thread(session.channel, trained)
 
 
 def held_of(prepared: Prepared, parameters: FalconParameters, row_bound: int | None = None) -> Held:

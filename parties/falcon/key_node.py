@@ -33,9 +33,14 @@ class Dealer:
     def check(self, job: FalconJob, me: Member) -> None:
         """A key node holds no rows."""
         refuse_dataset(me)
+        self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
+        with self._running.alone(session.job.resumes or session.id):
+            return await self._run(session)
+
+    async def _run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
         seats, job = Seats.of(session), session.job
         checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
         self._party.noted(checkpoints.directory, session.id)
@@ -66,8 +71,7 @@ class Dealer:
                     parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
                 )
 
-        with self._running.alone(checkpoints.session):
-            trained = await in_own_thread(session.channel, dealt)
+        trained = await in_own_thread(session.channel, dealt)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         return await self._stored(session, seats, checkpoints, trained.epochs, rows)
 

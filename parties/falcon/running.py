@@ -14,12 +14,16 @@ class Running:
     def __init__(self, party: str) -> None:
         self._party, self._trainings = party, set[str]()
 
-    @contextmanager
-    def alone(self, training: str) -> Iterator[None]:
-        """Raises PolicyRefused: another session of the training runs here."""
+    def refuse_another(self, training: str) -> None:
+        """Raises PolicyRefused: a session of the training runs here."""
         if training in self._trainings:
             reason = f"another session of the training {training} is still running"
             raise PolicyRefused(party=self._party, field="falcon.resume", reason=reason)
+
+    @contextmanager
+    def alone(self, training: str) -> Iterator[None]:
+        """Around all that reads or writes what is kept of the training. Raises PolicyRefused as `refuse_another`."""
+        self.refuse_another(training)
         self._trainings.add(training)
         try:
             yield

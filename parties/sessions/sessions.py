@@ -49,7 +49,7 @@ from blindfit.parties.store.store import SessionRow, Store, stamp
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
 from blindfit.parties.wire.limits import Limits
-from blindfit.parties.wire.link import OpenPeer, Timeouts
+from blindfit.parties.wire.link import OpenPeer, Signal, Timeouts
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
@@ -78,6 +78,7 @@ MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one me
 MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
 PROGRESS_EVERY_S = 0.1
 CANCEL_GRACE_S = 0.5
+STOP_S = 10.0  # how long a party that stops waits for its sessions to tell their peers
 
 
 def next_state(state: State, event: str, session: str) -> State:
@@ -108,7 +109,7 @@ class Session(Generic[J_co]):
     error: BaseException | None = None
     summary: dict[str, ParameterValue] = field(default_factory=dict)
     progress: pb.Progress | None = None
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    changed: Signal = field(default_factory=Signal)  # its state
     task: asyncio.Task[None] | None = None
     operator: asyncio.Task[None] | None = None  # waits for one who cancels
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
@@ -153,6 +154,13 @@ class Session(Generic[J_co]):
         self.task = None
         if self.error is not None:
             forget_frames(self.error)
+
+    async def change_of_state(self, most_s: float) -> None:
+        """Returns after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
+        state = self.state
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most_s):
+                await self.changed.until(lambda: self.state != state)
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
         """What the coordinator shows; the newest counts."""
@@ -347,7 +355,7 @@ class Sessions:
             approved = row is not None and row.state == "ACCEPTED" and row.digest == session.digest
         except TimeoutError:
             approved = False
-        await self._change(session, "approve" if approved else "refuse")
+        self._change(session, "approve" if approved else "refuse")
 
     async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
         """The operator's `blindfit cancel` is another process too."""
@@ -356,9 +364,7 @@ class Sessions:
                 if self._store.reader().is_cancelled(session.id):
                     await self.cancel(session.id, by=self._settings.name)
                     return
-            async with session.changed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(session.changed.wait(), APPROVAL_POLL_S)
+            await session.change_of_state(APPROVAL_POLL_S)
 
     # --- run
 
@@ -386,7 +392,7 @@ class Sessions:
             await self._handshake(session)
             session.summary = await self._parts[session.job.protocol].run(session)
             await session.channel.close()
-            await self._change(session, "finish")
+            self._change(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
             culprit = session.error.culprit if isinstance(session.error, PeerAborted) else session.proposed_by
@@ -426,7 +432,7 @@ class Sessions:
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
         log.error("session failed", session=session.id, **described(error))
         session.error = error
-        await self._change(session, "fail")
+        self._change(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
@@ -444,23 +450,23 @@ class Sessions:
                 session.task.cancel()
             if session.state != "RUNNING":  # else its task closes it
                 await session.channel.discard()
-            await self._change(session, "cancel")
+            self._change(session, "cancel")
         return session
 
     async def close(self) -> None:
-        for session in list(self._sessions.values()):
-            task = session.task
+        sessions = list(self._sessions.values())
+        tasks = {session.task: session.id for session in sessions if session.task is not None}
+        for session in sessions:
             await self.cancel(session.id)
-            if task is not None:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait_for(task, 3)
+        _, pending = await asyncio.wait(tasks, timeout=STOP_S) if tasks else ((), ())
+        for task in pending:
+            log.warning("session does not end: the party stops without it", session=tasks[task])
 
     # --- states
 
-    async def _change(self, session: Session[JobParameters], event: str) -> None:
+    def _change(self, session: Session[JobParameters], event: str) -> None:
         self._enter(session, event)
-        async with session.changed:
-            session.changed.notify_all()
+        session.changed.notify()
 
     def _enter(self, session: Session[JobParameters], event: str) -> None:
         session.state = next_state(session.state, event, session.id)
@@ -483,9 +489,7 @@ class Sessions:
                     state=state_to_pb(state), progress=progress, receipt=_receipt(receipt if receipt != given else None)
                 )
                 shown, given = (state, progress), receipt
-            async with session.changed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(session.changed.wait(), PROGRESS_EVERY_S)
+            await session.change_of_state(PROGRESS_EVERY_S)
 
 
 def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:

@@ -188,6 +188,25 @@ async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:
     assert await last_event(asking, "monday") == (pb.ENDED, errors_pb2.CANCELLED)
 
 
+async def test_watchers_who_go_hold_up_no_change(asking: Asking) -> None:
+    """A call is cancelled when its coordinator goes, and again when the party stops; also as its news come."""
+    await asking.propose("monday")
+    for turns in range(6):
+        watchers = [asyncio.create_task(last_event(asking, "monday")) for _ in range(8)]
+        for _ in range(3 + turns):
+            await asyncio.sleep(0)
+        asking.node.sessions.get("monday").changed.notify()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for _ in range(2):
+            for watcher in watchers:
+                watcher.cancel()
+            await asyncio.sleep(0)
+    stays = asyncio.create_task(last_event(asking, "monday"))
+    await asking.node.sessions.cancel("monday")
+    assert await stays == (pb.ENDED, errors_pb2.CANCELLED)
+
+
 def digest_of(by: str = "coordinator", protocol: str = "walr", session: str = "s", **of_shop: str) -> str:
     asked = proposal(session)
     asked.protocol = protocol

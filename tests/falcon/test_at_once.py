@@ -14,6 +14,7 @@ from blindfit.algorithms.protocols import falcon
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.launcher import identity_of
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from tests.falcon.project import make
 from tests.nodes import Nodes
 
@@ -56,6 +57,8 @@ async def both(nodes: Nodes, root: Path, begun: Begun) -> list[Any]:
         while len(begun.now) < 3 and not running.done():
             await asyncio.sleep(0.05)
         resumes = load_job(root / "job.toml", [*OPTIONS, f'falcon.resume="{first.id}"'])
+        for training in root.glob("state/*/checkpoints/*"):  # as in the midst of a check of MACs
+            (training / CHECK_BEGUN).touch()
         second = JobSession(resumes, addresses, identity)
         (refusal,) = await asyncio.gather(second.run(), return_exceptions=True)
         begun.go_on.set()

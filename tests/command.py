@@ -13,6 +13,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -93,22 +94,23 @@ class Forked:
 
     Args:
         words: an interpreter, -m, a module and its arguments.
-        stdout: a file, of standard error too.
+        stdout, stderr: files, by default the same.
     """
 
     def __init__(
         self,
         words: Sequence[str | Path],
         *,
-        stdout: IO[bytes],
+        stdout: IO[bytes] | Path,
+        stderr: IO[bytes] | Path | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         **_same: Any,
     ) -> None:
         self.args = [str(word) for word in words]
         assert self.args[1] == "-m"
-        log = Path(f"/proc/self/fd/{stdout.fileno()}").readlink()
-        place = (str(cwd or Path.cwd()), str(log), dict(env or os.environ))
+        logs = (_path(stdout), _path(stdout if stderr is None else stderr))
+        place = (str(cwd or Path.cwd()), logs, dict(env or os.environ))
         self._process = _forks.Process(target=_run, args=(self.args[2:], *place), daemon=False)
         with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
             self._process.start()
@@ -141,14 +143,39 @@ class Forked:
         self._process.kill()
 
 
-def _run(words: list[str], directory: str, log: str, environment: dict[str, str]) -> None:
+class Piped(Forked):
+    """One whose output is read here, as text."""
+
+    def __init__(self, words: Sequence[str | Path], *, cwd: Path) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            out, errors = Path(directory, "out"), Path(directory, "errors")
+            for pipe in (out, errors):
+                os.mkfifo(pipe)
+            super().__init__(words, stdout=out, stderr=errors, cwd=cwd)
+            self.stdout, self.stderr = out.open(), errors.open()  # each is there when the child has opened it too
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)  # it says less than a pipe holds
+        said = self.stdout.read(), self.stderr.read()
+        self.close()
+        return said
+
+    def close(self) -> None:
+        self.stdout.close()
+        self.stderr.close()
+
+
+def _path(file: IO[bytes] | Path) -> Path:
+    return file if isinstance(file, Path) else Path(f"/proc/self/fd/{file.fileno()}").readlink()
+
+
+def _run(words: list[str], directory: str, logs: tuple[Path, Path], environment: dict[str, str]) -> None:
     """In the child: from here on as if it had been started with these words."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
-    out = os.open(log, os.O_WRONLY | os.O_APPEND)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
+    for number, log in zip((1, 2), logs, strict=True):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
     sys.argv = words
     _forks.set_forkserver_preload(fitting.IMPORTED)  # should it make a mechanism: for that alone
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)

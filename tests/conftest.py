@@ -9,6 +9,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # and threads that wait for work take its time
 
 import random
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
 hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("blindfit")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: parties would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
 

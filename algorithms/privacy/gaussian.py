@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.privacy.discrete_gaussian import sample_vector
@@ -84,6 +85,7 @@ def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> 
 # --- how much noise a promise needs -------------------------------------------------------------
 
 
+@lru_cache(maxsize=128)  # a job asks several times, and each time is fifty steps of a bisection
 def analytic_noise_multiplier(epsilon: float, delta: float) -> float:
     """The least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
     from scipy.special import ndtri

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Dealer:
     seeds: Sequence[Seed]
     macs: bool = True
 
-    @property
+    @cached_property
     def mac_key(self) -> Elements:
         return f.total([mac_key_share(seed) for seed in self.seeds])
 
@@ -134,7 +135,7 @@ class Expander:
     place: int
     macs: bool = True
 
-    @property
+    @cached_property
     def holder(self) -> Holder:
         return Holder(self.place == 0, mac_key_share(self.seed) if self.macs else None)
 
@@ -147,9 +148,10 @@ class Expander:
             LocalProtocolError: the correction is not one for this item.
         """
         values = {name: self.seed.elements(item.stream(name, "value"), shape) for name, shape in item.shapes.items()}
-        macs = {name: self.seed.elements(item.stream(name, "mac"), shape) for name, shape in item.shapes.items()}
+        shapes = item.shapes if self.macs else {}
+        macs = {name: self.seed.elements(item.stream(name, "mac"), shape) for name, shape in shapes.items()}
         if self.place == 0:
-            _correct(item, values, macs if self.macs else {}, correction)
+            _correct(item, values, macs, correction)
         return {name: Share(values[name], macs[name] if self.macs else None) for name in item.shapes}
 
     def known(self, item: Item, name: str) -> Elements:

@@ -1,7 +1,7 @@
 """Building the label index: an external sort, so that memory does not grow with the table.
 
 Three passes, each over records in 256 bucket files by the first byte of their key, one bucket in memory at a
-time (130 MB at a billion rows):
+time (130 MB at a billion rows); records that are few enough to be held are one bucket, which needs no file:
 
     pass | bucket by        | then
     1    | hash of the id   | sort; refuse two equal ids; append hash and label to the index's files
@@ -166,17 +166,24 @@ class _Buckets:
 
     def drain(self) -> Iterator[Records]:
         """Each bucket that holds anything, in order; its file goes once it is read."""
+        if self._held and not any(self._directory.iterdir()):  # all that there is
+            yield self._taken()[0]
         self._flush()
         for path in sorted(self._directory.iterdir()):
             yield np.fromfile(path, self.dtype)
             path.unlink()
         self._directory.rmdir()
 
+    def _taken(self) -> tuple[Records, NDArray[np.uint8]]:
+        """All that is held, which is held no longer, and the bucket of each."""
+        records, bucket = (np.concatenate(column) for column in zip(*self._held, strict=True))
+        self._held, self._n_held = [], 0
+        return records, bucket
+
     def _flush(self) -> None:
         if not self._held:
             return
-        records, bucket = (np.concatenate(column) for column in zip(*self._held, strict=True))
-        self._held, self._n_held = [], 0
+        records, bucket = self._taken()
         records = records[np.argsort(bucket, kind="stable")]
         ends = np.cumsum(np.bincount(bucket, minlength=N_BUCKETS))
         for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):

@@ -30,7 +30,7 @@ JOB = (
     "split.test_fraction=0",
 )
 UNSAFE = 'falcon.unsafe=["weight-bits"]'
-PAIRS = 6
+PAIRS = 4
 
 
 @pytest.fixture

@@ -61,6 +61,8 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
     (tmp_path / "labels.csv").write_text("id,spend\n" + "".join(f"{i},{i % 7}\n" for i in range(50)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(audit_mechanism, "FITS_TAKE_S", 0.0)
+    monkeypatch.setattr(audit_mechanism, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
+    monkeypatch.setattr(audit_mechanism, "LEAST_FITS", 64)
     written: list[str] = []
     monkeypatch.setattr(audit.sys, "stdout", type("Out", (), {"write": lambda _, text: written.append(text)})())
     audit.audit(

@@ -11,7 +11,7 @@ from blindfit.coordinator import audit_mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000
-FITS = 100  # of each data set: what is wrong below is found with as many
+FITS = 100  # of each data set: what is wrong below is found with as many, with 64 it is not
 FITTED = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
 
 
@@ -42,7 +42,7 @@ def test_ours_stay_below_their_claim(name, epsilon):
 def test_a_pure_mechanism_uses_most_of_its_epsilon(name):
     """So that "below the claim" is not said of an auditor that sees nothing. (delta, and the demand to be without bias,
     leave the others far from their claim at every event that is likely enough to be counted.)"""
-    assert run(name, 1.0, samples=100_000).lower_bound > 0.8
+    assert run(name, 1.0, samples=50_000).lower_bound > 0.8
 
 
 @pytest.mark.parametrize("name", ["rp-with-prior", "rp-banded", "rr-on-bins"])

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import pickle
 import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
+from benchmarks import falcon_threshold, machine
+from blindfit.algorithms.paillier.keys import insecure_private_key
+from blindfit.parties.work import compute
 from tests.benchmarks.toy_data import write_toy_data
 from tests.command import blindfit
 
@@ -18,6 +26,7 @@ READ_DATA = {
     *("gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"),
     *("quality", "quality_linear", "walr_utility"),
 }
+KEY_BITS = 512
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -28,6 +37,31 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+class TwoHere:
+    """In place of two processes, which tests/work has: tasks and results are pickled as on their way to them."""
+
+    count = 2
+
+    def map(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [pickle.loads(pickle.dumps(run(*arguments))) for run, arguments in self._sent(function, tasks)]
+
+    def _sent(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [pickle.loads(pickle.dumps((function, arguments))) for arguments in tasks]
+
+
+@pytest.fixture(scope="module")
+def _small() -> Iterator[None]:
+    """What they all take, and what is tested elsewhere at its size."""
+    with (
+        mock.patch.object(machine, "product_times", cache(machine.product_times)),  # a tenth of a second each
+        mock.patch.object(compute, "_loky_workers", return_value=TwoHere()),
+        mock.patch.object(falcon_threshold, "KEY_BITS", KEY_BITS),
+        mock.patch.object(falcon_threshold, "generate_private_key", insecure_private_key),
+    ):
+        yield
+
+
+@pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("module", MODULES)
 def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_path: Path) -> None:
     options = ["--quick", "--json", str(tmp_path / "figures.json")]
@@ -35,7 +69,11 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
         options += ["--data", str(data)]
     if module == "label_dp":
         options += ["--results", str(tmp_path / "results.jsonl")]
-    done = blindfit(ROOT, *options, main=importlib.import_module(f"benchmarks.{module}").main)
+    main = importlib.import_module(f"benchmarks.{module}").main
+    if module == "paillier":
+        options += ["--bits", str(KEY_BITS)]
+        main = partial(main, make_key=insecure_private_key)
+    done = blindfit(ROOT, *options, main=main)
     assert done.returncode == 0, done.stderr
     assert done.stdout
     machine = json.loads((tmp_path / "figures.json").read_text())["machine"]

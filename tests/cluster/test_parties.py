@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,12 +25,20 @@ from tests.processes.reading import error_line
 QUICK = {"walr": [], "taylor": ["--set", "taylor.epochs=1"]}
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all parties of both jobs have, handed out once."""
+    folder = tmp_path_factory.mktemp("data")
+    hand_out_data(folder)
+    return folder
+
+
 @pytest.mark.parametrize("name", QUICK)
-def test_the_parties_do_the_job(tmp_path: Path, name: str) -> None:
+def test_the_parties_do_the_job(tmp_path: Path, data: Path, name: str) -> None:
     parties = sorted(job_of(name).parties)
     addresses = {party: held_address() for party in parties}
     certify(tmp_path, "coordinator", *parties)
-    hand_out_data(tmp_path / "data")
+    shutil.copytree(data, tmp_path / "data")
     job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)
     with parties_up(*(party_file(party, tmp_path, addresses) for party in parties)):
         done = blindfit(tmp_path, "submit", str(job), "--out", "out", *QUICK[name])

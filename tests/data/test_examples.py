@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,6 +23,18 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, EXAMPLES / script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
+
+
+def run_here(script: str, *arguments: object) -> tuple[int, str]:
+    """The same in this process: its exit code, and what it says on standard error."""
+    errors = io.StringIO()
+    with mock.patch.object(sys, "argv", [script, *map(str, arguments)]):
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+            except SystemExit as ended:
+                return int(ended.code or 0), errors.getvalue()
+    return 0, errors.getvalue()
 
 
 def ids_of(directory: Path, url: str) -> list[str]:
@@ -44,7 +60,7 @@ def test_walr_data_rows_belong_together(tmp_path):
     pytest.importorskip("statsmodels")
     from statsmodels.datasets import randhie
 
-    run("walr/prepare.py", "--out", tmp_path)
+    assert run_here("walr/prepare.py", "--out", tmp_path) == (0, "")
     data = randhie.load_pandas().data
     features = source_of(tmp_path, "features.parquet", features="rest")
     labels = source_of(tmp_path, "visits.csv", label="saw_doctor")
@@ -90,14 +106,13 @@ def test_advertising_data(tmp_path):
 
 
 def test_advertising_data_are_reproducible_and_options_checked(tmp_path):
-    for name in ("a", "b"):
-        assert (
-            run("advertising/generate.py", "--people", 300, "--features", 3, "--out", tmp_path / name).returncode == 0
-        )
+    few = ("--people", 300, "--features", 3, "--out")
+    assert run("advertising/generate.py", *few, tmp_path / "a").returncode == 0  # another process hashes otherwise
+    assert run_here("advertising/generate.py", *few, tmp_path / "b") == (0, "")
     for file in ("features.parquet", "conversions.parquet"):
         assert pq.read_table(tmp_path / "a" / file).equals(pq.read_table(tmp_path / "b" / file))
     for wrong in (("--people", 0), ("--positive-rate", 1), ("--rows-per-person", 0.5)):
-        done = run("advertising/generate.py", *wrong, "--out", tmp_path / "c")
-        assert done.returncode == 2
-        assert "must" in done.stderr
+        code, said = run_here("advertising/generate.py", *wrong, "--out", tmp_path / "c")
+        assert code == 2
+        assert "must" in said
     assert not (tmp_path / "c").exists()

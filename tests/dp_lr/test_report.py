@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,13 @@ from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.store import charging
 from tests.dp_lr.conftest import Clinic, job
+from tests.report.drawn_once import every_plot_drawn_once
+
+
+@pytest.fixture(autouse=True)
+def _plots() -> Iterator[None]:
+    with every_plot_drawn_once():
+        yield
 
 
 def written(clinic: Clinic, *, here: bool = True, session: str = "s1", **changes: Any) -> Written:

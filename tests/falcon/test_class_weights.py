@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from blindfit.algorithms.protocols.falcon import TestFigures as Figures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
-from tests.falcon.local import Case, train
+from tests.falcon.local import UNTESTED, Case, train
 from tests.falcon.real_data import RealCase
 from tests.falcon.test_protocol import bound, weights_of
 
 
 def test_weights_are_those_of_plain_weighted_steps() -> None:
-    case, unweighted = Case(options={"weighted": True}), Case()
+    case, unweighted = Case(options=UNTESTED | {"weighted": True}), Case()
     found = weights_of(case, train(case))
     assert 2 * bound(case, 4) < 0.05
     assert np.linalg.norm(found - case.plain(4)) <= 2 * bound(case, 4)  # no row weighs more than 1.5
@@ -25,7 +25,7 @@ def test_weights_are_those_of_plain_weighted_steps() -> None:
 
 
 def test_training_stops_by_the_weighted_loss() -> None:
-    case = Case(rows=260, options={"weighted": True, "patience": 2, "tolerance": 0.02, "epochs": 20})
+    case = Case(rows=260, options={**UNTESTED, "weighted": True, "patience": 2, "tolerance": 0.02, "epochs": 20})
     p, best, since, epoch = case.parameters, math.inf, 0, 0
     while since < p.patience:
         epoch += 1
@@ -42,8 +42,8 @@ def test_a_rare_class_is_called_as_often_as_by_scikit_learn() -> None:
     x, y = data.data[kept][:, [1, 4, 9, 14, 18, 19]], 1 - data.target[kept]  # of which none tells the class by itself
 
     def case_of(weights: str) -> RealCase:
-        options = {"class_weights": weights, "security": "semi-honest", "waves": "medium", "epochs": 50}
-        options |= {"schedule": "constant", "unsafe": ["weight-bits"], "validation_fraction": 0}
+        options = {"class_weights": weights, "security": "semi-honest", "waves": "medium", "epochs": 25}
+        options |= {"learning_rate": 1.0, "schedule": "constant", "unsafe": ["weight-bits"], "validation_fraction": 0}
         tables = {"protocol": "falcon", "falcon": options, "split": {"test_fraction": 0.3}}
         return RealCase(np.split(x, 2, axis=1), y, validate(tables, FalconJob, source="the job"), seed=1)
 

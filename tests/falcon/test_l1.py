@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
-from tests.falcon.local import Case, train
+from tests.falcon.local import UNTESTED, Case, train
 from tests.falcon.real_data import RealCase
 from tests.falcon.test_protocol import MOMENTUM, bound, weights_of
 
@@ -23,7 +23,7 @@ SGD = OptimiserSettings(learning_rate=0.5, l2=0.02, l1=0.12)
 @pytest.mark.parametrize("kept_bits", [None, 5])
 def test_weights_are_those_of_a_plain_proximal_descent(kept_bits: int | None) -> None:
     """A soft threshold makes no error larger, and adds the rounding of its own bits: three divisions are counted."""
-    case = Case(options={"optimiser": SGD, "kept_bits": kept_bits})
+    case = Case(options={**UNTESTED, "optimiser": SGD, "kept_bits": kept_bits})
     found, plain = weights_of(case, train(case)), case.plain(4)
     rounding = 0.0 if kept_bits is None else np.sqrt(len(plain)) / 32
     assert np.linalg.norm(found - plain) <= bound(case, 4) + rounding
@@ -34,7 +34,7 @@ def test_weights_are_those_of_a_plain_proximal_descent(kept_bits: int | None) ->
 
 
 def test_momentum_repeats_what_the_threshold_left() -> None:
-    case = Case(options={"optimiser": replace(MOMENTUM, l1=0.05)})
+    case = Case(options={**UNTESTED, "optimiser": replace(MOMENTUM, l1=0.05)})
     assert np.linalg.norm(weights_of(case, train(case)) - case.plain(4)) <= bound(case, 4)
 
 

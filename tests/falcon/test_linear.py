@@ -19,7 +19,7 @@ from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.falcon.data_party import evaluation_of, held_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
-from tests.falcon.local import KEY_NODE, Case, train
+from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
 from tests.falcon.project import make, report
 from tests.falcon.real_data import RealCase
 from tests.falcon.test_protocol import weights_of
@@ -43,7 +43,7 @@ def bound(case: Case, epochs: int) -> float:
 
 @pytest.mark.parametrize("n_parties", [2, 3])
 def test_weights_are_those_of_plain_steps_within_the_bound(n_parties: int) -> None:
-    case = Case(n_parties=n_parties, options=LINEAR)
+    case = Case(n_parties=n_parties, options=UNTESTED | LINEAR)
     found = weights_of(case, train(case))
     assert bound(case, 4) < 0.05
     assert np.linalg.norm(found - case.plain(4)) <= bound(case, 4)
@@ -65,7 +65,7 @@ def test_the_active_party_learns_the_sum_of_squares_alone() -> None:
 
 
 def test_training_stops_where_the_loss_no_longer_falls() -> None:
-    case = Case(rows=260, options={**LINEAR, "patience": 2, "tolerance": 0.02, "epochs": 20})
+    case = Case(rows=260, options={**UNTESTED, **LINEAR, "patience": 2, "tolerance": 0.02, "epochs": 20})
     p, best, since, epoch = case.parameters, math.inf, 0, 0
     while since < p.patience:
         epoch += 1
@@ -104,7 +104,7 @@ def test_diabetes_is_told_as_well_as_by_a_ridge_regression() -> None:
 
 
 def test_a_job_whose_predictions_are_in_the_labels_units(tmp_path: Path) -> None:
-    project = make(tmp_path)
+    project = make(tmp_path, epochs=2, options='security = "semi-honest"\nbatch_rows = 1000\n')
     rng = np.random.default_rng(8)
     project.with_numbers(1000 + 50 * rng.normal(size=300))
     nodes = Nodes(project.root)

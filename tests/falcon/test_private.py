@@ -107,7 +107,7 @@ def test_the_same_question_has_the_same_answer_and_costs_nothing(trained: Begun,
         assert np.array_equal(weights(again.root, trained.session)[name], weights(again.root, other.id)[name])
 
 
-@pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=4"])
+@pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=3"])
 def test_another_question_is_charged(again: Project, another: str) -> None:
     assert charges(again.root) == ONCE
     Nodes(again.root).run(*PRIVATE, another)
@@ -254,8 +254,8 @@ def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: Project)
     nodes = Nodes(project.root, ["policy.most_epsilon=50"])
     for name in DATA_PARTIES:
         set_budget(project.root, name, 60.0)
-    session = nodes.run(*given, "privacy.epsilon=50", "falcon.batch_rows=1000", "falcon.norm_bound=0.5")
-    found, expected = weights(project.root, session.id), plain_descent(project.root, epochs=3)
+    session = nodes.run(*given, "privacy.epsilon=50", "falcon.security=malicious", "falcon.norm_bound=0.5")
+    found, expected = weights(project.root, session.id), plain_descent(project.root, epochs=2)
     fit: Any = report(project.root, session.id)["fit"]
     std = fit["weight_noise_std"]
     assert 0.001 < std < 0.02
@@ -281,9 +281,7 @@ def plain_descent(root: Path, *, epochs: int) -> np.ndarray:
     return w
 
 
-def test_new_rows_are_scored_with_it(project: Project) -> None:
-    nodes = Nodes(project.root)
-    session = nodes.run(*PRIVATE)
-    predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")
-    lines = (project.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
+def test_new_rows_are_scored_with_it(trained: Begun, again: Project) -> None:
+    predicted = Nodes(again.root).run(f'predict.session="{trained.session}"', job="predict.toml")
+    lines = (again.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
     assert len(lines) == 301

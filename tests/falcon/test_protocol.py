@@ -21,7 +21,7 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.parties.wire import codec
-from tests.falcon.local import KEY_NODE, Case, network_of, train
+from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
 
 Floats = NDArray[np.float64]
 MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.02, optimiser="momentum", momentum=0.5, schedule="constant")
@@ -49,7 +49,7 @@ def bound(case: Case, epochs: int) -> float:
 @pytest.mark.parametrize("n_parties", [2, 3, 4])
 @pytest.mark.parametrize("options", [{}, {"macs": False}, {"optimiser": MOMENTUM}], ids=str)
 def test_weights_are_those_of_plain_steps_within_the_bound(n_parties: int, options: dict[str, Any]) -> None:
-    case = Case(n_parties=n_parties, options=options)
+    case = Case(n_parties=n_parties, options=UNTESTED | options)
     found = weights_of(case, train(case))
     assert bound(case, 4) < 0.02
     assert np.linalg.norm(found - case.plain(4)) <= bound(case, 4)
@@ -90,7 +90,7 @@ def plain_epochs(case: Case) -> int:
 
 
 def test_training_stops_where_the_loss_no_longer_falls() -> None:
-    options = {"patience": 2, "tolerance": 0.02, "epochs": 20}
+    options = {"patience": 2, "tolerance": 0.02, "epochs": 20, **UNTESTED}
     case = Case(rows=260, options=options)
     trained = train(case)
     assert {one.epochs for one in trained.values()} == {plain_epochs(case)}
@@ -98,7 +98,7 @@ def test_training_stops_where_the_loss_no_longer_falls() -> None:
 
 
 def test_weights_are_opened_in_steps_of_their_rounding() -> None:
-    case = Case(options={"kept_bits": 5})
+    case = Case(options=UNTESTED | {"kept_bits": 5})
     found = weights_of(case, train(case))
     assert np.array_equal(found * 32, np.rint(found * 32))
     assert np.abs(found - case.plain(4)).max() < 1 / 32 + bound(case, 4)
@@ -128,7 +128,7 @@ def test_a_training_goes_on_from_what_was_kept() -> None:
     def keep(name: str) -> Progress:
         return Progress(keep=lambda model, _go_on: kept[name].append(replace(model)))
 
-    case = Case()
+    case = Case(options=UNTESTED)
     parties = case.parameters.data_parties
     whole = weights_of(case, train(case, progress={name: keep(name) for name in parties}))
     half = {name: kept[name][1] for name in parties}

@@ -131,7 +131,7 @@ def test_a_change_of_any_kind_of_message_ends_the_training(step: str, n_parties:
 def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
     """Whichever message it is but of the last round: no party has unmasked anything."""
     last = len(messages_of_a_run(2))
-    for number in np.linspace(1, last, 12).astype(int).tolist():
+    for number in np.linspace(1, last, 8).astype(int).tolist():
         one_run(2, number, place=number)
 
 
@@ -150,7 +150,7 @@ def test_ten_thousand_single_changes_all_end_the_training(_of_ten_thousand: int)
 def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() -> None:
     """Places after one another in what is dealt for a comparison: of some the one set is taken, of some the other."""
     number = next(n for n, name in enumerate(messages_of_a_run(2), 1) if name == "Correction" and n > 160)
-    ends = [outcome(2, number + 2, place) for place in range(3878, 3886)]
+    ends = [outcome(2, number + 2, place) for place in range(3880, 3884)]
     for error, what in ends:
         check_noticed_or_unused(error, what, 2)
     assert {error is None for error, _ in ends} == {True, False}

@@ -93,7 +93,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
     assert not found_in(project.root / "state", secrets)
 
 
-def test_weights_may_stay_shared_and_be_tested_there(project: Project) -> None:
+def test_weights_may_stay_shared_and_be_tested_there(project: Project, dealt: Dealt) -> None:
     session = Nodes(project.root).run(ENCRYPTED, 'falcon.weights="shared"', "split.test_fraction=0.45")
     bank: Any = report(project.root, session.id)
     assert bank["evaluation"]["rows"] >= 50
@@ -153,7 +153,9 @@ def test_macs_are_where_all_is_in_shares(backend: str, security: str, macs: bool
     assert FalconSettings.model_validate({"backend": backend, "security": security}).macs == macs
 
 
-def test_more_residuals_than_their_masks_hide_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_residuals_than_their_masks_hide_are_refused(
+    project: Project, dealt: Dealt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(encrypted_descent, "MOST_VALUES", 200)
     with pytest.raises(
         PolicyRefused, match=r"falcon: \d+ residuals become ciphertexts, under masks that hide 200 well"

@@ -11,9 +11,11 @@ from tests.postgres import PostgresServer, running_postgres
 
 
 @pytest.fixture(scope="session")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Probe:
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     """What has run once is not run again."""
-    return Probe(demo_authority(tmp_path_factory.mktemp("interference")))
+    probe = Probe(demo_authority(tmp_path_factory.mktemp("interference")))
+    yield probe
+    probe.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
 """What parties import in a job until it is charged, in processes that have not imported it before.
 
 An import takes up to half a second, which whoever waits for an answer sees: it may not hang on anybody's rows. Each
-world runs in a fork of one process, which has imported the harness alone.
+world runs in a fork of one process, which has imported the harness alone. It is asked line by line for two worlds each:
 
-    python -m tests.interference.imports AUTHORITY SYSTEM PARTY [planted]
+    echo "SYSTEM PARTY [planted]" | python -m tests.interference.imports AUTHORITY
 """
 
 from __future__ import annotations
@@ -76,13 +76,18 @@ def tell(case: Case, authority: Path, label: str) -> None:
     sys.stdout.write(json.dumps(imported(case, authority, label=label)) + "\n")
 
 
-def main(authority: str, system: str, party: str, *planted: str) -> None:
-    one, other = worlds(system, party)
-    label = str(next(iter(one.data[party].values()))["label"]) if planted else ""
-    for case in (one, other):
-        process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
-        process.start()
-        process.join()
+def main(authority: str) -> None:
+    for line in sys.stdin:
+        system, party, *planted = line.split()
+        one, other = worlds(system, party)
+        label = str(next(iter(one.data[party].values()))["label"]) if planted else ""
+        for case in (one, other):
+            process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
+            process.start()
+            process.join()
+            if process.exitcode:
+                sys.stdout.write("null\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

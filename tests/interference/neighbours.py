@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import SplitSettings
 from tests.interference.systems import SYSTEMS, binary
 from tests.interference.views import differences
-from tests.interference.world import Case, Data, Ran, Rows, run
+from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, quick_folder, run
 
 COORDINATOR = "coordinator"
 LAST, FIRST = "p063", "p000"
@@ -40,16 +44,34 @@ class Refused(Exception):
 
 @dataclass(repr=False)  # pytest shows what a failing test was given
 class Probe:
-    """Runs cases, each once."""
+    """Runs cases, each once; further jobs go on from one and the same first job."""
 
     authority: Path
     _ran: dict[str, Ran] = field(default_factory=dict)
+    _begun: dict[str, Begun] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="interference-", dir=quick_folder()))
+        self.close = weakref.finalize(self, shutil.rmtree, self._folder)
 
     def run(self, case: Case, *then: Data, publish: bool = False, cut: bool = False, time: int = 1) -> Ran:
         key = repr((vars(case), then, publish, cut, time))
         if key not in self._ran:
-            self._ran[key] = run(case, self.authority, then=then, publish=publish, cut=cut)
+            if then:
+                self._ran[key] = go_on(self._begin(case, cut=cut), self.authority, then, publish=publish)
+            elif time == 1 and case.data in data_of_systems():  # others may go on from it
+                self._ran[key] = self._begin(case).ran
+            else:
+                self._ran[key] = run(case, self.authority)
         return self._ran[key]
+
+    def _begin(self, case: Case, *, cut: bool = False) -> Begun:
+        """Its folder stays as long as this probe."""
+        key = repr((vars(case), cut))
+        if key not in self._begun:
+            root = Path(tempfile.mkdtemp(prefix="world-", dir=self._folder))
+            self._begun[key] = begin(case, self.authority, root, cut=cut)
+        return self._begun[key]
 
     def side(self, side: Side) -> Ran:
         return self.run(side.case, *side.then, publish=side.publish, cut=side.cut)
@@ -74,6 +96,12 @@ class Probe:
         """Ids of all other rows, those of a hold-out loss among them: a change of theirs can have an effect."""
         rows = next(iter(case.data.values()))
         return sorted(set(rows) - set(self.held_out(case)))
+
+
+@cache
+def data_of_systems() -> list[Data]:
+    """Unchanged, as each sets them up."""
+    return [system().data for system in SYSTEMS.values()]
 
 
 HELD_OUT_FILES = ("test_scores.csv", "test_rows.csv", "held_out_scores.csv", "held_out_rows.csv")
@@ -364,8 +392,9 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
     """A job that was cut off, and is resumed on a source that has changed since, or has not."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
-        one, other = build(case.with_job(**{f"{case.system}__epochs": 3}), probe)
-        return Side(one.case, (one.case.data,), publish, True), Side(one.case, (other.case.data,), publish, True)
+        one, other = build(case, probe)  # rows are held out the same, however many epochs there are
+        begun = one.case.with_job(**{f"{case.system}__epochs": 2})
+        return Side(begun, (one.case.data,), publish, True), Side(begun, (other.case.data,), publish, True)
 
     return built
 

@@ -209,9 +209,9 @@ def _value_now(value: Any) -> Any:
 
 
 @contextmanager
-def listening() -> Iterator[Recorder]:
+def listening(record: Record) -> Iterator[Recorder]:
     """Hears every party of this process."""
-    recorder = Recorder()
+    recorder = Recorder(record)
     open_channel, report, transaction = connections.channel, Session.report, Store.transaction
 
     def channel(identity: Any, peer: str, *rest: Any) -> Any:

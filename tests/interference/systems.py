@@ -261,7 +261,7 @@ def falcon() -> Case:
     case = taylor()
     data = {name: table(seed, features=2, rows=FALCON_ROWS) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, rows=FALCON_ROWS, label=binary)
-    trained = {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0, "unsafe": ["weight-bits"]}
+    trained = {"epochs": 2, "batch_rows": 128, "validation_fraction": 0.0, "unsafe": ["weight-bits"]}
     job = {name: value for name, value in case.job.items() if name != "taylor"}
     policy = {name: {"unsafe": ["weight-bits"]} for name in VERTICAL}
     return replace(case, system="falcon", data=data, job={**job, "falcon": trained}, policy=policy)
@@ -284,7 +284,7 @@ def falcon_threshold() -> Case:
 def falcon_private() -> Case:
     """Whole rows under differential privacy: every data party pays."""
     case = falcon_untested()
-    trained = {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0, "feature_bounds": ["*:-4:4"]}
+    trained = {"epochs": 2, "batch_rows": 128, "validation_fraction": 0.0, "feature_bounds": ["*:-4:4"]}
     for name in CHAIN:
         case = case.with_dataset(name, population="people")
     job = {**case.job, "privacy": {"epsilon": 1.0}, "falcon": trained}

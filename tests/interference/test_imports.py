@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +16,30 @@ ROOT = Path(__file__).parents[2]
 CHARGED = [("walr", "meter"), ("label-dp", "meter"), ("dp-lr", "clinic"), ("taylor-label-dp", "bank")]
 
 
-def imported(probe: Probe, *arguments: str) -> tuple[set[str], set[str]]:
+@pytest.fixture(scope="module")
+def asked(probe: Probe) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "tests.interference.imports", str(probe.authority)]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def imported(asked: subprocess.Popen[str], *arguments: str) -> tuple[set[str], set[str]]:
     """In each of two worlds that differ in one label."""
-    words = [sys.executable, "-m", "tests.interference.imports", str(probe.authority), *arguments]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert len(done.stdout.splitlines()) == 2, done.stderr
-    one, other = map(json.loads, done.stdout.splitlines())
+    assert asked.stdin is not None
+    assert asked.stdout is not None
+    asked.stdin.write(" ".join(arguments) + "\n")
+    asked.stdin.flush()
+    one, other = (json.loads(asked.stdout.readline()) for _ in range(2))  # null: a world failed, see its stderr
     return set(one), set(other)
 
 
 @pytest.mark.parametrize(("system", "party"), CHARGED)
-def test_no_import_hangs_on_a_label_before_the_charge(system: str, party: str, probe: Probe) -> None:
-    one, other = imported(probe, system, party)
+def test_no_import_hangs_on_a_label_before_the_charge(system: str, party: str, asked: subprocess.Popen[str]) -> None:
+    one, other = imported(asked, system, party)
     assert one == other
     assert {name for name in one if name.startswith("blindfit.parties.")}  # else nothing was heard
 
 
-def test_an_import_that_hangs_on_a_label_is_noticed(probe: Probe) -> None:
-    one, other = imported(probe, "walr", "meter", "planted")
+def test_an_import_that_hangs_on_a_label_is_noticed(asked: subprocess.Popen[str]) -> None:
+    one, other = imported(asked, "walr", "meter", "planted")
     assert one ^ other == {"wave"}

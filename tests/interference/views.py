@@ -78,9 +78,11 @@ def kind_of(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str | bytes | int):  # most are: it is quicker than to ask whether they are sequences
+        return value
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if isinstance(value, Sequence):
         return tuple(map(_plain, value))
     return "nan" if isinstance(value, float) and math.isnan(value) else value
 
@@ -125,6 +127,11 @@ class Record:
     streams: dict[Stream, list[Line]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[tuple[str, str], str] = field(default_factory=dict)
     charged: bool = False
+
+    def copy(self) -> Record:
+        """Which goes on without this one."""
+        streams = defaultdict(list, {stream: list(lines) for stream, lines in self.streams.items()})
+        return Record(streams, dict(self.ends), self.charged)
 
     def add(self, sender: str, receiver: str, over: str, line: Line) -> None:
         self.streams[sender, receiver, over].append(line)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import csv
+import gc
 import os
 import random
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +50,7 @@ SERVERS: list[PostgresServer] = []
 Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
 Data = dict[str, Rows]  # by party
 HANGS_S = 100.0
+TABLES = (".csv", ".parquet", ".sqlite")
 COORDINATOR = "coordinator"
 
 
@@ -113,6 +116,8 @@ def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
     """Writes a party's table; returns its url."""
     columns = ["id", *next(iter(rows.values()))]
     lines = [[row, *(values[c] for c in columns[1:])] for row, values in rows.items()]
+    for suffix in TABLES:
+        (root / f"{party}{suffix}").unlink(missing_ok=True)  # not written to: it may be that of a folder put aside
     if source == "csv":
         with (root / f"{party}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns, *lines])
@@ -125,7 +130,6 @@ def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
     if source == "postgresql":
         return _write_to_postgresql(f"{root.name}_{party}".replace("-", "_"), columns, lines)
     path = root / f"{party}.sqlite"
-    path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     database.execute(_create("t", columns, lines[0], "NUMERIC"))
     marks = ", ".join("?" for _ in columns)
@@ -201,34 +205,100 @@ class Ran:
     kept: Mapping[str, str]
 
 
-def run(case: Case, authority: Path, *, then: Sequence[Data] = (), publish: bool = False, cut: bool = False) -> Ran:
-    """Runs the case's job from nothing; once more for each of `then`, after the parties' tables became those.
+@dataclass(frozen=True, repr=False)
+class Begun:
+    """A first job that has run.
+
+    Attributes:
+        root: the folder as it left it.
+    """
+
+    case: Case
+    root: Path
+    record: Record
+    error: str
+    cut: bool
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        return () if self.cut else (self.error,)
+
+    @property
+    def ran(self) -> Ran:
+        return Ran(self.record, self.errors, _kept(self.root))
+
+
+def run(case: Case, authority: Path) -> Ran:
+    """Runs the case's job from nothing."""
+    with tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder()) as folder:
+        return begin(case, authority, Path(folder)).ran
+
+
+def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begun:
+    """Runs the case's job from nothing, in an empty folder.
 
     Args:
-        publish: all tables, before each further job.
-        cut: the first job is cut off in its second epoch, and the further ones resume it.
+        cut: it is cut off in its second epoch, and further ones resume it.
     """
-    with ExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder())))
-        recorder = stack.enter_context(listening())
-        stack.enter_context(quick_keys())
-        stack.enter_context(quick_connections(authority))
-        stack.enter_context(quick_ends())
-        errors = []
+    record = Record()
+    with _running(authority, root, record) as recorder:
         for name in case.roles:
             _write_party(case, root, authority, name)
         case.prepare(root)
+        with cut_off() if cut else nullcontext():
+            error = asyncio.run(_run_job(case, root, authority, recorder, "s1", ()))
+    return Begun(case, root, record, error, cut)
+
+
+def go_on(begun: Begun, authority: Path, then: Sequence[Data], *, publish: bool = False) -> Ran:
+    """Runs the job once more for each of `then`, after the parties' tables became those; `begun` is as it was.
+
+    Args:
+        publish: all tables, before each job.
+    """
+    case, root, record = begun.case, begun.root, begun.record.copy()
+    job = case.with_job(**{f"{case.system}__resume": "s1"}) if begun.cut else case
+    errors = list(begun.errors)
+    with _put_aside(root), _running(authority, root, record) as recorder:
         written = case.data
-        for number, data in enumerate([case.data, *then], 1):
+        for number, data in enumerate(then, 2):
             for party in case.holders:
-                if data[party] != written[party]:
+                if data[party] != written[party] or case.source == "postgresql":  # which others have gone on from
                     write_rows(root, party, data[party], case.source)
             written = data
-            publishing = case.holders if publish and number > 1 else ()
-            job = case.with_job(**{f"{case.system}__resume": "s1"}) if cut and number > 1 else case
-            with cut_off() if cut and number == 1 else nullcontext():
-                errors.append(asyncio.run(_run_job(job, root, authority, recorder, f"s{number}", publishing)))
-        return Ran(recorder.record, tuple(errors[cut:]), _kept(root))
+            publishing = case.holders if publish else ()
+            errors.append(asyncio.run(_run_job(job, root, authority, recorder, f"s{number}", publishing)))
+        return Ran(record, tuple(errors), _kept(root))
+
+
+@contextmanager
+def _running(authority: Path, root: Path, record: Record) -> Iterator[Recorder]:
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("XDG_STATE_HOME", str(root / "user"))  # marks of ledgers, which stay with them
+        recorder = stack.enter_context(listening(record))
+        stack.enter_context(quick_keys())
+        stack.enter_context(quick_connections(authority))
+        stack.enter_context(quick_ends())
+        stack.enter_context(quick_collection())
+        yield recorder
+
+
+@contextmanager
+def _put_aside(root: Path) -> Iterator[None]:
+    """A copy is in the folder's place for a while. Its tables are the same files: no party takes them for changed."""
+    aside = root.with_name(f"{root.name}-aside")
+    root.rename(aside)
+    try:
+        shutil.copytree(aside, root)
+        for path in aside.iterdir():
+            if path.suffix in TABLES:
+                (root / path.name).unlink()
+                (root / path.name).hardlink_to(path)
+        yield
+    finally:
+        shutil.rmtree(root)
+        aside.rename(root)
 
 
 async def _run_job(
@@ -342,6 +412,18 @@ def quick_ends() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange, "ABORT_S", 0.5)
         yield
+
+
+@contextmanager
+def quick_collection() -> Iterator[None]:
+    """One look for garbage, at the end: what is recorded of all runs stays, and was looked through over and over."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @cache

@@ -24,7 +24,7 @@ from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
-from tests.processes.conftest import Project
+from tests.processes.conftest import Kept, Project, folder
 
 N_ROWS, COLUMNS = 3000, ("age", "income", "visits")
 LABEL_RANGE = (0.0, 10.0)
@@ -167,3 +167,19 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made = Project(tmp_path)
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    project = Project(folder(tmp_path_factory))
+    write_project(project.directory)
+    done = project.blindfit("run", "job.toml", "--out", "one")
+    assert done.returncode == 0, done.stderr
+    return Kept(project)
+
+
+@pytest.fixture
+def ran(first_run: Kept) -> Iterator[Project]:
+    """A project whose job has run once, into one."""
+    with first_run.anew() as project:
+        yield project

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from blindfit.coordinator.report.evaluation import ValueFigures
 from blindfit.coordinator.report.label_regression.cautions import cautions_of
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
+from tests.label_dp.conftest import MadeUp
 
-FOREST = {"mechanism": "laplace", "regressor": "random-forest"}
+FOREST: dict[str, Any] = {"mechanism": "laplace", "regressor": "random-forest"}
 
 
-@pytest.fixture
-def facts(made_up) -> Figures:
-    return figures_of(made_up(**FOREST).written().content)
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    """Of one job, which no test changes: they say what would be said of others."""
+    return figures_of(MadeUp(tmp_path_factory.mktemp("made_up"), FOREST).written().content)
 
 
 def caution(facts: Figures, gain: float | None, error: float = 1.0) -> str:

@@ -39,38 +39,36 @@ def test_a_run_leaves_a_model_that_learnt_something(project):
     assert "Law of the mechanism" in page
 
 
-def test_the_noisy_labels_are_the_mechanisms_and_no_true_one_is_near(project):
-    assert run(project, "out").returncode == 0
-    with project.path("out/shop/released_labels.csv").open() as file:
+def test_the_noisy_labels_are_the_mechanisms_and_no_true_one_is_near(ran):
+    with ran.path("one/shop/released_labels.csv").open() as file:
         released = {row["id"]: float(row["label"]) for row in csv.DictReader(file)}
     _, labels = rows_and_labels()
     noise = np.array([released[f"u{i}"] for i in range(N_ROWS)]) - labels
-    told = own_report(project, "out")["privacy"]["noise_std"]
+    told = own_report(ran, "one")["privacy"]["noise_std"]
     assert noise.std() == pytest.approx(told, rel=0.2)  # kurtosis 10.7: a Chernoff bound of 3000 draws is 2e-11
     assert abs(noise.mean()) < 6 * told / N_ROWS**0.5  # 2e-9
-    held_out = project.path("out/shop/held_out_predictions.csv").read_text().splitlines()
+    held_out = ran.path("one/shop/held_out_predictions.csv").read_text().splitlines()
     assert held_out[0].replace('"', "") == "id,prediction"
 
 
 @pytest.mark.parametrize("regressor", ["linear", "random-forest"])
-def test_the_same_job_again_costs_nothing_and_gives_the_same_model(project, regressor):
-    chosen = (f"label_dp.regressor={regressor}",)
+def test_the_same_job_again_costs_nothing_and_gives_the_same_model(ran, regressor):
+    first, chosen = "one", ()
     if regressor == "random-forest":
-        chosen += ("label_dp.options={n_estimators = 5}",)
-    for out in ("one", "two"):
-        done = run(project, out, *chosen)
-        assert done.returncode == 0, done.stderr
-    models = [json.loads(project.path(f"{out}/shop/model.json").read_text()) for out in ("one", "two")]
+        first, chosen = "trees", ("label_dp.regressor=random-forest", "label_dp.options={n_estimators = 5}")
+        assert run(ran, first, *chosen).returncode == 0
+    done = run(ran, "two", *chosen)
+    assert done.returncode == 0, done.stderr
+    models = [json.loads(ran.path(f"{out}/shop/model.json").read_text()) for out in (first, "two")]
     spent = [model.pop("privacy")["spent_epsilon"] for model in models]
     assert models[0] == models[1]
     assert spent[0] == spent[1] == pytest.approx(4.0)
 
 
-def test_another_regressor_on_the_same_labels_costs_nothing(project):
-    assert run(project, "one").returncode == 0
-    done = run(project, "two", "label_dp.regressor=ridge", "split.test_fraction=0.5", "seed=8")
+def test_another_regressor_on_the_same_labels_costs_nothing(ran):
+    done = run(ran, "two", "label_dp.regressor=ridge", "split.test_fraction=0.5", "seed=8")
     assert done.returncode == 0, done.stderr
-    assert own_report(project, "two")["privacy"]["spent_epsilon"] == pytest.approx(4.0)
+    assert own_report(ran, "two")["privacy"]["spent_epsilon"] == pytest.approx(4.0)
 
 
 def test_another_draw_is_charged_and_the_budget_holds(project):

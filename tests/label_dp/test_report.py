@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from rich.console import Console
@@ -11,12 +12,19 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.sections import Section, statement_text
 from blindfit.parties.label_dp.report import MOST_DRAWN_ROWS, summary_of
+from tests.report.drawn_once import every_plot_drawn_once
 
 TOPICS = [
     "unit", "neighbours", "epsilon", "delta", "mechanism", "noise", "composition",
     "learnt-active", "learnt-measurement", "learnt-coordinator", "learnt-key-node", "collusion", "not-covered",
 ]  # fmt: skip
 LAPLACE = {"mechanism": "laplace", "regressor": "linear"}
+
+
+@pytest.fixture(autouse=True)
+def _plots() -> Iterator[None]:
+    with every_plot_drawn_once():
+        yield
 
 
 def statement(written) -> dict[str, str]:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import ModuleType
 from typing import IO
+from unittest import mock
 
 import structlog
 
+from tests import command
+
+FORKS = multiprocessing.get_context("forkserver")  # a process has one such server:
+assert command.IMPORTED  # what it imports beforehand, tests.command says
 ROOT = Path(__file__).parents[2]
 
 PEAK = """
@@ -27,26 +37,40 @@ def peak_mib():
 # --- in a test ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Child:
+    """A process that is forked from one that has imported all, and the other ends of its standard streams."""
+
+    stdin: IO[str]
+    stdout: IO[str]
+
+
 @contextmanager
-def child(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+def child(module: str, *arguments: str) -> Iterator[Child]:
+    (heard, to_child), (from_child, said) = FORKS.Pipe(False), FORKS.Pipe(False)
+    process = FORKS.Process(target=_run, args=(module, arguments, heard, said), daemon=False)
+    with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+        process.start()
+    heard.close()
+    said.close()  # so that a line is awaited from no dead child
+    with open(to_child.fileno(), "w", closefd=False) as stdin, open(from_child.fileno(), closefd=False) as stdout:
         try:
-            yield process
+            yield Child(stdin, stdout)
         finally:
-            process.stdin.close()  # type: ignore[union-attr]
-            process.wait(60)
+            to_child.close()
+            process.join(60)
+            process.kill()
+            process.join()
+            from_child.close()
 
 
-def tell(process: subprocess.Popen[str], line: str) -> None:
-    pipe: IO[str] = process.stdin  # type: ignore[assignment]
-    pipe.write(line + "\n")
-    pipe.flush()
+def tell(process: Child, line: str) -> None:
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
 
 
-def told(process: subprocess.Popen[str]) -> str:
-    pipe: IO[str] = process.stdout  # type: ignore[assignment]
-    line = pipe.readline()
+def told(process: Child) -> str:
+    line = process.stdout.readline()
     assert line, "the child process has died"
     return line.strip()
 
@@ -76,6 +100,16 @@ def said_by(script: str, *arguments: object) -> list[str]:
 
 
 # --- in a child ---------------------------------------------------------------------------------------
+
+
+def _run(module: str, arguments: Sequence[str], heard: Connection, said: Connection) -> None:
+    """From here on as if it had been started with these words."""
+    for stream, number in ((heard, 0), (said, 1)):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def main(releasing: Callable[[Path], None], racing: Callable[[int], None]) -> None:

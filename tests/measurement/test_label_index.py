@@ -113,14 +113,22 @@ def test_small_parts_change_nothing(tmp_path, monkeypatch):
 
 
 def test_many_flushes_of_the_buckets_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(label_index_build, "HELD_RECORDS", 10)
+    """Under the same keys every file is that of a table which is held in memory."""
+    keys = IndexKeys.random()
+    monkeypatch.setattr(IndexKeys, "random", lambda: keys)
     ids = [f"id{i}" for i in range(300)]
     labels = [i % 2 for i in range(300)]
-    with build(tmp_path, ids, labels, [f"p{i // 3}" for i in range(300)]) as index:
-        assert (index.n_rows, index.n_persons) == (300, 100)
-        with index.new_request(1, "refuse") as request:
-            joined = request.join(ids)
-    assert joined.kept.tolist() == [i % 3 == 0 for i in range(300)]
+    files = []
+    for held in (10, 299, 1000):  # records; of the second a last one is left over
+        monkeypatch.setattr(label_index_build, "HELD_RECORDS", held)
+        with build(tmp_path, ids, labels, [f"p{i // 3}" for i in range(300)]) as index:
+            files.append({name: (index.directory / name).read_bytes() for name in os.listdir(index.directory)})
+            assert (index.n_rows, index.n_persons) == (300, 100)
+            with index.new_request(1, "refuse") as request:
+                joined = request.join(ids)
+        assert joined.kept.tolist() == [i % 3 == 0 for i in range(300)]
+    assert files[0].keys() == {"header.json", "high", "low", "label", "person"}
+    assert files[0] == files[1] == files[2]
 
 
 # --- ids used twice, unknown ids --------------------------------------------------------------------
@@ -215,11 +223,13 @@ def test_empty_batch(tmp_path):
 # --- building ---------------------------------------------------------------------------------------
 
 
-def test_duplicate_ids_in_the_table_name_both_rows(tmp_path):
+def test_duplicate_ids_in_the_table_name_both_rows(tmp_path, monkeypatch):
     ids = [f"id{i}" for i in range(40)]
     ids[29] = ids[11]
-    with pytest.raises(DataError, match=r"rows\.parquet, row 30, column id: the id is that of row 12 again$"):
-        build(tmp_path, ids, [0] * 40)
+    for held in (1 << 17, 10):
+        monkeypatch.setattr(label_index_build, "HELD_RECORDS", held)
+        with pytest.raises(DataError, match=r"rows\.parquet, row 30, column id: the id is that of row 12 again$"):
+            build(tmp_path, ids, [0] * 40)
 
 
 @pytest.mark.parametrize("damage", ["header.json", "high", "label"])

@@ -156,7 +156,7 @@ EPSILON = 1.0
 DELTA = gaussian_delta(1.0, EPSILON)  # for a noise as wide as the sensitivity, where an attack sees most
 
 
-def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 20) -> np.ndarray:
+def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 10) -> np.ndarray:
     """Sums in units of the sensitivity. Cell j belongs to row j alone (and with `persons`, to a second row of the same
     person), so the cells are as many independent releases of one label, or one person. Every row is too long."""
     names = [f"row-{i}" for i in range(CELLS * (2 if persons else 1))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from blindfit.parties.identity import authority
-from tests.command import Done, Forked, blindfit, in_a_process
+from tests.command import Done, Forked, Piped, blindfit, in_a_process
 from tests.ports import held_address
 
 N_ROWS = 1500
@@ -157,19 +158,15 @@ class Project:
             self.kill(name)
 
     @contextmanager
-    def submitting(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "blindfit", "submit", "job.toml", "--out", "out", *arguments],
-            cwd=self.directory,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def submitting(self, *arguments: str) -> Iterator[Piped]:
+        words = [sys.executable, "-m", "blindfit", "submit", "job.toml", "--out", "out", *arguments]
+        process = Piped(words, cwd=self.directory)
         try:
             yield process
         finally:
             process.kill()
-            process.communicate()
+            process.wait()
+            process.close()
 
 
 def write_rows(directory: Path, n_rows: int = N_ROWS, seed: int = 0) -> None:
@@ -183,15 +180,56 @@ def write_rows(directory: Path, n_rows: int = N_ROWS, seed: int = 0) -> None:
     (directory / "labels.csv").write_text("id,label\n" + "".join(f"u{i},{int(y[i])}\n" for i in order))
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    write_rows(tmp_path)
+def make_project(directory: Path) -> Project:
+    write_rows(directory)
     addresses = {"shop": held_address(), "meter": held_address()}
     for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
-        (tmp_path / name).write_text(text.format(**addresses))
-    authority.create_authority(tmp_path / "ca", "test-authority")
+        (directory / name).write_text(text.format(**addresses))
+    authority.create_authority(directory / "ca", "test-authority")
     for name in ("shop", "meter", "coordinator"):
-        authority.issue(tmp_path / "ca", name, ["localhost"])
-    project = Project(tmp_path)
+        authority.issue(directory / "ca", name, ["localhost"])
+    return Project(directory)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    project = make_project(tmp_path)
     yield project
     project.stop()
+
+
+class Kept:
+    """What a first job left, which every test finds as it was, in the same folder: what is kept there names paths."""
+
+    def __init__(self, project: Project) -> None:
+        self._directory, self._copy = project.directory, project.directory.with_name("kept")
+        shutil.copytree(self._directory, self._copy)
+
+    @contextmanager
+    def anew(self) -> Iterator[Project]:
+        shutil.rmtree(self._directory)
+        shutil.copytree(self._copy, self._directory)
+        project = Project(self._directory)
+        yield project
+        project.stop()
+
+
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("first") / "project"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    project = make_project(folder(tmp_path_factory))
+    done = project.blindfit("run", "job.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    return Kept(project)
+
+
+@pytest.fixture
+def ran(first_run: Kept) -> Iterator[Project]:
+    """A project whose job has run once, into out."""
+    with first_run.anew() as project:
+        yield project

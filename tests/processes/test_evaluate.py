@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.processes.conftest import Project
+from tests.processes.conftest import Kept, Project, folder, make_project
 
 EVALUATE = """
 name = "tried"
@@ -26,14 +27,21 @@ epsilon = 1.0
 """
 
 
-@pytest.fixture
-def trained(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def first_training(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    project = make_project(folder(tmp_path_factory))
     for name in ("shop", "meter"):
         project.edit(f"{name}.toml", "[policy]", '[policy]\nprotocols = ["walr", "evaluate"]')
     project.edit("meter.toml", "epsilon = 2.0", "epsilon = 4.0")
     project.path("evaluate.toml").write_text(EVALUATE)
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
-    return project
+    return Kept(project)
+
+
+@pytest.fixture
+def trained(first_training: Kept) -> Iterator[Project]:
+    with first_training.anew() as project:
+        yield project
 
 
 def evaluated(project: Project, *arguments: str) -> dict:

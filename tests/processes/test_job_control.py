@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import time
 
 import pytest
@@ -15,6 +14,7 @@ from blindfit.coordinator import job_control
 from blindfit.parties.identity import authority
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import load_settings
+from tests.command import Piped
 from tests.processes.conftest import Project, write_rows
 
 CANCELLED = "coordinator has cancelled it"
@@ -38,14 +38,13 @@ def wait_until(project: Project, party: str, state: str) -> None:
         time.sleep(0.05)
 
 
-def session_of(submitted: subprocess.Popen[str]) -> str:
-    assert submitted.stdout is not None
+def session_of(submitted: Piped) -> str:
     session = re.fullmatch(r"session (test-[0-9a-f]{8})\n", submitted.stdout.readline())
     assert session is not None
     return session[1]
 
 
-def check_it_was_told(project: Project, submitted: subprocess.Popen[str], session: str) -> None:
+def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
     _, errors = submitted.communicate(timeout=60)
     assert submitted.returncode == 1
     assert errors.splitlines() == [

@@ -119,7 +119,7 @@ def wait_for_held(project) -> tuple[str, str]:
 
 
 def test_a_server_killed_in_the_middle_of_a_stream_ends_the_job_in_one_line(project):
-    many_rows(project, 500_000)
+    many_rows(project, 300_000)
     project.start("shop", "meter")
     with project.submitting("--set", "split.test_fraction=0") as job:
         assert any("send rows" in line for line in job.stdout)
@@ -256,7 +256,7 @@ def key_lines(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["shop", "meter"])
 def test_bad_party_files_are_named(project, name):
     project.edit(f"{name}.toml", "[policy]", "[policy]\nmost_epsilom = 3")
-    refused = project.in_a_process("party", f"{name}.toml")
+    refused = project.blindfit("party", f"{name}.toml")
     assert refused.returncode == 2
     assert error_line(refused) == (
         f"error: {name}.toml: policy.most_epsilom is not an option; did you mean most_epsilon?"

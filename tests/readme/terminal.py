@@ -93,6 +93,12 @@ class Terminal:
         for process in self.running.values():
             process.wait(DEADLINE_S)
 
+    def run_cells(self, cells: str) -> Done:
+        """Of a notebook, from the top, with names of their own; what they start runs in this process too."""
+        code, names = compile(cells, "cells", "exec"), {"__name__": "__main__"}
+        with mock.patch.object(subprocess, "run", self._started):
+            return blindfit(self.directory, main=lambda: exec(code, names))
+
     def _filled_in(self, command: str) -> str:
         for port, address in self.addresses.items():
             command = command.replace(port, address)
@@ -130,15 +136,28 @@ class Terminal:
             with mock.patch.object(demo, "subprocess", processes):
                 runpy.run_module(module, run_name="__main__")
 
-    def _started(self, words: list[Any], *, stdout: int | None = None, **_same: Any) -> Done:
+    def _started(
+        self,
+        words: list[Any],
+        *,
+        stdout: int | None = None,
+        capture_output: bool = False,
+        check: bool = False,
+        **_: Any,
+    ) -> Done:
         """In place of `subprocess.run`: a script, or Blindfit's command line."""
-        _, first, *rest = map(str, words)
+        program, first, *rest = map(str, words)
+        assert program == sys.executable, f"{program}: nothing here can run it"
         if first == "-m":
+            assert rest[0] == "blindfit", f"-m {rest[0]}: nothing here can run it"
             done = blindfit(self.directory, *rest[1:])
         else:
             done = blindfit(self.directory, *rest, main=lambda: script(Path(first)))
-        sys.stdout.write("" if stdout == subprocess.DEVNULL else done.stdout)
-        sys.stderr.write(done.stderr)
+        if not capture_output:
+            sys.stdout.write("" if stdout == subprocess.DEVNULL else done.stdout)
+            sys.stderr.write(done.stderr)
+        if check:
+            done.check_returncode()
         return done
 
 

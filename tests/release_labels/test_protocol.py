@@ -171,7 +171,7 @@ def valid_envelopes() -> list[tuple[type, type, bytes]]:
     ]
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(st.sampled_from(valid_envelopes()), st.integers(0, 400), st.binary(max_size=4), st.integers(0, 4))
 def test_changed_bytes_are_a_message_or_malformed(
     valid: tuple[Any, type, bytes], at: int, inserted: bytes, dropped: int

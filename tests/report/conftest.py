@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_json
+from tests.report.drawn_once import every_plot_drawn_once
 from tests.report.jobs import renamed
 
 SESSION = "walr-0badcafe"
@@ -124,6 +125,12 @@ class MadeUp:
         write_json(directory / "model.json", self.model())
         write_json(directory / "report.json", self.report)
         return directory
+
+
+@pytest.fixture(autouse=True)
+def _plots() -> Iterator[None]:
+    with every_plot_drawn_once():
+        yield
 
 
 @pytest.fixture

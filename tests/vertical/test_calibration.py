@@ -19,7 +19,7 @@ HALF = "split.test_fraction=0.5"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, JobSession]:
-    project = Project.make(tmp_path_factory.mktemp("project"), rows=400, epochs=3)
+    project = Project.make(tmp_path_factory.mktemp("project"), rows=300, epochs=2)
     return project, Nodes(project.root).run(HALF)
 
 
@@ -54,7 +54,7 @@ def test_predictions_and_test_scores_use_them(trained: tuple[Project, JobSession
 
 def test_off_means_off(trained: tuple[Project, JobSession]) -> None:
     project, _ = trained
-    plain = Nodes(project.root).run(HALF, "taylor.calibrate=false")
+    plain = Nodes(project.root).run(HALF, "taylor.calibrate=false", "taylor.epochs=1")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)
     assert "slope" not in written(project, "bank", plain.id, "report.json")["evaluation"]
@@ -86,6 +86,6 @@ def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tupl
     assert "calibration" not in written(project, "shop-a", linked.id, "report.json")
     told = {name for name in linked.summaries["notary"] if "slope" in name or "offset" in name}
     assert not told
-    plain = Nodes(project.root).run("taylor.calibrate=false", job="linkage.toml")
+    plain = Nodes(project.root).run("taylor.calibrate=false", "taylor.epochs=1", job="linkage.toml")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)

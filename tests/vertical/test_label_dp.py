@@ -17,19 +17,19 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_nois
 from blindfit.algorithms.statistics.taylor import leverages
 from tests.privacy.noise_checks import faults_of_normal
 from tests.vertical.in_process import NOISE_KEY, Finished, finished, seated
-from tests.vertical.project import ROWS, Project
+from tests.vertical.project import Project
 
 EPSILON, DELTA = 1.0, 1e-5
 LABEL_DP = f"privacy.epsilon={EPSILON}"
 SHORT = ("taylor.epochs=2", "split.test_fraction=0.1", "taylor.batch_rows=48")
-FEW_ROWS = 120
+ROWS = 120  # half of a training's time is the alignment of its rows
 ALL_TRAINED = "split.test_fraction=0"  # then the one row of a rare value is in a batch, in whatever order
 RANGE = (0.0, 10.0)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path)
+    return Project.make(tmp_path, rows=ROWS)
 
 
 # --- neighbours: labels that differ in one row ----------------------------------------------------------------
@@ -58,9 +58,8 @@ def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
     the noise is made for."""
     job = (LABEL_DP, f"taylor.model={model}", *SHORT)
-    project.write_rows(FEW_ROWS)
     if model == "linear":
-        project.with_numbers(np.random.default_rng(0).normal(5, 2, FEW_ROWS), RANGE)
+        project.with_numbers(np.random.default_rng(0).normal(5, 2, ROWS), RANGE)
         flip(project, 0, -1e9)  # far outside: clipped
     first = finished(project, *job, key=real_key, session="one")
     rows, parameters, plan = all_features(first), first.parameters, first.plan
@@ -178,10 +177,9 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
 @pytest.mark.parametrize("test_labels", [0.0, 1.0])
 def test_one_class_alone_ends_no_job_under_label_dp(project: Project, real_key: PrivateKey, test_labels: float) -> None:
     """Whether the rows of some split are all of one class is not to be asked for nothing."""
-    project.write_rows(FEW_ROWS)
     job = (LABEL_DP, *SHORT, "taylor.epochs=1", "split.test_fraction=0.2")
     plan = finished(project, *job, key=real_key, session="one").plan
-    labels = np.full(FEW_ROWS, int(test_labels))
+    labels = np.full(ROWS, int(test_labels))
     labels[plan.train] = 1 - int(test_labels)
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
     ids = table["id"].to_pylist()

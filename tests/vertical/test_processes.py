@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from blindfit.algorithms.protocols import handshake
 from blindfit.parties.systems import system
+from tests import command
 from tests.vertical.project import ROLES, Project
 
 pytestmark = pytest.mark.timeout(400)  # several jobs of four processes each
@@ -82,25 +82,38 @@ def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tm
 
 
 def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
-    command = project.command("run", str(project.root / "job.toml"), "--out", str(project.root / "killed"))
-    running = subprocess.Popen([*command, "--set", "taylor.epochs=6"], stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 100
+    """Its session, of which the victim had kept that epoch."""
+    started: list[command.Forked] = []
     found: list[Path] = []
-    while not found and time.monotonic() < until:
-        found = list((project.root / "state" / victim / "checkpoints").glob(f"*/epoch-{epoch}.json"))
-        time.sleep(0.02)
-    os.kill(_process_of(project, victim), signal.SIGKILL)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode != 0
+    ended = threading.Event()
+
+    class Noted(command.Forked):
+        def __init__(self, *words: Any, **how: Any) -> None:
+            super().__init__(*words, **how)
+            started.append(self)
+
+    def kill() -> None:
+        while not found and not ended.is_set():
+            found.extend((project.root / "state" / victim / "checkpoints").glob(f"*/epoch-{epoch}.json"))
+            time.sleep(0.02)
+        config = str(project.root / f"{victim}.toml")
+        next(process for process in started if config in process.args).send_signal(signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "Forked", Noted)
+        killing = threading.Thread(target=kill)
+        killing.start()
+        try:
+            done = project.run("taylor.epochs=6", out="killed")
+        finally:
+            ended.set()
+            killing.join()
+    assert done.returncode != 0
+    said = done.stderr
     assert said.startswith(f"error: {victim}'s process was killed (SIGKILL) in the middle of the job; its log is ")
     session = found[0].parent.name
     assert f"taylor.resume={session}" in said
     return session
-
-
-def _process_of(project: Project, name: str) -> int:
-    config = str(project.root / f"{name}.toml")
-    return next(p.pid for p in psutil.process_iter(["cmdline"]) if config in (p.info["cmdline"] or []))
 
 
 def test_label_dp_is_charged_once_to_the_active_partys_ledger(project: Project) -> None:

@@ -20,11 +20,13 @@ from tests.vertical.in_process import finished, seated
 from tests.vertical.project import Project
 
 SHOPS = ("shop-a", "shop-b")
+ROWS = 120  # half of the time is their alignment
+TWO_BATCHES = 210  # of each of the sizes below
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path)
+    return Project.make(tmp_path, rows=ROWS)
 
 
 def shares(project: Project) -> list[float]:
@@ -42,6 +44,7 @@ OTHER_BATCHES = ("taylor.batch_rows=66", "taylor.batch_rows=68")
 
 
 def test_the_same_training_again_is_free_and_other_batches_add_up(project: Project) -> None:
+    project.write_rows(TWO_BATCHES)
     for number in range(2):
         seated(project, session=f"same-{number}")
     (one,) = shares(project)
@@ -88,6 +91,7 @@ def test_columns_that_a_partner_publishes_anew_are_new_equations(project: Projec
 
 
 def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: Project) -> None:
+    project.write_rows(TWO_BATCHES)
     seated(project)
     seated(project, OTHER_BATCHES[0], session="other")
     told = CliRunner().invoke(app, ["publish", str(project.root / "bank.toml"), "rows"])

@@ -20,8 +20,10 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.seats import refuse_dataset
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
-from tests.vertical.project import COLUMNS, ROWS, Project
+from tests.vertical.project import COLUMNS, Project
 
+ROWS = 120  # half of the time is their alignment
+MANY = 240  # for a law
 ROW_IS = 'row_is = "a client"\n'
 DATA_PARTIES = ("bank", "shop-a", "shop-b")
 ALL_COLUMNS = len(DATA_PARTIES) * COLUMNS + 1  # and the intercept
@@ -31,7 +33,7 @@ ALL_TRAINED = "split.test_fraction=0"  # then scales do not depend on the secret
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path)
+    return Project.make(tmp_path, rows=ROWS)
 
 
 def test_a_key_node_with_rows_takes_no_seat() -> None:
@@ -97,7 +99,7 @@ def test_label_dp_of_rows_is_not_promised_of_persons(project: Project, party: st
 def jitter_of(made: Seated) -> np.ndarray:
     """What the active party added to its labels' terms."""
     bank, grid = made.seats["bank"], made.parameters.grid
-    plain = grid.label_terms(bank.y, np.zeros(ROWS))  # type: ignore[arg-type]
+    plain = grid.label_terms(bank.y, np.zeros(len(bank.y)))  # type: ignore[arg-type]
     jitter: np.ndarray = (bank.label_terms - plain) * 2.0**-grid.residual_bits
     return jitter
 
@@ -106,9 +108,10 @@ def jitter_of(made: Seated) -> np.ndarray:
 def test_labels_enter_with_the_jitter_of_the_job(project: Project, overrides: list[str], std: float) -> None:
     """Squares of n normal numbers add up to a chi-square of n. Three verdicts, each wrong once in three million: the
     test fails by chance at most once in a million."""
+    project.write_rows(MANY)
     scaled = jitter_of(seated(project, *overrides)) / std
     squares = float((scaled**2).sum())
-    verdicts = [stats.chi2.sf(squares, ROWS), stats.chi2.cdf(squares, ROWS), stats.kstest(scaled, "norm").pvalue]
+    verdicts = [stats.chi2.sf(squares, MANY), stats.chi2.cdf(squares, MANY), stats.kstest(scaled, "norm").pvalue]
     assert min(verdicts) > FALSE_ALARM / 3
 
 
@@ -148,11 +151,11 @@ def test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot(
     seated(project)
     file = project.root / "shop-a.csv"
     header, *rows = file.read_text().splitlines()
-    file.write_text("\n".join([header, *rows[60:]]) + "\n")
+    file.write_text("\n".join([header, *rows[30:]]) + "\n")
     project.publish("shop-a")
     seated(project, *overrides, 'taylor.unsafe=["label-bits"]', session="s2")  # two layouts of batches
     one, other = jitters
-    assert 100 < len(other) < len(one) == ROWS
+    assert 60 < len(other) < len(one) == ROWS
     assert other == {row: one[row] for row in other}
     assert len(set(one.values())) == ROWS
     project.publish("bank")

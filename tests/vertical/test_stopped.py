@@ -23,7 +23,7 @@ DEADLINE_S = 120
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=300, epochs=15)
+    return Project.make(tmp_path, rows=150, epochs=12)
 
 
 def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, str]:
@@ -56,13 +56,13 @@ def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, st
 
 
 def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: Project) -> None:
-    code, said, errors = interrupted(project, "epoch 3 of 15")
+    code, said, errors = interrupted(project, "epoch 3 of 12")
     assert code == 130
     assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
     assert "Traceback" not in errors
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
-    assert re.findall(r"^  epoch (\d+) of 15", said, re.M)[:3] == ["1", "2", "3"]
-    assert re.search(r"^  epoch 3 of 15, hold-out loss 0\.\d{4}", said, re.M)
+    assert re.findall(r"^  epoch (\d+) of 12", said, re.M)[:3] == ["1", "2", "3"]
+    assert re.search(r"^  epoch 3 of 12, hold-out loss 0\.\d{4}", said, re.M)
     again = project.run(f"taylor.resume={session}", "taylor.patience=0")
     assert again.returncode == 0, again.stderr
     assert "epoch 1 of" not in again.stdout

@@ -59,7 +59,7 @@ def part_of(project: Project, name: str, session: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
-    project = Project.make(tmp_path_factory.mktemp("texts"), rows=600, epochs=6)
+    project = Project.make(tmp_path_factory.mktemp("texts"), rows=400, epochs=4)
     with_texts(project)
     return project, Nodes(project.root).run("split.test_fraction=0.3").id
 

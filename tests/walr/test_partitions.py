@@ -28,7 +28,7 @@ from blindfit.parties.walr.partitions import IntegerParts, PartitionedRows
 from blindfit.parties.walr.reading import prepare_rows
 from tests.walr_split.house import House
 from tests.walr_split.test_jobs import without_noise
-from tests.work.test_cluster import cluster
+from tests.work.test_cluster import cluster, process_ids, wait_for_both, wait_until
 
 ROWS, BATCH_ROWS = 400, 100
 PLAIN = '[datasets.rows]\nurl = "csv:features.csv"\nid = "id"\nfeatures = "rest"\n'
@@ -136,26 +136,29 @@ def test_every_solver_takes_rows_that_are_elsewhere(
     assert np.abs(np.subtract(*weights)).max() < 1e-6
 
 
-def test_a_worker_that_is_lost_takes_nothing_with_it(house: LargerHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_lost_takes_nothing_with_it(
+    house: LargerHouse, running: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed between the rows and the fit, with what it held of them."""
     without_noise(monkeypatch)
     house.on(None)
     alone = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
-    with cluster() as two:
-        house.on(two)
-        chosen = IntegerParts.chosen
-        killed: list[int] = []
+    house.on(running)
+    chosen = IntegerParts.chosen
+    killed: list[int] = []
 
-        def after_a_death(self: IntegerParts, *args: Any) -> PartitionedRows:
-            victim = next(iter(two.workers.values())).pid
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
-            return chosen(self, *args)
+    def after_a_death(self: IntegerParts, *args: Any) -> PartitionedRows:
+        victim = next(iter(running.workers.values())).pid
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+        return chosen(self, *args)
 
-        monkeypatch.setattr(IntegerParts, "chosen", after_a_death)
-        found = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
+    monkeypatch.setattr(IntegerParts, "chosen", after_a_death)
+    found = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
     assert killed
     assert found == pytest.approx(alone, rel=1e-9, abs=1e-9)
+    wait_until(lambda: not {*killed} & {*process_ids(running)})
+    wait_for_both(running)  # the next test has two workers, as this one had
 
 
 # --- the parts, in this process -----------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +97,8 @@ class House:
 
     @property
     def common(self) -> list[str]:
-        return [i for i in self.ids("shop") if all(i in set(self.ids(name)) for name in HOLDERS)]
+        others = [set(self.ids(name)) for name in HOLDERS]
+        return [i for i in self.ids("shop") if all(i in ids for ids in others)]
 
     def write_features(self, name: str) -> None:
         at = [int(i.removeprefix("row ")) for i in self.ids(name)]
@@ -143,6 +146,13 @@ class House:
     def write_prediction(self, session: str) -> None:
         parties = self._parties((*HOLDERS, "keys"))
         (self.root / "predict.toml").write_text(PREDICT.format(session=session, parties=parties))
+
+    def copied_to(self, root: Path) -> House:
+        """With all that its parties keep."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        other = copy.copy(self)
+        other.root = root
+        return other
 
     def run(self, *overrides: str, job: str = "job.toml") -> JobSession:
         return Nodes(self.root).run(*overrides, job=job)

@@ -17,6 +17,7 @@ from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
 from blindfit.coordinator.job import load_job
+from blindfit.coordinator.session import JobSession
 from blindfit.parties.walr import server as walr_server
 from tests.walr_blocks.house import COLUMNS, HOLDERS, House
 from tests.walr_split.test_jobs import released, without_noise
@@ -25,6 +26,20 @@ from tests.walr_split.test_jobs import released, without_noise
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+    """A house and its first job, which nobody disturbed."""
+    house = House(tmp_path_factory.mktemp("house"))
+    return house, house.run()
+
+
+@pytest.fixture
+def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
+    """The same for a test alone."""
+    house, session = job_done
+    return house.copied_to(tmp_path), session
 
 
 @pytest.fixture
@@ -97,8 +112,8 @@ def test_the_weights_are_those_of_one_party_with_all_columns(
     assert abs(whole[5] + 1) < 0.5
 
 
-def test_scores_of_new_rows_are_formed_by_joint_prediction(house: House) -> None:
-    session = house.run()
+def test_scores_of_new_rows_are_formed_by_joint_prediction(trained: tuple[House, JobSession]) -> None:
+    house, session = trained
     house.write_prediction(session.id)
     predicted = house.run(job="predict.toml")
     scores = pyarrow.csv.read_csv(house.root / "state/shop/predictions" / predicted.id / "scores.csv")
@@ -142,9 +157,9 @@ def test_a_norm_bound_of_the_job_is_split_by_columns(
 
 
 def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
-    house: House, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
+    trained: tuple[House, JobSession], fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = house.run()
+    house, first = trained
     sent: list[object] = []
     run_passive = walr_blocks.run_passive
 
@@ -154,15 +169,15 @@ def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
 
     monkeypatch.setattr(walr_blocks, "run_passive", noted)
     again = house.run()
-    assert (house.spent(), len(fits), sent) == (1, 1, [])
+    assert (house.spent(), fits, sent) == (1, [], [])
     for name in HOLDERS:
         assert house.written(name, first)["weights"] == house.written(name, again)["weights"]
 
 
-def test_a_release_is_fitted_once(house: House) -> None:
+def test_a_release_is_fitted_once(trained: tuple[House, JobSession]) -> None:
     """Else each setting of the fit would give a holder as many equations about the others' columns as it has weights,
     for nothing."""
-    house.run()
+    house, _ = trained
     with pytest.raises(BlindfitError, match="fitted with other settings"):
         house.run("walr.l2=0.5")
     assert house.spent() == 1
@@ -256,9 +271,9 @@ def test_no_holder_gets_anothers_row_sum_or_weight(house: House, monkeypatch: py
             assert len(str(weight)) < 6 or str(weight) not in report
 
 
-def test_the_receipt_proves_the_part_that_the_active_party_got(house: House) -> None:
+def test_the_receipt_proves_the_part_that_the_active_party_got(trained: tuple[House, JobSession]) -> None:
     """`check_proof` has passed in the job; the stored answer, of all columns, would not."""
-    house.run()
+    house, _ = trained
     with house.store("meter") as store:
         (entry,) = store.reader().ledger()
         answer = store.reader().answer("shop", entry.request_id)

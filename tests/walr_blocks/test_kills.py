@@ -9,7 +9,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError
 from tests.vertical.victim import OBEYED, ORDER, Order
 from tests.walr_blocks.house import House
-from tests.walr_shares.test_kills import ROOT, run
+from tests.walr_shares.test_kills import run
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,8 @@ from tests.walr_shares.test_kills import ROOT, run
     ],
 )
 def test_the_lost_party_is_named_and_the_release_is_paid_for_once(
-    tmp_path: Path, label: str, named: str, spent: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, label: str, named: str, spent: int
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     house = House(tmp_path)
     Order(label).give(house.root)
     with pytest.raises(BlindfitError, match=named):

@@ -20,6 +20,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 from blindfit.algorithms.protocols.walr_encrypted import EncryptedTally
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
+from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.files.vault import ROW_KEY
 from blindfit.parties.measurement import codec
@@ -37,10 +38,14 @@ ALLOWED = ', unsafe = ["unchecked-rows"]'
 
 @pytest.fixture
 def house(tmp_path: Path, real_key: PrivateKey) -> House:
+    return house_in(tmp_path, real_key)
+
+
+def house_in(root: Path, real_key: PrivateKey) -> House:
     """The shop's key is here already: to make one takes a second."""
-    house = House(tmp_path)
+    house = House(root)
     house.write_party("whole", policy=ALLOWED)
-    shop = tmp_path / "state" / "shop"
+    shop = root / "state" / "shop"
     shop.mkdir(parents=True, mode=0o700)
     (shop / ROW_KEY).write_bytes(real_key.to_bytes())
     (shop / ROW_KEY).chmod(0o600)
@@ -294,8 +299,15 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
 # --- what is said of it ---------------------------------------------------------------------------------------------
 
 
-def test_the_report_says_that_nobody_checked_the_rows(house: House) -> None:
-    session = house.run(job="hidden.toml")
+@pytest.fixture(scope="module")
+def job_done(tmp_path_factory: pytest.TempPathFactory, real_key: PrivateKey) -> tuple[House, JobSession]:
+    """A house and its job, of which tests only read."""
+    house = house_in(tmp_path_factory.mktemp("house"), real_key)
+    return house, house.run(job="hidden.toml")
+
+
+def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[House, JobSession]) -> None:
+    house, session = job_done
     made = write(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "if it follows the protocol" in sections["trust"]
@@ -304,8 +316,10 @@ def test_the_report_says_that_nobody_checked_the_rows(house: House) -> None:
     assert "follows the protocol" in (house.root / "report" / "report.html").read_text()
 
 
-def test_there_is_no_release_file_of_a_sum_that_the_server_could_not_read(house: House, tmp_path: Path) -> None:
-    session = house.run(job="hidden.toml")
+def test_there_is_no_release_file_of_a_sum_that_the_server_could_not_read(
+    job_done: tuple[House, JobSession], tmp_path: Path
+) -> None:
+    house, session = job_done
     directory = house.root / "state/shop/models" / session.id
     with pytest.raises(ConfigError, match="could not read"):
         export(directory, tmp_path / "out.blindfit", Console(quiet=True))

@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols.walr_shares import SharedRows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
+from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.measurement.row_shares import RowShares
@@ -34,6 +35,20 @@ JOB = "shares.toml"
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+    """A house and its first job in shares, which nobody disturbed."""
+    house = House(tmp_path_factory.mktemp("house"))
+    return house, house.run(job=JOB)
+
+
+@pytest.fixture
+def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
+    """The same for a test alone."""
+    house, session = job_done
+    return house.copied_to(tmp_path), session
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -60,16 +75,16 @@ def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monke
     assert house.charges() == [1, 1]
 
 
-def test_the_same_rows_released_in_another_way_are_another_request(house: House) -> None:
-    house.run(job=JOB)
+def test_the_same_rows_released_in_another_way_are_another_request(trained: tuple[House, JobSession]) -> None:
+    house, _ = trained
     house.run()
     assert house.charges() == [2, 2]
 
 
 @pytest.mark.parametrize("forgetful", SERVERS)
-def test_where_one_server_has_lost_its_answer_both_refuse(house: House, forgetful: str) -> None:
+def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[House, JobSession], forgetful: str) -> None:
     """Shares of one sum come from one dealing: the other's answer goes with no new one."""
-    house.run(job=JOB)
+    house, _ = trained
     with contextlib.closing(sqlite3.connect(house.root / "state" / forgetful / "party.sqlite")) as database:
         assert database.execute("DELETE FROM answers").rowcount == 1
         database.commit()
@@ -203,8 +218,8 @@ def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.
         assert row.astype("<i8").tobytes() not in got + kept
 
 
-def test_the_report_says_who_must_not_collude(house: House) -> None:
-    session = house.run(job=JOB)
+def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession]) -> None:
+    house, session = trained
     made = write(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop alone: epsilon 0.684" in sections["trust"]

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError
+from blindfit.coordinator import launcher
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
+from tests.command import Forked
 from tests.vertical.victim import OBEYED, ORDER, Order
 from tests.walr_blocks.house import House as HouseOfHolders
 from tests.walr_split.house import House
 
-ROOT = Path(__file__).parents[2]
-
 
 def run(house: House | HouseOfHolders, job: str) -> None:
-    """Every party a process; each ends itself where an order says so."""
+    """Every party a process, forked from one that has imported all; each ends itself where an order says so."""
     loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
     command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]
-    with launch(loaded, house.root, house.root / "out", command) as launched:
+    forks = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
+    with (
+        mock.patch.object(launcher, "subprocess", forks),
+        launcher.launch(loaded, house.root, house.root / "out", command) as launched,
+    ):
         try:
             drive(loaded, launched, Console(quiet=True))
         except BlindfitError as error:
@@ -40,10 +46,7 @@ def run(house: House | HouseOfHolders, job: str) -> None:
         ("job.toml", "send Counted", "east|west"),
     ],
 )
-def test_the_lost_party_is_named_and_nobody_is_charged(
-    tmp_path: Path, job: str, label: str, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def test_the_lost_party_is_named_and_nobody_is_charged(tmp_path: Path, job: str, label: str, named: str) -> None:
     house = House(tmp_path)
     Order(label).give(house.root)
     with pytest.raises(BlindfitError, match=named):

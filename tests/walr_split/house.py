@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,6 +146,13 @@ class House:
             with self.store(name) as store:
                 writer = snapshot_writer("measurement", vault_of(settings, self.root))
                 Snapshots(settings, self.root, store, writer).publish("rows")
+
+    def copied_to(self, root: Path) -> House:
+        """With all that its parties keep."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        other = copy.copy(self)
+        other.root, other.asked = root, {}
+        return other
 
     def run(self, *overrides: str, job: str = "job.toml") -> JobSession:
         return Nodes(self.root).run(*overrides, job=job)

@@ -26,6 +26,7 @@ from blindfit.coordinator.job import load_job
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr import KIND
 from blindfit.coordinator.report.walr.statement import privacy_statement
+from blindfit.coordinator.session import JobSession
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.service import MeasurementService
 from tests.command import blindfit
@@ -53,6 +54,20 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
     return found
 
 
+@pytest.fixture(scope="module")
+def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+    """A house and its first job, which nobody disturbed."""
+    house = House(tmp_path_factory.mktemp("house"))
+    return house, house.run()
+
+
+@pytest.fixture
+def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
+    """The same for a test alone."""
+    house, session = job_done
+    return house.copied_to(tmp_path), session
+
+
 # --- the sum ----------------------------------------------------------------------------------------------
 
 
@@ -73,8 +88,8 @@ def test_both_servers_together_give_the_trusted_servers_integers(
     assert house.charges() == [1, 1]
 
 
-def test_what_is_promised_is_what_is_charged(house: House) -> None:
-    session = house.run()
+def test_what_is_promised_is_what_is_charged(trained: tuple[House, JobSession]) -> None:
+    house, session = trained
     own = house.report(session)
     privacy = own["privacy"]
     multiplier = gaussian.analytic_noise_multiplier(1.0, 1e-5)
@@ -87,8 +102,8 @@ def test_what_is_promised_is_what_is_charged(house: House) -> None:
     assert privacy["noise_std_of_sum"] == pytest.approx(math.sqrt(2) * one)
 
 
-def test_the_report_says_against_whom_and_names_both_servers(house: House) -> None:
-    session = house.run()
+def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[House, JobSession]) -> None:
+    house, session = trained
     made = write(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop together with one of east and west: epsilon 1." in sections["trust"]
@@ -128,9 +143,9 @@ def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.Mo
     assert house.charges() == [2, 2]
 
 
-def test_a_snapshot_published_again_is_charged_again(house: House) -> None:
+def test_a_snapshot_published_again_is_charged_again(trained: tuple[House, JobSession]) -> None:
     """With fresh noise on the same shares, as the owner chose to."""
-    house.run()
+    house, _ = trained
     house.publish()
     house.run()
     assert house.charges() == [2, 2]
@@ -147,8 +162,8 @@ def refused(house: House, wanted: str, *overrides: str) -> BlindfitError:
     return refusal.value
 
 
-def test_servers_with_different_splits_both_refuse(house: House) -> None:
-    house.run()
+def test_servers_with_different_splits_both_refuse(trained: tuple[House, JobSession]) -> None:
+    house, _ = trained
     house.split()
     house.publish("west")
     refused(house, "different splits")
@@ -420,20 +435,20 @@ def test_a_plan_counts_both_noises(house: House) -> None:
     assert stds["job.toml"] == pytest.approx(stds["trusted.toml"] * 2**0.5)
 
 
-def test_there_is_no_release_file_of_two_servers(house: House) -> None:
-    session = house.run()
+def test_there_is_no_release_file_of_two_servers(trained: tuple[House, JobSession]) -> None:
+    house, session = trained
     done = blindfit(house.root, "export", f"state/shop/models/{session.id}", "--out", "x.blindfit")
     assert done.returncode == 2
     assert "labels were split between two servers" in done.stderr
     assert not (house.root / "x.blindfit").exists()
 
 
-def test_an_evaluation_asks_both_and_is_charged_at_both(house: House) -> None:
+def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, JobSession]) -> None:
     """Its figures are of both noises; either server alone, or a trusted job, is refused."""
+    house, session = trained
     for name in ("shop", *SERVERS):
         path = house.root / f"{name}.toml"
         path.write_text(path.read_text().replace('protocols = ["walr"]', 'protocols = ["walr", "evaluate"]'))
-    session = house.run()
     text = (house.root / "job.toml").read_text().replace('"walr"', '"evaluate"').replace("seed = 3\n", "")
     text = text.replace("split = { test_fraction = 0.25 }\n", "").replace("walr = {", "evaluate = { EXTRA")
     for rows in ("held-out", "all"):

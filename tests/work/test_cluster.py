@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dask import config as dask_config
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
@@ -25,22 +27,30 @@ from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.work import compute
 from blindfit.parties.work.compute import ComputeSettings, open_workers, workers_of
+from tests import command
 from tests.certificates import demo_authority
 from tests.ports import held_address
 from tests.work import tasks
 from tests.work.test_compute_settings import party
 
 
-def cluster(n_workers: int = 2, **options: Any) -> LocalCluster:
-    """Of processes, each with one thread."""
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=60,
-        **options,
-    )
+@contextmanager
+def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
+    """Of processes, each with one thread; forked, as the parties of other tests, from one that has imported all."""
+    assert command.IMPORTED
+    forkserver.ensure_running()  # Dask would have it import something else
+    with (
+        dask_config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=60,
+            **options,
+        ) as running,
+    ):
+        yield running
 
 
 def dask(address: str, **options: Any) -> ComputeSettings:
@@ -54,10 +64,38 @@ def shared() -> Iterator[LocalCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[LocalCluster]:
+    """A cluster that tests kill workers of, one test after the other. A task that lost its worker is tried once more,
+    not three times, as a worker's start takes a second."""
+    with dask_config.set({"distributed.scheduler.allowed-failures": 1}), cluster() as running:
+        yield running
+
+
 @contextmanager
-def own_workers(n_workers: int = 2, **options: Any) -> Iterator[tuple[LocalCluster, Workers]]:
-    with cluster(n_workers) as running, open_workers(dask(running.scheduler_address, **options)) as workers:
-        yield running, workers
+def workers_that_come_back(running: LocalCluster, **options: Any) -> Iterator[Workers]:
+    """Two when they are opened, and two in the end."""
+    with open_workers(dask(running.scheduler_address, **options)) as workers:
+        assert workers.count == 2
+        yield workers
+    wait_for_both(running)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def wait_for_both(running: LocalCluster) -> None:
+    """Until the scheduler knows two workers, and each is the one that its nanny has started last."""
+
+    def both() -> bool:
+        started = {nanny.worker_address for nanny in running.workers.values()}
+        return len(started) == 2 and set(running.scheduler.workers) == started
+
+    wait_until(both)
 
 
 def process_ids(running: LocalCluster) -> list[int]:
@@ -92,16 +130,9 @@ def test_errors_of_a_task_pass_as_they_are(shared: LocalCluster) -> None:
 # --- workers that die ---------------------------------------------------------------------------------
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
-def test_a_killed_worker_is_survived(tmp_path: Path) -> None:
-    with own_workers() as (running, workers), ThreadPoolExecutor(1) as killer:
-        victim = process_ids(running)[0]
+def test_a_killed_worker_is_survived(mortal: LocalCluster, tmp_path: Path) -> None:
+    with workers_that_come_back(mortal) as workers, ThreadPoolExecutor(1) as killer:
+        victim = process_ids(mortal)[0]
 
         def kill() -> None:
             wait_until(lambda: len(list(tmp_path.iterdir())) >= 4)
@@ -110,37 +141,41 @@ def test_a_killed_worker_is_survived(tmp_path: Path) -> None:
         killed = killer.submit(kill)
         assert workers.map(tasks.leave_a_mark, [(tmp_path, i) for i in range(12)]) == list(range(12))
         killed.result()
-        wait_until(lambda: victim not in process_ids(running))
+        wait_until(lambda: victim not in process_ids(mortal))
 
 
 def test_a_cluster_of_one_thread_does_the_work_itself() -> None:
-    with own_workers(1) as (running, workers):
+    with cluster(1) as running, open_workers(dask(running.scheduler_address)) as workers:
         assert workers.count == 1
         assert workers.map(tasks.process, [()] * 3) == process_ids(running) * 3
 
 
-def test_a_task_that_always_kills_its_worker_fails_before_the_deadline() -> None:
-    with own_workers(task_timeout_s=600) as (running, workers):
+def test_a_task_that_always_kills_its_worker_fails_before_the_deadline(mortal: LocalCluster) -> None:
+    with workers_that_come_back(mortal, task_timeout_s=600) as workers:
         with pytest.raises(ComputeFailed) as failed:
             workers.map(tasks.die, [("canary",)])
         assert str(failed.value) == (
-            f"[compute] dask at {running.scheduler_address}: 1 of 1 tasks were not done: "
+            f"[compute] dask at {mortal.scheduler_address}: 1 of 1 tasks were not done: "
             "one of them kills every worker that takes it"
         )
         assert workers.map(tasks.process, [()])
 
 
-def test_a_task_that_takes_too_long_fails() -> None:
-    with own_workers(task_timeout_s=5) as (running, workers):
+def test_a_task_that_takes_too_long_fails(shared: LocalCluster, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with open_workers(dask(shared.scheduler_address, task_timeout_s=5)) as workers:
         with pytest.raises(ComputeFailed) as failed:
-            workers.map(tasks.process, [(0.0,), (60.0,)])
-        assert f"dask at {running.scheduler_address}: 1 of 2 tasks were not done: waited 5 s" in str(failed.value)
+            workers.map(tasks.meet, [(tmp_path / "a", 1), (tmp_path / "b", 2)])  # to the second nobody comes
+        (tmp_path / "b" / "enough").touch()
+        assert f"dask at {shared.scheduler_address}: 1 of 2 tasks were not done: waited 5 s" in str(failed.value)
 
 
-def test_a_lost_scheduler_ends_the_map() -> None:
+def test_a_lost_scheduler_ends_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "CONNECT_TIMEOUT_S", 60)  # it may take a while to start
     address = f"tcp://{held_address().replace('localhost', '127.0.0.1')}"
     scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
-    worker = start("dask_worker", address, "--nthreads", "1", "--nworkers", "2")
+    worker = start("dask_worker", address, "--nthreads", "2", "--no-nanny")
     try:
         with open_workers(dask(address)) as workers:  # it waits for the scheduler and a first worker
             threading.Timer(0.5, scheduler.kill).start()

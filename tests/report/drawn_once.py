@@ -1,0 +1,46 @@
+"""Half the time of a made-up page is its plots, the same on most of them: what was drawn of the same figures is shown
+again, whoever asks.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+from unittest import mock
+
+REPORT = "blindfit.coordinator.report"
+PLOTS = {  # by who calls them
+    f"{REPORT}.curves": (*("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),),
+    f"{REPORT}.plots": ("weights_plot",),
+    f"{REPORT}.walr.page": ("weights_plot", "objective_plot"),
+    f"{REPORT}.vertical.page": ("loss_plot",),
+    f"{REPORT}.label_regression.page": ("weights_plot", "fitted_plot", "laws_plot"),
+    f"{REPORT}.dp_lr.plots": ("weights_plot",),
+    f"{REPORT}.dp_lr.page": ("loss_plot",),
+}
+
+
+@contextmanager
+def every_plot_drawn_once() -> Iterator[None]:
+    with ExitStack() as stack:
+        for module, names in PLOTS.items():
+            for name in names:
+                stack.enter_context(mock.patch(f"{module}.{name}", _remembering(module, name)))
+        yield
+
+
+@cache
+def _remembering(module: str, name: str) -> Callable[..., Any]:
+    draw, drawn = getattr(import_module(module), name), dict[bytes, Any]()
+
+    def once(*figures: Any, **named: Any) -> Any:
+        asked = pickle.dumps((figures, named))
+        if asked not in drawn:
+            drawn[asked] = draw(*figures, **named)
+        return drawn[asked]
+
+    return once

@@ -11,7 +11,7 @@ all rows that are not held out, the median over splits:
     no jitter         taylor.unsafe = ["no-jitter"]
     no fresh noise    taylor.unsafe = ["no-gradient-noise"]
     no shortening     taylor.unsafe = ["leverage"]
-    few_rows          every defence, and what docs/taylor.md recommends for few rows
+    gradient descent  every defence, taylor.optimiser = "sgd" and the defaults that go with it
     fewer rows        LinearRegression without the rows of the hold-out loss
 
 Without --data the data are looked for in ../shared/data (see benchmarks.quality).
@@ -38,20 +38,12 @@ from benchmarks.quality import communities_table, trained
 from blindfit.parties.taylor.settings import TaylorJob
 
 ROWS = 560
-FEW_ROWS = {
-    "optimiser": "momentum",
-    "learning_rate": 0.05,
-    "schedule": "constant",
-    "l2": 0.001,
-    "epochs": 40,
-    "patience": 0,
-}
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "no jitter": {"jitter": 0.0, "unsafe": ["no-jitter"]},
     "no fresh noise": {"gradient_noise": 0.0, "unsafe": ["no-gradient-noise"]},
     "no shortening": {"unsafe": ["leverage"]},
-    "few_rows": FEW_ROWS,
+    "gradient descent": {"optimiser": "sgd"},
 }
 
 Floats = NDArray[np.float64]

@@ -7,6 +7,7 @@ the first ciphertext.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,13 @@ LABEL_TERM_BOUND = 16  # of b y and its jitter
 LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
 MOST_ROWS = 2**26
 BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
+LARGE_BATCH_SIZES = (2048, *BATCH_SIZES)  # for a descent that goes far in few steps
 
 
-def suitable_batch_rows(n_train: int) -> int:
+def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int:
     """The larger a batch, the less it tells of each row, whatever a party's own score knows; but an epoch of too few
     steps learns little. It follows from what is public."""
-    return next(size for size in BATCH_SIZES if n_train >= LEAST_BATCHES * size or size == BATCH_SIZES[-1])
+    return next(size for size in sizes if n_train >= LEAST_BATCHES * size or size == sizes[-1])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,12 +42,21 @@ class RowPlan:
     test: Rows
 
     @classmethod
-    def of(cls, order: Rows, *, test_fraction: float, validation_fraction: float, batch_rows: int | None) -> RowPlan:
+    def of(
+        cls,
+        order: Rows,
+        *,
+        test_fraction: float,
+        validation_fraction: float,
+        batch_rows: int | None,
+        batch_sizes: Sequence[int] = BATCH_SIZES,
+    ) -> RowPlan:
         """The parts of rows that stand in a random order, which is drawn once and kept: batches that are shuffled again
         give away labels. How many rows a part has follows from their number alone.
 
-        Without batch_rows they have `suitable_batch_rows`. A small batch says more of each row: what is left over joins
-        the last batch, or, if it is half a batch or more, makes one more of which all are of nearly equal size.
+        Without batch_rows they have `suitable_batch_rows` of `batch_sizes`. A small batch says more of each row: what
+        is left over joins the last batch, or, if it is half a batch or more, makes one more of which all are of nearly
+        equal size.
 
         Raises:
             DataError: a part would be empty.
@@ -55,7 +66,7 @@ class RowPlan:
         train = order[n_test + n_validation :]
         if not len(train) or (validation_fraction > 0 and not n_validation):
             raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")
-        batch_rows = batch_rows or suitable_batch_rows(len(train))
+        batch_rows = batch_rows or suitable_batch_rows(len(train), batch_sizes)
         whole, left = divmod(len(train), batch_rows)
         if whole and left < batch_rows / 2:
             batches = np.split(train, range(batch_rows, whole * batch_rows, batch_rows))

@@ -94,6 +94,7 @@ def preparation_of(job: TaylorJob) -> Preparation:
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
+        batch_sizes=settings.batch_sizes,
         model=settings.model,
         intercept=settings.intercept,
         match_rate=match_rate(job) if shortens_rows(job) else None,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.paillier.engines import EngineName
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LARGE_BATCH_SIZES
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -19,27 +21,41 @@ DEFAULT_HOLD_OUT = 0.15
 UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
 
 
+# What a linear model takes where no optimiser is named: as near to least squares as all defences allow, on few rows and
+# on many. Its hold-out loss swings, and where it stopped the training it would do so far too early.
+LINEAR: dict[str, int | float | str] = {
+    "epochs": 40,
+    "optimiser": "momentum",
+    "learning_rate": 0.05,
+    "l2": 0.001,
+    "patience": 0,
+}
+
+
 class TaylorSettings(Settings):
     """Training under encryption, and its defences."""
 
     model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
     intercept: bool = True  # whether the active party adds a constant
-    epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the hold-out loss still falls in the end
-    # "auto": 512, 256 or 128, by the rows; set 2048 where there are many thousands
+    # at most; linear: 40; more where the hold-out loss still falls in the end
+    epochs: int = Field(20, ge=1, le=10_000)
+    # "auto": 512, 256 or 128, by the rows; linear: 2048 too
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
-    learning_rate: float = Field(0.15, gt=0)  # lower it where training diverges
-    # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
+    # linear: .05, where no optimiser is named; lower it where training diverges
+    learning_rate: float = Field(0.15, gt=0)
+    # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
-    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other
+    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other; linear: that
     momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
-    l2: float = Field(0.01, ge=0)  # strength of the ridge penalty; raise it where columns are many and rows few
+    # strength of the ridge penalty; linear: .001; raise it where columns are many and rows few
+    l2: float = Field(0.01, ge=0)
     l1: float = Field(0.0, ge=0)  # strength of the lasso penalty; leaves few columns
     # "balanced": both classes count alike, where one is rare and must be found
     class_weights: Literal["none", "balanced"] = "none"
     # of the hold-out loss; None: .15, or 0 with label DP
     validation_fraction: float | None = Field(None, ge=0, lt=1)
-    # epochs without a better hold-out loss; 0: every epoch runs; raise it where the loss swings
+    # epochs without a better hold-out loss; 0, and linear: every epoch runs; raise it where the loss swings
     patience: int = Field(3, ge=0)
     # by how much the hold-out loss must fall to count as better; lower it where training ends too early
     tolerance: float = Field(1e-4, ge=0)
@@ -59,6 +75,25 @@ class TaylorSettings(Settings):
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
     unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
 
+    @model_validator(mode="before")
+    @classmethod
+    def _linear_has_its_own_defaults(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or given.get("model") != "linear" or "optimiser" in given:
+            return given
+        in_vain = {"patience"} if given.get("validation_fraction") == 0 else set()
+        return {**{name: value for name, value in LINEAR.items() if name not in in_vain}, **given}
+
+    @property
+    def batch_sizes(self) -> Sequence[int]:
+        """Of which "auto" takes one. Of large batches there are few steps, which are enough with momentum."""
+        return LARGE_BATCH_SIZES if self.model == "linear" and self.optimiser == "momentum" else BATCH_SIZES
+
+    def is_set(self, name: str) -> bool:
+        """To something that no default is."""
+        default = type(self).model_fields[name].default
+        of_linear = LINEAR.get(name, default) if self.model == "linear" else default
+        return getattr(self, name) not in (default, of_linear)
+
     def optimiser_settings(self) -> OptimiserSettings:
         return OptimiserSettings(
             self.learning_rate, self.schedule, self.decay, self.optimiser, self.momentum, self.l2, self.l1
@@ -66,7 +101,6 @@ class TaylorSettings(Settings):
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> TaylorSettings:
-        default = TaylorSettings.model_fields
         vain = {
             "decay": self.schedule == "constant",
             "momentum": self.optimiser != "momentum",
@@ -77,7 +111,7 @@ class TaylorSettings(Settings):
             "tolerance": self.validation_fraction == 0 or self.patience == 0,
         }
         for name, in_vain in vain.items():
-            if in_vain and getattr(self, name) != default[name].default:
+            if in_vain and self.is_set(name):
                 raise ValueError(f"{name} does nothing beside the other options, remove it")
         return self
 
@@ -131,9 +165,9 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:
         """With label DP one kept noise replaces jitter and the stop decision; what protects features stays."""
-        taylor, privacy, defaults = self.taylor, self.privacy, TaylorSettings()
+        taylor, privacy = self.taylor, self.privacy
         if privacy is None:
-            if taylor.norm_bound != defaults.norm_bound:
+            if taylor.is_set("norm_bound"):
                 raise ValueError("taylor.norm_bound does nothing without privacy.epsilon, remove it")
             return self
         if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
@@ -145,7 +179,7 @@ class TaylorJob(AlignedParameters, TrainingParameters):
                 "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
             )
         for name in ("jitter", "patience", "tolerance", "calibrate"):
-            if getattr(taylor, name) != getattr(defaults, name):
+            if taylor.is_set(name):
                 raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
         if in_vain := set(taylor.unsafe) & {"no-jitter", "label-bits", "small-hold-out"}:
             flag = min(in_vain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND, RowPlan
+from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LABEL_BOUND, RowPlan
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -61,7 +61,7 @@ class Preparation:
 
     Args:
         validation_fraction: of the hold-out loss.
-        batch_rows: None takes as many as suit the rows.
+        batch_rows: None takes as many as suit the rows, of `batch_sizes`.
         match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
             they stay as they are.
         norm_bound: under differential privacy no row is longer than this for each root of its columns; None without.
@@ -76,6 +76,7 @@ class Preparation:
     match_rate: float | None
     norm_bound: float | None = None
     feature_bounds: Mapping[str, Bounds] | None = None
+    batch_sizes: Sequence[int] = BATCH_SIZES
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.
@@ -88,6 +89,7 @@ class Preparation:
             test_fraction=self.test_fraction,
             validation_fraction=self.validation_fraction,
             batch_rows=self.batch_rows,
+            batch_sizes=self.batch_sizes,
         )
 
 

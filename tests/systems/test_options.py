@@ -10,6 +10,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import read_values, validate
 
 VERTICAL = {
@@ -94,6 +95,36 @@ VAIN = "does nothing beside the other options, remove it"
 )
 def test_a_taylor_job(values: dict[str, Any], said: str) -> None:
     assert line_of_job("taylor", values) == f"job.toml: {said}"
+
+
+LINEAR_DEFAULTS = {"epochs": 40, "optimiser": "momentum", "learning_rate": 0.05, "l2": 0.001, "patience": 0}
+LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l2": 0.01, "patience": 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, LOGISTIC_DEFAULTS),
+        ({"model": "linear"}, LINEAR_DEFAULTS),
+        ({"model": "linear", "epochs": 7, "patience": 2}, {**LINEAR_DEFAULTS, "epochs": 7, "patience": 2}),
+        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),  # who names one chooses all that goes with it
+        (
+            {"model": "linear", "validation_fraction": 0.0},
+            {**LINEAR_DEFAULTS, "patience": 3},
+        ),  # which then does nothing
+    ],
+)
+def test_a_linear_model_has_defaults_of_its_own(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    job = read_job({"protocol": "taylor", "parties": PARTIES["taylor"], "taylor": given}).parameters
+    assert {name: getattr(job.taylor, name) for name in expected} == expected
+    assert read_proposed(job.to_parameters()) == job  # as a party takes it
+
+
+def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
+    values = {"protocol": "taylor", "parties": PARTIES["taylor"], "taylor": {"model": "linear"}, **LABEL_DP}
+    job = read_job(values).parameters
+    assert (job.taylor.epochs, job.taylor.patience) == (40, 0)
+    assert read_proposed(job.to_parameters()) == job
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.housing import AIM, COLUMNS, FILE, MANY_ROWS, Housing, Training, compare
+from benchmarks.housing import AIM, COLUMNS, FILE, Housing, Training, compare
 from blindfit.algorithms.paillier.keys import PrivateKey
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -37,9 +37,9 @@ def test_the_defaults_are_as_good_as_least_squares(housing: Housing, seed: int) 
     assert compare(Training.of(housing, seed))["ratio"] <= AIM
 
 
-def test_what_is_recommended_for_many_rows_is_so_on_clipped_columns_too(housing: Housing) -> None:
+def test_they_are_so_on_clipped_columns_too(housing: Housing) -> None:
     """A split with a far district in its test rows is off by several percent either way: the middle of five counts."""
-    found = [compare(Training.of(housing, seed, **MANY_ROWS)) for seed in range(5)]
+    found = [compare(Training.of(housing, seed)) for seed in range(5)]
     assert np.median([each["ratio"] for each in found]) <= AIM
     assert np.median([each["clipped"] for each in found]) <= AIM
 

@@ -54,8 +54,10 @@ class Figures(JointFigures):
 
     @property
     def batch_rows(self) -> int:
-        asked_for = self.job.taylor.batch_rows
-        return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for
+        taylor = self.job.taylor
+        if taylor.batch_rows == "auto":
+            return suitable_batch_rows(self.shared_rows.trained, taylor.batch_sizes)
+        return taylor.batch_rows
 
     @property
     def smallest_batch(self) -> int:

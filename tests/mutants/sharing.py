@@ -19,6 +19,14 @@ MUTANTS = (
         (f"{CHANGED}[Correction-2]",),
     ),
     Mutant(
+        "a-training-under-way-is-resumed",
+        (13,),
+        "parties/falcon/running.py",
+        "if training in self._trainings:",
+        "if not training and training in self._trainings:",
+        ("tests/falcon/test_at_once.py::test_a_training_is_in_one_session_at_a_time",),
+    ),
+    Mutant(
         "what-was-opened-is-not-compared",
         (13,),
         "algorithms/protocols/falcon/check.py",

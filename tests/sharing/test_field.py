@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,8 @@ from blindfit.algorithms.sharing.field_numpy import MOST_TERMS, NumpyKernel
 EXTREMES = [0, 1, 2, 2**29, 2**32 - 1, 2**32, 2**60, P // 2, P // 2 + 1, P - 2, P - 1]
 SHAPES = [(1, 1), (3, 0), (0, 3), (2, TERMS), (2, 64), (TERMS + 1, 65), (64, 2), (1, 2 * MOST_TERMS + 1)]
 
+HAS_LLVMLITE = platform.machine() in ("x86_64", "AMD64")  # as pyproject.toml asks for it
+
 elements = st.sampled_from(EXTREMES) | st.integers(0, P - 1)
 vectors = st.lists(elements, max_size=20)
 
@@ -26,9 +30,11 @@ def array(values: list[int]) -> Elements:
 
 @pytest.fixture(params=["numpy", "machine code"])
 def kernel(request: pytest.FixtureRequest) -> Kernel:
-    code = machine_code()
     if request.param == "numpy":
         return NumpyKernel()
+    if not HAS_LLVMLITE:
+        pytest.skip("llvmlite is installed on x86-64 alone")
+    code = machine_code()
     assert code is not None, "llvmlite is among what the tests install"
     return code
 
@@ -59,7 +65,7 @@ def test_a_matrix_by_a_vector(kernel: Kernel, shape: tuple[int, int], largest: b
 
 
 def test_this_machine_has_the_fast_kernel() -> None:
-    assert field.kernel() is machine_code()
+    assert isinstance(field.kernel(), NumpyKernel) != HAS_LLVMLITE
 
 
 def test_code_that_computes_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,9 +173,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     project = Project(folder(tmp_path_factory))
     write_project(project.directory)
-    done = project.blindfit("run", "job.toml", "--out", "one")
-    assert done.returncode == 0, done.stderr
-    return Kept(project)
+    return Kept.after_a_run(project, "one")
 
 
 @pytest.fixture

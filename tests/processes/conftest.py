@@ -205,6 +205,12 @@ class Kept:
         self._directory, self._copy = project.directory, project.directory.with_name("kept")
         shutil.copytree(self._directory, self._copy)
 
+    @classmethod
+    def after_a_run(cls, project: Project, out: str) -> Kept:
+        done = project.blindfit("run", "job.toml", "--out", out)
+        assert done.returncode == 0, done.stderr
+        return cls(project)
+
     @contextmanager
     def anew(self) -> Iterator[Project]:
         shutil.rmtree(self._directory)
@@ -222,10 +228,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    project = make_project(folder(tmp_path_factory))
-    done = project.blindfit("run", "job.toml", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    return Kept(project)
+    return Kept.after_a_run(make_project(folder(tmp_path_factory)), "out")
 
 
 @pytest.fixture

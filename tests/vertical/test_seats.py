@@ -99,7 +99,8 @@ def test_label_dp_of_rows_is_not_promised_of_persons(project: Project, party: st
 def jitter_of(made: Seated) -> np.ndarray:
     """What the active party added to its labels' terms."""
     bank, grid = made.seats["bank"], made.parameters.grid
-    plain = grid.label_terms(bank.y, np.zeros(len(bank.y)))  # type: ignore[arg-type]
+    assert bank.y is not None  # the active party's
+    plain = grid.label_terms(bank.y, np.zeros(len(bank.y)))
     jitter: np.ndarray = (bank.label_terms - plain) * 2.0**-grid.residual_bits
     return jitter
 

@@ -19,6 +19,7 @@ from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.walr import server as walr_server
+from tests.done_once import done_once
 from tests.walr_blocks.house import COLUMNS, HOLDERS, House
 from tests.walr_split.test_jobs import released, without_noise
 
@@ -28,18 +29,7 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
-    """A house and its first job, which nobody disturbed."""
-    house = House(tmp_path_factory.mktemp("house"))
-    return house, house.run()
-
-
-@pytest.fixture
-def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
-    """The same for a test alone."""
-    house, session = job_done
-    return house.copied_to(tmp_path), session
+job_done, trained = done_once(House)
 
 
 @pytest.fixture

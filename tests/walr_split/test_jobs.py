@@ -30,6 +30,7 @@ from blindfit.coordinator.session import JobSession
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.service import MeasurementService
 from tests.command import blindfit
+from tests.done_once import done_once
 from tests.walr_split.house import SERVERS, House, listen
 
 
@@ -54,18 +55,7 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
     return found
 
 
-@pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
-    """A house and its first job, which nobody disturbed."""
-    house = House(tmp_path_factory.mktemp("house"))
-    return house, house.run()
-
-
-@pytest.fixture
-def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
-    """The same for a test alone."""
-    house, session = job_done
-    return house.copied_to(tmp_path), session
+job_done, trained = done_once(House)
 
 
 # --- the sum ----------------------------------------------------------------------------------------------

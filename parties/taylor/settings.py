@@ -21,8 +21,8 @@ DEFAULT_HOLD_OUT = 0.15
 UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
 
 
-# What a linear model takes where no optimiser is named: as near to least squares as all defences allow, on few rows and
-# on many. Its hold-out loss swings, and where it stopped the training it would do so far too early.
+# What a linear model takes where no other optimiser is named: as near to least squares as all defences allow, on few
+# rows and on many. Its hold-out loss swings, and where it stopped the training it would do so far too early.
 LINEAR: dict[str, int | float | str] = {
     "epochs": 40,
     "optimiser": "momentum",
@@ -41,7 +41,7 @@ class TaylorSettings(Settings):
     epochs: int = Field(20, ge=1, le=10_000)
     # "auto": 512, 256 or 128, by the rows; linear: 2048 too
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
-    # linear: .05, where no optimiser is named; lower it where training diverges
+    # linear, with momentum: .05; lower it where training diverges
     learning_rate: float = Field(0.15, gt=0)
     # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
@@ -78,8 +78,10 @@ class TaylorSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _linear_has_its_own_defaults(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or given.get("model") != "linear" or "optimiser" in given:
+        if not isinstance(given, Mapping) or given.get("model") != "linear":
             return given
+        if given.get("optimiser", LINEAR["optimiser"]) != LINEAR["optimiser"]:
+            return given  # what goes with another one is its own
         in_vain = {"patience"} if given.get("validation_fraction") == 0 else set()
         return {**{name: value for name, value in LINEAR.items() if name not in in_vain}, **given}
 

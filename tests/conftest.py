@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported: there is a worker for every core,
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # and threads that wait for work take its time
 
 import random
 import signal
+import tempfile
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
+from tests import quick_points
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
 hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("blindfit")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: parties would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+IN_MEMORY, ROOM = "/dev/shm", 4 << 30
+if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
+    tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # what is killed is a process, not a machine
 gc.disable()  # until all is imported and collected, of which nothing is garbage
+
+OBJECTS_BETWEEN_LOOKS = 20_000  # of the collector at the youngest
 
 
 def pytest_collection_finish() -> None:
     """A tenth of all processor time was the collector's, looking through a million objects that stay."""
+    quick_points.take_the_place()
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
 
 
 @pytest.fixture(scope="session", autouse=True)

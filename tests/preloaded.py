@@ -12,6 +12,7 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.scoring import FLATTENED_BY
 from blindfit.algorithms.sharing.waves import CHOICES
 from blindfit.coordinator import cli
+from tests import quick_points
 
 typer.main.get_command = cache(typer.main.get_command)  # a command of each function of the command line
 typer.main.get_command(cli.app)
@@ -19,5 +20,6 @@ vector_unit((1 << 2048) - 1)  # machine code for products mod the square of any 
 field.kernel()
 for waves in CHOICES.values():
     _made = waves.log_cosh, waves.flat_sigmoid(FLATTENED_BY)
+quick_points.take_the_place()
 gc.collect()
 gc.freeze()

@@ -35,6 +35,7 @@ POINT_BYTES = 32
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493  # L
 DOMAIN = b"blindfit psi v1/"
 TASKS_PER_WORKER = 4  # so that one who is slower does not keep the others waiting
+POINTS_PER_TASK = 64  # at least: some milliseconds, beside which a task of its own costs little
 
 Points = npt.NDArray[np.uint8]  # (count, 32)
 Rows = npt.NDArray[np.int64]
@@ -48,6 +49,8 @@ class Threads:
         self.count = count
 
     def map(self, function: Callable[..., R], tasks: Sequence[tuple[Any, ...]]) -> list[R]:
+        if len(tasks) == 1:
+            return [function(*tasks[0])]
         with ThreadPoolExecutor(self.count) as pool:
             return list(pool.map(lambda task: function(*task), tasks))
 
@@ -120,7 +123,7 @@ def hash_id(text: str) -> bytes:
 
 def blind_ids(ids: Sequence[str], key: BlindingKey, *, workers: Workers = THIS_PROCESS) -> Points:
     """x H(id) for each id, in order."""
-    parts = even_slices(len(ids), TASKS_PER_WORKER * workers.count)
+    parts = _parts(len(ids), workers)
     return _joined(workers.map(_blind_ids, [(ids[part], key.scalar) for part in parts]))
 
 
@@ -130,14 +133,18 @@ def blind_points(points: Points, key: BlindingKey, origin: Origin, *, workers: W
     Raises:
         MalformedMessage: a point is not canonical, or not in the prime subgroup without the identity.
     """
-    parts = even_slices(len(points), TASKS_PER_WORKER * workers.count)
+    parts = _parts(len(points), workers)
     return _joined(workers.map(_blind_points, [(points[part].tobytes(), key.scalar, origin) for part in parts]))
 
 
 def check_points(points: Points, origin: Origin, *, workers: Workers = THIS_PROCESS) -> None:
     """For who does not blind: raises MalformedMessage where `blind_points` would."""
-    parts = even_slices(len(points), TASKS_PER_WORKER * workers.count)
+    parts = _parts(len(points), workers)
     workers.map(_check_points, [(points[part].tobytes(), origin) for part in parts])
+
+
+def _parts(count: int, workers: Workers) -> list[slice]:
+    return even_slices(count, min(TASKS_PER_WORKER * workers.count, count // POINTS_PER_TASK))
 
 
 def _blind_ids(ids: Sequence[str], scalar: bytes) -> bytes:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.alignment.psi import Threads
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -38,6 +39,7 @@ from blindfit.algorithms.protocols.align import (
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
+from tests import quick_points
 from tests.alignment.bad_points import BAD_POINTS
 from tests.protocols.counts import assert_as_often
 
@@ -211,7 +213,8 @@ def test_the_common_order_is_the_key_nodes_and_uniform() -> None:
     assert min(orders.values()) > 400  # 500 +- 20
 
 
-def test_more_rows_than_a_chunk_has() -> None:
+def test_more_rows_than_a_chunk_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psi, "bindings", quick_points.QUICK)  # 17,000 points, three times
     sizes = [align.CHUNK_POINTS + 500, 1_000]
     id_sets = [
         [f"customer-{n:06d}" for n in range(start, start + size)]

@@ -22,7 +22,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import SplitSettings
 from tests.interference.systems import SYSTEMS, binary
 from tests.interference.views import differences
-from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, quick_folder, run
+from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run
 
 COORDINATOR = "coordinator"
 LAST, FIRST = "p063", "p000"
@@ -51,7 +51,7 @@ class Probe:
     _begun: dict[str, Begun] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="interference-", dir=quick_folder()))
+        self._folder = Path(tempfile.mkdtemp(prefix="interference-"))
         self.close = weakref.finalize(self, shutil.rmtree, self._folder)
 
     def run(self, case: Case, *then: Data, publish: bool = False, cut: bool = False, time: int = 1) -> Ran:

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import csv
 import gc
-import os
 import random
 import shutil
 import sqlite3
@@ -230,7 +229,7 @@ class Begun:
 
 def run(case: Case, authority: Path) -> Ran:
     """Runs the case's job from nothing."""
-    with tempfile.TemporaryDirectory(prefix="interference-", dir=quick_folder()) as folder:
+    with tempfile.TemporaryDirectory(prefix="interference-") as folder:
         return begin(case, authority, Path(folder)).ran
 
 
@@ -424,10 +423,3 @@ def quick_collection() -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
-
-
-@cache
-def quick_folder() -> str | None:
-    """Memory, where the system has such a folder: what is on the disk after a cut has tests of its own."""
-    memory = Path("/dev/shm")
-    return str(memory) if os.access(memory, os.W_OK) else None

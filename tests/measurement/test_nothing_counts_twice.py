@@ -31,7 +31,6 @@ from tests.walr.seats import talk
 BUDGET = Budget(2.0, 1e-6)
 EPSILON = 0.7  # a handful of releases fits
 DRAW = 2**40  # the stand-in for noise: the n-th draw is n times this, so that no two draws look alike
-SHARED = Path("/dev/shm")
 
 RELEASES = st.sampled_from(["a", "b", "c"])
 CONSUMERS = st.sampled_from(["shop", "bank"])
@@ -44,7 +43,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(dir=SHARED if SHARED.is_dir() else None))
+        self.directory = Path(tempfile.mkdtemp())
         self.house = House(self.directory, {"visits": self.dataset}, BUDGET)
         self.answers: dict[tuple[str, str, str, str], bytes] = {}  # consumer, release, rows, snapshot -> the answer
         self.sessions = count(1)

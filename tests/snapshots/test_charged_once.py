@@ -30,7 +30,6 @@ from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge
 
-SHARED = Path("/dev/shm")
 ROWS = {"url": "csv:rows.csv", "id": "id", "label": "ill", "features": "rest"}
 PARTY = {
     "name": "clinic",
@@ -73,7 +72,7 @@ class OneParty(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(dir=SHARED if SHARED.is_dir() else None))
+        self.directory = Path(tempfile.mkdtemp())
         (self.directory / "clinic.toml").write_text(tomli_w.dumps(PARTY))
         self.settings = load_party(self.directory / "clinic.toml")
         self.names = count(1)

@@ -1,0 +1,22 @@
+"""loky's processes forked, as the parties of other tests, from one that has imported all of Blindfit: to start anew
+costs each half a second, and a task that fails ends them all. `blindfit calibrate` of tests/work starts its own anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend.context import set_start_method
+
+from tests import command
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _processes_are_forked() -> Iterator[None]:
+    assert command.IMPORTED
+    set_start_method("forkserver", force=True)
+    yield
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    set_start_method("loky", force=True)

@@ -1,0 +1,1 @@
+from tests.forked_pool import _processes_are_forked  # noqa: F401

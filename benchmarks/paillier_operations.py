@@ -121,8 +121,10 @@ class Subject:
 
     @cached_property
     def fast(self) -> ShortExponent:
-        """Its table is made at the first draw."""
-        return ShortExponent(self.public_key)
+        """As in a long training. Its table is made at the first draw."""
+        source = ShortExponent(self.public_key)
+        source._base.widen()
+        return source
 
     def plain(self, *shape: int, bits: int = VALUE_BITS) -> Fixed:
         most = (1 << (bits - 1)) - 1
@@ -187,6 +189,8 @@ def _encryptions(subject: Subject, phe: Callable[[], object], phe_count: int) ->
         return Operation(name, "ciphertext", count, run, phe, phe_count, halves)
 
     own_key = OwnKey(subject.private_key)
+    for base in (own_key._mod_p2, own_key._mod_q2):
+        base.widen()
     yield one("encrypt, hs^a", subject.fast, 256)
     yield one("encrypt, r^n", FullExponent(subject.public_key), 8)
     yield one("encrypt, own key", own_key, 256, (own_key._mod_p2.kernel, own_key._mod_q2.kernel))

@@ -1,6 +1,6 @@
 """Encryptions of zero: what hides a plaintext, and where nearly all the cost of encryption lies.
 
-    ShortExponent   hs^a, a of half the key's bits, from a fixed-base table: fast, and for whoever trusts the key's
+    ShortExponent   hs^a, a of half the key's bits, from tables of powers: fast, and for whoever trusts the key's
                     maker, as hs = 1 hides nothing
     FullExponent    r^n with an r of our own: no trust needed, as the key's proof says that r^n mixes
     OwnKey          powers mod p^2 and mod q^2, joined: the private key at hand; uniform among the powers of one base,
@@ -31,6 +31,8 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 WINDOW_BITS = 8
+NARROW_BITS = 6  # a third of the entries, which stay in a cache: a vector unit makes them in a quarter of the time
+NARROW_POWERS = 2048  # before the wide table is made; at 2048 bits it pays after 762 by GMP, 4,000 by a vector unit
 HIDING_BITS = 40  # an exponent so much longer than the group is uniform in it to 2^-40
 LEAST_SHARE = 64  # randomisers for one task: fewer are not worth another process
 
@@ -75,20 +77,59 @@ class FixedBase:
         return self.kernel.grouped_products(self._table, entries.reshape(-1), ends)
 
 
+class GrowingBase:
+    """Powers of one base, however many: from a narrow table first, and from a wide one once so many were taken that it
+    pays. The same exponents have the same powers all along.
+    """
+
+    def __init__(self, kernel: Kernel, base: int, exponent_bits: int) -> None:
+        self.kernel, self.positions = kernel, digits_of(exponent_bits, WINDOW_BITS)
+        self._base, self._taken = base, 0
+        self._table: FixedBase | None = None
+
+    def widen(self) -> None:
+        """For whoever knows of many powers to come: the next are taken from a wide table."""
+        self._taken += NARROW_POWERS
+
+    def random_powers(self, count: int, uniform: UniformInt) -> Residues:
+        return self.powers(random_digits(count, self.positions, WINDOW_BITS, uniform))
+
+    def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
+        """As FixedBase's, of digits of WINDOW_BITS bits."""
+        self._taken += len(digits)
+        window_bits = WINDOW_BITS if self._taken > NARROW_POWERS else NARROW_BITS
+        if self._table is None or self._table.window_bits < window_bits:
+            self._table = FixedBase(self.kernel, self._base, self.positions * WINDOW_BITS, window_bits)
+        return self._table.powers(other_digits(digits, WINDOW_BITS, self._table.window_bits))
+
+
+def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) -> npt.NDArray[np.int64]:
+    """The same exponents, shape (count, positions), in digits of `other_bits` bits."""
+    count, width = len(digits), digits.shape[1] * bits
+    positions = digits_of(width, other_bits)
+    flat = ((digits[..., None] >> np.arange(bits)) & 1).reshape(count, width)
+    padded = np.pad(flat, ((0, 0), (0, positions * other_bits - width)))
+    return _joined(padded.reshape(count, positions, other_bits))
+
+
 def random_digits(count: int, positions: int, window_bits: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
     """(count, positions) uniform digits of `window_bits` bits."""
     octets = -(-positions * window_bits // 8)
     drawn = uniform(1 << 8 * octets * count).to_bytes(octets * count, "big")
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(count, octets), axis=1)
-    used = bits[:, : positions * window_bits].reshape(count, positions, window_bits)
-    return np.asarray(used @ (1 << np.arange(window_bits, dtype=np.int64)))
+    return _joined(bits[:, : positions * window_bits].reshape(count, positions, window_bits))
+
+
+def _joined(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Digits of their bits, lowest first."""
+    return np.asarray(bits @ (1 << np.arange(bits.shape[-1], dtype=np.int64)))
 
 
 class ShortExponent:
     """hs^a for a of half the key's bits; only under a key whose maker is trusted.
 
-    Cost: bits / 16 products each; a table of 32 times as many entries, made at the first draw (2048 bits: 32,768
-    entries, 20 MB).
+    Cost: bits / 12 products each, from a table made at the first draw (2048 bits: 10,944 entries, 7 MB); after
+    NARROW_POWERS of them bits / 16 products each, from another (32,768 entries, 20 MB).
 
     Raises:
         ConfigError: the key has no hs.
@@ -103,24 +144,17 @@ class ShortExponent:
                 hint="a key made by Blindfit has one; under a key from elsewhere use FullExponent",
             )
         self.public_key, self._workers, self._uniform = public_key, workers, uniform
-        self._table: FixedBase | None = None
+        self._base = GrowingBase(public_key.kernel, public_key.hs, public_key.bits // 2)
 
     def draw(self, count: int) -> Residues:
         """Workers get the digits, so that what a source draws is the same wherever it is computed."""
         parts = _parts(count, self._workers)
         if len(parts) <= 1:
-            return self._own_table().random_powers(count, self._uniform)
+            return self._base.random_powers(count, self._uniform)
         n, hs = int(self.public_key.n), int(self.public_key.hs or 0)
-        positions = digits_of(self.public_key.bits // 2, WINDOW_BITS)
-        digits = random_digits(count, positions, WINDOW_BITS, self._uniform).astype(np.uint8)
+        digits = random_digits(count, self._base.positions, WINDOW_BITS, self._uniform).astype(np.uint8)
         tasks = [(n, hs, digits[part]) for part in parts]
         return _gather(self.public_key.kernel, self._workers.map(_short_powers, tasks))
-
-    def _own_table(self) -> FixedBase:
-        if self._table is None:
-            hs = int(self.public_key.hs or 0)
-            self._table = FixedBase(self.public_key.kernel, hs, self.public_key.bits // 2)
-        return self._table
 
 
 class FullExponent:
@@ -145,7 +179,8 @@ class FullExponent:
 class OwnKey:
     """For the owner of the private key: powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT.
 
-    Cost: bits / 8 products of half the size each. The private key stays in this process.
+    Cost: bits / 6 products of half the size each, after NARROW_POWERS of them bits / 8. The private key stays in this
+    process.
     """
 
     def __init__(self, private_key: PrivateKey, *, uniform: UniformInt = system_uniform) -> None:
@@ -155,8 +190,8 @@ class OwnKey:
         n = p * q
         base = self.public_key.hs or gmpy2.powmod(_random_unit(int(n), uniform), n, n * n)
         bits = self.public_key.bits // 2 + HIDING_BITS
-        self._mod_p2 = FixedBase(Kernel(p), base % (p * p), bits)
-        self._mod_q2 = FixedBase(Kernel(q), base % (q * q), bits)
+        self._mod_p2 = GrowingBase(Kernel(p), base % (p * p), bits)
+        self._mod_q2 = GrowingBase(Kernel(q), base % (q * q), bits)
         self._q2 = q * q
         self._q2_inverse = gmpy2.invert(self._q2, p * p)
         self._p2 = p * p
@@ -171,17 +206,20 @@ class OwnKey:
 class RandomiserPool:
     """Randomisers made in idle time and drawn later, each once.
 
+    Args:
+        needed: in all: the last are not made in vain. Any number may be drawn.
+
     with pool.filling():
         message = await channel.receive(...)
     """
 
     CHUNK = 32  # made at a time, so that `filling` ends within milliseconds
 
-    def __init__(self, source: Randomisers, capacity: int) -> None:
+    def __init__(self, source: Randomisers, capacity: int, needed: int | None = None) -> None:
         if capacity < 1:
             raise RangeError(f"a pool of {capacity} randomisers holds none")
-        self.public_key, self.capacity = source.public_key, capacity
-        self._source = source
+        self.public_key, self.capacity, self.needed = source.public_key, capacity, needed
+        self._source, self._drawn = source, 0
         self._made: deque[Residues] = deque()
         self._lock = threading.Lock()
 
@@ -190,6 +228,7 @@ class RandomiserPool:
 
     def draw(self, count: int) -> Residues:
         """From the pool, and what it lacks from the source."""
+        self._drawn += count
         drawn: list[Residues] = []
         with suppress(IndexError):
             while len(drawn) < count:
@@ -201,7 +240,7 @@ class RandomiserPool:
 
     def fill(self, count: int | None = None) -> None:
         """Makes `count` more, or as many as fit."""
-        space = self.capacity - len(self._made)
+        space = self._space()
         wanted = space if count is None else min(count, space)
         if wanted > 0:
             with self._lock:
@@ -215,7 +254,7 @@ class RandomiserPool:
 
         def work() -> None:
             with suppress(BlindfitError):  # the next draw meets it again, where somebody can act on it
-                while not stop.is_set() and len(self._made) < self.capacity:
+                while not stop.is_set() and self._space() > 0:
                     self.fill(self.CHUNK)
 
         thread = threading.Thread(target=work, name="randomisers", daemon=True)
@@ -225,6 +264,10 @@ class RandomiserPool:
         finally:
             stop.set()
             thread.join()
+
+    def _space(self) -> int:
+        needed = self.capacity if self.needed is None else self.needed - self._drawn
+        return min(self.capacity, needed) - len(self._made)
 
 
 def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:

@@ -135,8 +135,9 @@ class DataParty:
             count_label_bits(session, self._party.store, parameters, prepared.plan, aligned.positions)
         drawn = layout, told[seats.key_node].drawn
         charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
-        seat = self._seat(session, prepared, parameters, public_key, aligned)
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
+        first_epoch = checkpoints.first_epoch(resumed, parameters.epochs)
+        seat = self._seat(session, prepared, parameters, public_key, aligned, parameters.epochs - first_epoch)
         if resumed:
             seat.optimiser.restore(checkpoints.arrays_at(resumed))
         clock.lap("prepare_s")
@@ -145,7 +146,7 @@ class DataParty:
             prepared.plan,
             parameters,
             IdleChannel(session.channel, seat.randomisers),
-            first_epoch=checkpoints.first_epoch(resumed, parameters.epochs),
+            first_epoch=first_epoch,
             progress=Progress(
                 report=lambda step, done, total: session.report(step, done, total, "batches"),
                 keep=lambda epoch, go_on: checkpoints.keep_arrays(epoch, go_on, seat.optimiser.state()),
@@ -217,6 +218,7 @@ class DataParty:
         parameters: TaylorParameters,
         public_key: PublicKey,
         aligned: Aligned,
+        epochs: int,
     ) -> DataSeat:
         job, grid = session.job, parameters.grid
         optimiser = Optimiser(
@@ -229,11 +231,13 @@ class DataParty:
         if job.privacy is not None:  # rounding to the grid may have made a row longer than its bound
             features = clip_integer_rows(features, row_bound_steps(job, features.shape[1]))
         rows = max(map(len, prepared.plan.batches))
+        name = parameters.data_parties[0] if prepared.labels.y is not None else self._party.settings.name
+        needed = taylor.randomisers_needed(name, public_key, prepared.plan, len(features), parameters, epochs)
         seat = DataSeat(
-            parameters.data_parties[0] if prepared.labels.y is not None else self._party.settings.name,
+            name,
             features,
             optimiser,
-            RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows),
+            RandomiserPool(randomisers_of(job, public_key, rows, self._workers), POOL_BATCHES * rows, needed),
             system_uniform,
             mask_enc=aligned.mask_enc,
             workers=self._workers,

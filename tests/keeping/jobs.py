@@ -27,6 +27,7 @@ from tests.canaries import Heard, Secret, listening
 from tests.dp_lr import conftest as dp_lr
 from tests.label_dp import conftest as label_dp
 from tests.nodes import Nodes
+from tests.quick_keys import quick_keys
 from tests.vertical.project import Project
 
 PASSPHRASE = "four random words here"
@@ -129,7 +130,7 @@ def running(root: Path) -> Iterator[Ran]:
     (root / "words").write_text(PASSPHRASE)
     before = os.umask(0)
     try:
-        with listening() as heard, pytest.MonkeyPatch.context() as patch:
+        with listening() as heard, quick_keys(), pytest.MonkeyPatch.context() as patch:
             patch.setattr(vault_, "STRETCH", {"n": 2, "r": 1, "p": 1})
             ran = Ran(root, heard)
             _watch_keys(ran, patch)

@@ -192,8 +192,8 @@ MUTANTS = (
         "label-dp-not-charged",
         (1,),
         "parties/taylor/data_party.py",
-        "if job.privacy is not None else None\n        seat = ",
-        "if job.privacy is None else None\n        seat = ",
+        "if job.privacy is not None else None\n        resumed = ",
+        "if job.privacy is None else None\n        resumed = ",
         (f"{PROCESSES}::test_label_dp_is_charged_once_to_the_active_partys_ledger",),
     ),
     # --- what gradients give away

@@ -9,21 +9,30 @@ from collections.abc import Callable
 
 import gmpy2
 import numpy as np
+import numpy.typing as npt
 import phe
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from blindfit.algorithms.errors import ComputeFailed, ConfigError, RangeError
+from blindfit.algorithms.paillier import randomisers
 from blindfit.algorithms.paillier.ciphertexts import Randomisers
 from blindfit.algorithms.paillier.interop import private_key_from_phe
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.paillier.randomisers import (
+    NARROW_BITS,
+    NARROW_POWERS,
+    WINDOW_BITS,
     FixedBase,
     FullExponent,
+    GrowingBase,
     OwnKey,
     RandomiserPool,
     ShortExponent,
+    other_digits,
     random_digits,
     randomisers_for,
 )
@@ -182,6 +191,63 @@ def test_random_powers_are_those_of_their_digits(exponent_bits: int, window_bits
         assert power == pow(base, sum(digit << (window_bits * s) for s, digit in enumerate(row)), n * n)
 
 
+@given(st.data(), st.integers(1, 8), st.integers(1, 8), st.integers(0, 5), st.integers(1, 9))
+def test_other_digits_are_of_the_same_exponents(
+    data: st.DataObject, bits: int, other_bits: int, count: int, positions: int
+) -> None:
+    drawn = st.lists(st.integers(0, 2**bits - 1), min_size=positions, max_size=positions)
+    digits = np.array([data.draw(drawn) for _ in range(count)], dtype=np.uint8).reshape(count, positions)
+    others = other_digits(digits, bits, other_bits)
+    assert others.shape == (count, -(-positions * bits // other_bits))
+    assert 0 <= others.min(initial=0) <= others.max(initial=0) < 2**other_bits
+    assert exponents(others, other_bits) == exponents(digits, bits)
+
+
+def exponents(digits: npt.NDArray[np.integer], bits: int) -> list[int]:
+    return [sum(digit << bits * s for s, digit in enumerate(row)) for row in digits.tolist()]
+
+
+@pytest.mark.parametrize("exponent_bits", [1, 40, 256, 290])
+def test_a_growing_base_gives_the_same_powers_from_either_table(
+    exponent_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, base = (2**89 - 1) * (2**107 - 1), 7**60
+    monkeypatch.setattr(randomisers, "NARROW_POWERS", 25)
+    kernel = Kernel(n)
+    growing = GrowingBase(kernel, base, exponent_bits)
+    digits = random_digits(20, growing.positions, WINDOW_BITS, seeded())
+    expected = [pow(base, exponent, n * n) for exponent in exponents(digits, WINDOW_BITS)]
+    narrow, wide, wide_again = (kernel.integers(growing.powers(digits)) for _ in range(3))
+    assert narrow == wide == wide_again == expected
+    assert kernel.integers(growing.random_powers(20, seeded())) == expected
+
+
+def test_the_wide_table_is_made_when_it_pays(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and of a small training never."""
+    made: list[int] = []
+
+    class Noted(FixedBase):
+        def __init__(self, kernel: Kernel, base: int, exponent_bits: int, window_bits: int = WINDOW_BITS) -> None:
+            made.append(window_bits)
+            super().__init__(kernel, base, exponent_bits, window_bits)
+
+    monkeypatch.setattr(randomisers, "FixedBase", Noted)
+    source = ShortExponent(insecure_test_key.public_key)
+    assert made == []
+    source.draw(1)
+    source.draw(NARROW_POWERS - 1)
+    assert made == [NARROW_BITS]
+    source.draw(1)
+    source.draw(NARROW_POWERS)
+    assert made == [NARROW_BITS, WINDOW_BITS]
+    ShortExponent(insecure_test_key.public_key).draw(NARROW_POWERS + 1)
+    assert made == [NARROW_BITS, WINDOW_BITS, WINDOW_BITS]
+    told = ShortExponent(insecure_test_key.public_key)
+    told._base.widen()
+    told.draw(1)
+    assert made == [NARROW_BITS, WINDOW_BITS, WINDOW_BITS, WINDOW_BITS]
+
+
 @pytest.mark.parametrize(("positions", "window_bits"), [(32, 8), (13, 5)])
 def test_digits_are_uniform_and_neighbours_independent(positions: int, window_bits: int) -> None:
     size = 1 << window_bits
@@ -250,6 +316,20 @@ def test_a_pool_holds_no_more_than_its_capacity(numbered: Numbered) -> None:
 def test_a_pool_of_none_is_refused(numbered: Numbered, capacity: int) -> None:
     with pytest.raises(RangeError, match="holds none"):
         RandomiserPool(numbered, capacity)
+
+
+def test_a_pool_makes_no_more_than_are_needed_and_gives_more(numbered: Numbered) -> None:
+    pool = RandomiserPool(numbered, 10, needed=13)
+    pool.fill()
+    assert drawn(pool, 4) == [2, 3, 4, 5]
+    pool.fill()
+    assert (len(pool), numbered.next) == (9, 15)  # 4 and 9
+    with pool.filling():
+        wait_until(lambda: not threads())
+    assert numbered.next == 15
+    assert drawn(pool, 11) == list(range(6, 17))
+    pool.fill()
+    assert (len(pool), numbered.next) == (0, 17)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

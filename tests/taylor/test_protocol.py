@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.paillier.ciphertexts import Randomisers
+from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
@@ -64,6 +66,32 @@ def test_the_roles_compute_what_the_specification_and_the_plain_table_say(
     losses, same = over_channels[1].patience.losses, locally[1].patience.losses
     assert losses == same
     assert len(losses) == len(expected.losses) == (expected.epochs if case.parameters.hold_out_loss else 0)
+
+
+NEEDED = ("two passive parties", "class weights", "mask and class weights", "label DP", "a wide party", "calibrated")
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_each_party_draws_as_many_randomisers_as_it_needs(insecure_test_key: PrivateKey, name: str) -> None:
+    case = case_of(insecure_test_key, **(CASES | {"calibrated": {"masked": True, "calibrate": True}})[name])
+    seats = case.seats()
+    for seat in seats:
+        seat.randomisers = Counted(seat.randomisers)
+    case.run(seats, case.key_seat())
+    public_key, rows, parameters = insecure_test_key.public_key, len(seats[0].features), case.parameters
+    assert {seat.name: seat.randomisers.drawn for seat in seats if isinstance(seat.randomisers, Counted)} == {
+        party: taylor.randomisers_needed(party, public_key, case.plan, rows, parameters, parameters.epochs)
+        for party in case.names
+    }
+
+
+class Counted:
+    def __init__(self, source: Randomisers) -> None:
+        self.public_key, self.drawn, self._source = source.public_key, 0, source
+
+    def draw(self, count: int) -> Residues:
+        self.drawn += count
+        return self._source.draw(count)
 
 
 def next_randomiser(seat: taylor.DataSeat, case: Case) -> list[int]:

@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.paillier import engines
-from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
+from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
@@ -28,10 +26,9 @@ from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.wire.channel import LocalChannel, LocalNetwork
+from tests.quick_keys import quick_keys
 from tests.taylor.seats import first_failure
 from tests.vertical.project import ROLES, Project
-
-ONE_KEY = cache(generate_private_key)  # slow, and not what is looked at
 
 
 class TrainingBegins(Exception):
@@ -68,8 +65,7 @@ def seated(project: Project, *overrides: str, session: str = "s1") -> Seated:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(taylor, "run_data_party", made.run_data_party)
         patch.setattr(taylor, "run_key_node", made.run_key_node)
-        patch.setattr(engines, "generate_private_key", ONE_KEY)
-        with pytest.raises(TrainingBegins):
+        with quick_keys(), pytest.raises(TrainingBegins):
             _run(project, overrides, session)
     return made
 
@@ -115,7 +111,7 @@ def finished(project: Project, *overrides: str, key: PrivateKey, session: str, n
     async def begin(*_: object) -> key_node.Begun:
         return key_node.Begun(key)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with quick_keys(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(taylor, "run_data_party", run_data_party)
         patch.setattr(data_party, "align_rows", by_id)
         patch.setattr(key_node, "match_ids", number_of_rows)

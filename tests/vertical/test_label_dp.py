@@ -52,7 +52,7 @@ def flip(project: Project, row: int, label: float) -> None:
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
-    project: Project, real_key: PrivateKey, model: str
+    project: Project, insecure_test_key: PrivateKey, model: str
 ) -> None:
     """The whole training, all epochs, is a function of X^T (b y) + kept noise: what a label changes there, the noise
     could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
@@ -61,7 +61,7 @@ def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     if model == "linear":
         project.with_numbers(np.random.default_rng(0).normal(5, 2, ROWS), RANGE)
         flip(project, 0, -1e9)  # far outside: clipped
-    first = finished(project, *job, key=real_key, session="one")
+    first = finished(project, *job, key=insecure_test_key, session="one")
     rows, parameters, plan = all_features(first), first.parameters, first.plan
     squares = np.sum(rows * rows, axis=1)
     row = max((int(i) for i in plan.train), key=lambda i: squares[i])
@@ -71,7 +71,7 @@ def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     sign = 1 if before[row] > 0 else -1
     other = 1e9 * sign if model == "linear" else float(sign > 0)  # label terms are -b y
     flip(project, row, other)
-    apart = finished(project, *job, key=real_key, session="two")
+    apart = finished(project, *job, key=insecure_test_key, session="two")
     after = apart.seats["bank"].label_terms
     assert after is not None
     (changed,) = np.flatnonzero(after != before)
@@ -86,7 +86,7 @@ def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
         own = change[starts[place] : starts[place + 1]] if where[2] == batch else [0] * columns
         return [a + int(b) for a, b in zip(drawn, own, strict=True)]
 
-    together = finished(project, *job, key=real_key, session="three", noise=instead)
+    together = finished(project, *job, key=insecure_test_key, session="three", noise=instead)
     assert together.weights() == first.weights()
     assert_covered(parameters, rows[plan.train], change, model)
 
@@ -175,10 +175,12 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
 
 
 @pytest.mark.parametrize("test_labels", [0.0, 1.0])
-def test_one_class_alone_ends_no_job_under_label_dp(project: Project, real_key: PrivateKey, test_labels: float) -> None:
+def test_one_class_alone_ends_no_job_under_label_dp(
+    project: Project, insecure_test_key: PrivateKey, test_labels: float
+) -> None:
     """Whether the rows of some split are all of one class is not to be asked for nothing."""
     job = (LABEL_DP, *SHORT, "taylor.epochs=1", "split.test_fraction=0.2")
-    plan = finished(project, *job, key=real_key, session="one").plan
+    plan = finished(project, *job, key=insecure_test_key, session="one").plan
     labels = np.full(ROWS, int(test_labels))
     labels[plan.train] = 1 - int(test_labels)
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
@@ -189,7 +191,7 @@ def test_one_class_alone_ends_no_job_under_label_dp(project: Project, real_key: 
         table.set_column(table.column_names.index("bought"), "bought", column), project.root / "bank.csv"
     )
     project.publish("bank")
-    made = finished(project, *job, key=real_key, session="two")
+    made = finished(project, *job, key=insecure_test_key, session="two")
     trained = made.seats["bank"].label_terms[plan.train]  # type: ignore[index]
     assert set(np.sign(trained)) == {np.sign(2 * test_labels - 1)}
 

@@ -4,7 +4,7 @@
 
 A point is passed before each message is sent, after each one was received, and before and after each file of the party
 takes the place of an older one. FOLDER/order, where there is one, says at which point to end; FOLDER/points, where
-there is one, gets a line for each point that was passed.
+there is one, gets a line for each point that was passed. FOLDER/quick-keys, where there is one: its keys are small.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
-ORDER, POINTS, OBEYED = "order", "points", "obeyed"
+ORDER, POINTS, OBEYED, QUICK_KEYS = "order", "points", "obeyed", "quick-keys"
 
 
 @dataclass(frozen=True)
@@ -106,4 +106,10 @@ if __name__ == "__main__":
     from blindfit.__main__ import main
 
     watch(Points(folder))
-    main()
+    if (folder / QUICK_KEYS).exists():
+        from tests.quick_keys import quick_keys
+
+        with quick_keys():
+            main()
+    else:
+        main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.settings import PolicySettings
+from tests.quick_keys import quick_keys
 from tests.walr.seats import request_for, rows_of
 from tests.walr_split.house import House, overheard
 from tests.walr_split.test_jobs import released, without_noise
@@ -36,18 +38,24 @@ from tests.walr_split.test_jobs import released, without_noise
 ALLOWED = ', unsafe = ["unchecked-rows"]'
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quick_keys() -> Iterator[None]:
+    with quick_keys():
+        yield
+
+
 @pytest.fixture
-def house(tmp_path: Path, real_key: PrivateKey) -> House:
-    return house_in(tmp_path, real_key)
+def house(tmp_path: Path, insecure_test_key: PrivateKey) -> House:
+    return house_in(tmp_path, insecure_test_key)
 
 
-def house_in(root: Path, real_key: PrivateKey) -> House:
+def house_in(root: Path, key: PrivateKey) -> House:
     """The shop's key is here already: to make one takes a second."""
     house = House(root)
     house.write_party("whole", policy=ALLOWED)
     shop = root / "state" / "shop"
     shop.mkdir(parents=True, mode=0o700)
-    (shop / ROW_KEY).write_bytes(real_key.to_bytes())
+    (shop / ROW_KEY).write_bytes(key.to_bytes())
     (shop / ROW_KEY).chmod(0o600)
     return house
 
@@ -57,7 +65,11 @@ def spent(house: House) -> int:
         return len(store.reader().ledger())
 
 
-def test_the_sum_is_that_of_a_trusted_server(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sum_is_that_of_a_trusted_server(
+    tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a key of full size."""
+    house = house_in(tmp_path, real_key)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
     hidden = house.run(job="hidden.toml")
@@ -71,7 +83,7 @@ def test_the_sum_is_that_of_a_trusted_server(house: House, monkeypatch: pytest.M
 
 
 def test_a_persons_rows_are_counted_as_ever(
-    tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(tmp_path, persons=True)
     house.write_party("whole", policy=ALLOWED)
@@ -123,10 +135,10 @@ def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 
 def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
-    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     house.write_party("whole")
-    key = real_key.public_key
+    key = insecure_test_key.public_key
     asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=60, content_salt=b"")
     with pytest.raises(BlindfitError, match="unchecked-rows"):
         house.run(job="trusted.toml")
@@ -143,7 +155,7 @@ def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
     ],
 )
 def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
-    policy: dict[str, Any], job_says: tuple[str, ...], allowed: bool, real_key: PrivateKey
+    policy: dict[str, Any], job_says: tuple[str, ...], allowed: bool, insecure_test_key: PrivateKey
 ) -> None:
     job = ApprovedJob("rows", 1.0, 1e-5, job_says)
 
@@ -153,17 +165,17 @@ def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
     service: Any = SimpleNamespace(
         policy=PolicySettings(**policy), approved_job=lambda _session, _consumer: job, refuse=refuse
     )
-    request = walr_encrypted.step_1_open(request_for(rows_of()), real_key.public_key)
+    request = walr_encrypted.step_1_open(request_for(rows_of()), insecure_test_key.public_key)
     with contextlib.nullcontext() if allowed else pytest.raises(PolicyRefused, match=r"does not hide|unchecked-rows"):
         MeasurementService._check_hidden_rows(service, request, "shop")
 
 
 def test_servers_of_shares_sum_no_hidden_rows(
-    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     for name in ("east", "west"):
         house.write_party(name, policy=ALLOWED)
-    key = real_key.public_key
+    key = insecure_test_key.public_key
     asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=70, content_salt=b"")
     with pytest.raises(BlindfitError, match="sum rows that they can read"):
         house.run()
@@ -252,13 +264,13 @@ def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
 
 
 def test_an_answer_that_does_not_decrypt_within_reach_ends_the_job(
-    house: House, monkeypatch: pytest.MonkeyPatch, real_key: PrivateKey
+    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     draft = walr.step_5_draft
 
     def drawn(*args: Any, **more: Any) -> walr.Draft:
         made = draft(*args, **more)
-        key = real_key.public_key
+        key = insecure_test_key.public_key
         octets = pow(int.from_bytes(made.released.ciphertexts, "big"), 2**200, key.n**2)
         lie = octets.to_bytes(key.ciphertext_bytes, "big")
         return replace(made, released=replace(made.released, ciphertexts=lie))
@@ -300,9 +312,9 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
 
 
 @pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory, real_key: PrivateKey) -> tuple[House, JobSession]:
+def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: PrivateKey) -> tuple[House, JobSession]:
     """A house and its job, of which tests only read."""
-    house = house_in(tmp_path_factory.mktemp("house"), real_key)
+    house = house_in(tmp_path_factory.mktemp("house"), insecure_test_key)
     return house, house.run(job="hidden.toml")
 
 

@@ -72,6 +72,7 @@ from blindfit.algorithms.protocols.taylor.messages import (
     TaylorKey,
     Verdict,
 )
+from blindfit.algorithms.protocols.taylor.needed import randomisers_needed
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, KeySeat, TaylorParameters, check_parameters
 from blindfit.algorithms.protocols.taylor.roles import (
     Progress,
@@ -90,6 +91,7 @@ __all__ = [
     "TaylorParameters",
     "check_parameters",
     "gradient_noise",
+    "randomisers_needed",
     "run_data_party",
     "run_key_exchange",
     "run_key_node",

@@ -1,0 +1,41 @@
+"""In the place of Paillier keys of full size: of 512 bits, and all else as ever. For every test whose claim is not
+about how well ciphertexts hide; parties that are processes of their own have keys of full size, unless they say
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from blindfit.algorithms.paillier.engines import BlindfitEngine
+from blindfit.algorithms.paillier.key_checks import LEAST_BITS, check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
+from blindfit.algorithms.protocols import walr_encrypted
+from blindfit.algorithms.protocols.taylor import roles
+from blindfit.parties.measurement import row_key
+
+BITS = 512
+
+
+@contextmanager
+def quick_keys() -> Iterator[None]:
+    """Of the vertical trainings that this process takes part in, and of rows that it hides."""
+    with (
+        mock.patch.object(BlindfitEngine, "generate_private_key", _generate),
+        mock.patch.object(row_key, "generate_private_key", _generate),
+        mock.patch.object(roles, "check_public_key", _check),
+        mock.patch.object(walr_encrypted, "check_public_key", _check),
+    ):
+        yield
+
+
+def _generate(*_: object) -> PrivateKey:
+    return insecure_private_key(BITS)
+
+
+def _check(key: PublicKey, *, least_bits: int = LEAST_BITS, **how: Any) -> None:
+    """A larger key must be as large as was asked for."""
+    check_public_key(key, least_bits=BITS if key.bits == BITS else least_bits, **how)

@@ -1,0 +1,13 @@
+"""Parties in this process have small keys; those of test_processes and test_stopped have keys of full size."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.quick_keys import quick_keys
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_keys() -> Iterator[None]:
+    with quick_keys():
+        yield

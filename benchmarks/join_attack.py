@@ -22,13 +22,13 @@ import asyncio
 import csv
 import json
 import math
+import multiprocessing
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
+PROCESSES = multiprocessing.get_context("forkserver")
 MANY = 10**9
 BATCHES_OF_ONE, CROWD = 200, 4_096
 SERVERS = ("ours", "known ids alone")
@@ -86,11 +87,7 @@ def main() -> None:
     parser.add_argument("--uploads", type=int, help=f"of each set of ids; default {FULL.uploads}")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--quick", action="store_true", help="two pairs, one upload: to see that it runs")
-    parser.add_argument("--serve", nargs=2, metavar=("DIRECTORY", "SERVER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        asyncio.run(serve(Path(options.serve[0]), options.serve[1]))
-        return
     effort = QUICK if options.quick else FULL
     effort = Effort(effort.rows, options.pairs or effort.pairs, options.uploads or effort.uploads)
     results = [result for server in SERVERS for result in measure(server, effort)]
@@ -116,17 +113,19 @@ def measure(server: str, effort: Effort) -> list[dict[str, Any]]:
     """Every attack on one server."""
     with tempfile.TemporaryDirectory() as directory:
         identity = prepare(Path(directory), effort.rows)
-        command = [sys.executable, "-m", "benchmarks.join_attack", "--serve", directory, server]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            address = f"127.0.0.1:{int(next(iter(process.stdout or ())))}"
-            try:
-                return [
-                    {"server": server, "attack": attack}
-                    | guesses(asyncio.run(attacked(identity, address, attack, effort)))
-                    for attack in ATTACKS
-                ]
-            finally:
-                process.communicate("")
+        here, there = PROCESSES.Pipe()
+        process = PROCESSES.Process(target=served, args=(Path(directory), server, there))
+        process.start()
+        there.close()
+        try:
+            address = f"127.0.0.1:{here.recv()}"
+            return [
+                {"server": server, "attack": attack} | guesses(asyncio.run(attacked(identity, address, attack, effort)))
+                for attack in ATTACKS
+            ]
+        finally:
+            here.close()
+            process.join()
 
 
 def guesses(times: NDArray[np.float64]) -> dict[str, Any]:
@@ -205,8 +204,12 @@ def identity_of(directory: Path, name: str) -> Identity:
     return load_identity(files.certificate, files.key, files.authority, files.revoked)
 
 
-async def serve(directory: Path, which: str) -> None:
-    """Until standard input ends; prints its port."""
+def served(directory: Path, which: str, attacker: Connection) -> None:
+    asyncio.run(serve(directory, which, attacker))
+
+
+async def serve(directory: Path, which: str, attacker: Connection) -> None:
+    """Tells the attacker its port, and ends when that closes the connection."""
     set_up_logs("error", "text")  # each refusal is a warning: thousands would fill a pipe that nobody reads
     if which != "ours":
         label_index.JoinState = Gathering  # type: ignore[misc]
@@ -215,9 +218,10 @@ async def serve(directory: Path, which: str) -> None:
     server = grpc.aio.server(interceptors=(guard,), options=server_options(Limits()))
     servicer = MeasurementServicer(service_in(directory), current_caller)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
-    print(server.add_secure_port("127.0.0.1:0", connections.server_credentials(identity)), flush=True)
+    port = server.add_secure_port("127.0.0.1:0", connections.server_credentials(identity))
     await server.start()
-    await asyncio.to_thread(sys.stdin.read)
+    attacker.send(port)
+    await asyncio.to_thread(attacker.poll, None)
     await server.stop(0)
 
 

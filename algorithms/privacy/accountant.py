@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from blindfit.algorithms.errors import UnsupportedEvent
@@ -105,13 +106,14 @@ def _loss_distribution_epsilon(gaussian: float, others: Sequence[ReleaseEvent], 
     inverse = 1 / composed_multiplier([gaussian, *sampled])
     known = math.fsum(event.epsilon for event in others if not event.sampling)
     interval = (known + inverse * inverse / 2 + inverse) / _GRID_CELLS
-    found = _epsilon_on_grid(gaussian, others, delta, interval)
+    found = _epsilon_on_grid(gaussian, tuple(others), delta, interval)
     if sampled and interval > found / _SAMPLED_CELLS:
-        found = min(found, _epsilon_on_grid(gaussian, others, delta, found / _SAMPLED_CELLS))
+        found = min(found, _epsilon_on_grid(gaussian, tuple(others), delta, found / _SAMPLED_CELLS))
     return found
 
 
-def _epsilon_on_grid(gaussian: float, others: Sequence[ReleaseEvent], delta: float, interval: float) -> float:
+@lru_cache(maxsize=64)  # who asks what a ledger has spent asks again, and a composition takes up to a second
+def _epsilon_on_grid(gaussian: float, others: tuple[ReleaseEvent, ...], delta: float, interval: float) -> float:
     # Imported here because it takes a second, and most ledgers hold Gaussians only.
     import dp_accounting as library
     from dp_accounting.pld import common

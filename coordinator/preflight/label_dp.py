@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, event_of_unit
 from blindfit.algorithms.privacy.events import UNITS
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism, fit, uniform_prior
+from blindfit.algorithms.privacy.label_mechanisms import (
+    LabelGrid,
+    LabelMechanism,
+    MechanismSettings,
+    fit,
+    uniform_prior,
+)
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_regression_options import check_options
 from blindfit.coordinator.job import Job
@@ -78,14 +84,18 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
 
 def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
     """What the job would draw with, made without looking at a label; whether a prior had to be guessed for it."""
-    settings = settings_on(grid, job.parameters, max_rows_per_person)
+    return _expected(settings_on(grid, job.parameters, max_rows_per_person))
+
+
+@lru_cache(maxsize=128)  # a plan asks for some again, and a linear program takes seconds; no label has a part in any
+def _expected(settings: MechanismSettings) -> tuple[LabelMechanism, bool]:
     if not settings.estimates_prior:
         return fit(settings, [], system_uniform).mechanism, False
     left = settings.epsilon - settings.epsilon_of_prior
     known = replace(
         settings,
         epsilon=left,
-        prior=uniform_prior(grid),
+        prior=uniform_prior(settings.grid),
         epsilon_prior=None,
         prior_mechanism=None,
         cell_width=None,

@@ -126,12 +126,17 @@ def figure_of(height_inches: float) -> tuple[Figure, Axes]:
 
 def svg_of(figure: Figure) -> Markup:
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     drawn = io.StringIO()
+    for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+        patch.set(facecolor="none", edgecolor="none")
     # Text stays text: it is searchable, takes the page's font and shows names in any script.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "blindfit"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has the fonts, not matplotlib
-        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        # `savefig` would draw twice, the first time for nobody.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     svg = drawn.getvalue()
     svg = svg[svg.index("<svg") :]  # an HTML page has no place for XML's prologue
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

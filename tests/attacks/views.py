@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from blindfit.parties.vertical.prepared import FEATURE_BOUND, clip_rows
 Floats = NDArray[np.float64]
 
 JOB = TaylorSettings()
+noise_drawn = lru_cache(maxsize=2**14)(gradient_noise)  # it follows from its arguments, in trainings of many columns
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def simulate(data: Data, setting: Setting) -> Training:
             residuals = np.sum(terms, axis=0) + label_terms[batch]
             for place, (part, optimiser) in enumerate(zip(features, optimisers, strict=True)):
                 step = (parameters.data_parties[place], epoch, number)
-                noise = gradient_noise(setting.noise_key, parameters, step, part.shape[1])
+                noise = noise_drawn(setting.noise_key, parameters, step, part.shape[1])
                 gradient = part[batch].T @ residuals + np.array(noise, dtype=np.int64)
                 views[place].append(View(epoch, number, batch, gradient, optimiser.weights.copy()))
                 scale = (1 << grid.gradient_bits) * len(batch)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from blindfit import load_model
+from tests.command import Done, Forked, blindfit
 from tests.dp_lr.conftest import N_ROWS
 from tests.processes.conftest import Project
 from tests.processes.reading import error_line
+from tests.readme.terminal import script
 from tests.vertical.victim import OBEYED, ORDER, Order
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "dp_lr"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "dp_lr"
 
 
-def run(project: Project, out: str, *overrides: str) -> subprocess.CompletedProcess[str]:
+def run(project: Project, out: str, *overrides: str) -> Done:
     sets = [part for override in overrides for part in ("--set", override)]
     return project.blindfit("run", "job.toml", "--out", out, *sets)
 
@@ -71,9 +70,7 @@ def start_victim(project: Project, order: Order) -> None:
     order.give(folder)
     command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "clinic.toml", "--ready-file", ready]
     with project.path("clinic.log").open("ab") as log:
-        project.processes["clinic"] = subprocess.Popen(
-            command, cwd=project.directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=log, stderr=log
-        )
+        project.processes["clinic"] = Forked(command, cwd=project.directory, stdout=log)
     give_up = time.monotonic() + 60
     while not ready.exists():
         assert project.processes["clinic"].poll() is None, project.log("clinic")
@@ -169,7 +166,7 @@ def test_a_partys_own_page(project: Project) -> None:
 def test_the_example(tmp_path: Path) -> None:
     for file in ("job.toml", "hospital.toml"):
         (tmp_path / file).write_text((EXAMPLE / file).read_text())
-    made = subprocess.run([sys.executable, EXAMPLE / "prepare.py", "--out", tmp_path / "data"], capture_output=True)
+    made = blindfit(tmp_path, "--out", "data", main=lambda: script(EXAMPLE / "prepare.py"))
     assert made.returncode == 0, made.stderr
     example = Project(tmp_path)
     checked = example.blindfit("check", "job.toml")

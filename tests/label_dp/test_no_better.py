@@ -52,5 +52,6 @@ def test_true_labels_know_better(facts: Figures, r2: float, is_said: bool) -> No
 
 def test_the_plan_says_it_before_a_label_is_released(project) -> None:
     trees = ("--set", "label_dp.regressor=random-forest", "--set", "label_dp.options={}")
-    noisy = project.blindfit("plan", "job.toml", "--set", "privacy.epsilon=0.3", *trees, "--out", "plan")
+    noise = ("--set", "privacy.epsilon=0.3", "--epsilon", "0.3")
+    noisy = project.blindfit("plan", "job.toml", *noise, *trees, "--out", "plan")
     assert "random-forest may be no better than a constant. Take ridge" in noisy.stdout, noisy.stderr

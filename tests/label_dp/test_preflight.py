@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.preflight import Finding, check
-from blindfit.coordinator.preflight.label_dp import trees_on_noise
+from blindfit.coordinator.preflight.label_dp import expected_mechanism, trees_on_noise
 from blindfit.parties.label_dp.settings import LabelDPSettings
+
+GRID = LabelGrid(0.0, 10.0)
 
 
 def found(project, *overrides: str) -> list[Finding]:
@@ -100,3 +103,20 @@ def test_large_leaves_stand_noise():
     large = forest.model_copy(update={"options": {"min_samples_leaf": 5000}})
     assert trees_on_noise(large, 10_000, 1.0) == ""
     assert trees_on_noise(forest, 10_000, 0.1) == ""
+
+
+def test_a_mechanism_that_is_asked_for_again_is_the_same_and_any_other_another(project):
+    def expected(*overrides: str, grid: LabelGrid = GRID, rows: int = 0) -> LabelMechanism:
+        return expected_mechanism(grid, load_job(project.path("job.toml"), overrides), rows)[0]
+
+    kind = ("label_dp.mechanism=rr-on-bins", "label_dp.debias=false")
+    rounded = (*kind, "label_dp.rounding=2.0")
+    made = expected(*rounded)
+    assert expected(*rounded) is made
+    others = [
+        expected(*rounded, "privacy.epsilon=2"),
+        expected(*kind, "label_dp.rounding=1.0"),
+        expected(*rounded, grid=LabelGrid(0.0, 20.0)),
+        expected(*rounded, rows=2),
+    ]
+    assert all(other.parameters() != made.parameters() for other in others)

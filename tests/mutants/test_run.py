@@ -12,6 +12,8 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.run import Copies, Run
 
 PURSE = """
+import time
+
 LEAST = 1
 
 def admits(spent, budget):
@@ -19,6 +21,7 @@ def admits(spent, budget):
 
 def left(spent, budget):
     while spent > budget:
+        time.sleep(0.001)
         spent = budget
     return budget - spent
 """

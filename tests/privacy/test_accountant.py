@@ -116,6 +116,19 @@ def test_with_laplace_a_further_release_never_refunds() -> None:
     assert all(before < after for before, after in pairwise(spent))
 
 
+def test_a_composition_that_is_asked_again_is_not_made_again_and_another_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events = [laplace(2.0), gaussian(4.0)]
+    others = [([*events, laplace(2.0)], 1e-6), ([laplace(2.0), gaussian(5.0)], 1e-6), (events, 1e-7)]
+    spent = composed_epsilon(events, 1e-6)
+    assert all(composed_epsilon(*other) != spent for other in others)
+    monkeypatch.setattr(pld, "from_laplace_mechanism", lambda *_args, **_named: pytest.fail("it is known"))
+    assert composed_epsilon(events, 1e-6) == spent
+    with pytest.raises(pytest.fail.Exception):
+        composed_epsilon(events, 2e-6)
+
+
 def test_one_laplace_release_spends_its_pure_epsilon_at_most() -> None:
     assert 0.999 < composed_epsilon([laplace(1.0)], 1e-9) <= 1.0
     assert composed_epsilon([laplace(1e9)], 1e-9) <= 1e-9

@@ -6,20 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from tests.command import Forked
 from tests.processes.conftest import Project
 from tests.processes.reading import error_line
 from tests.vertical.victim import OBEYED, ORDER, Order
-
-ROOT = Path(__file__).parents[2]
 
 
 def start_victim(project: Project, order: Order) -> None:
@@ -27,11 +23,8 @@ def start_victim(project: Project, order: Order) -> None:
     folder.mkdir()
     order.give(folder)
     command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "shop.toml", "--ready-file", ready.name]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with project.path("shop.log").open("ab") as log:
-        project.processes["shop"] = subprocess.Popen(
-            command, cwd=project.directory, env=environment, stdout=log, stderr=log
-        )
+        project.processes["shop"] = Forked(command, cwd=project.directory, stdout=log)
     give_up = time.monotonic() + 60
     while not ready.exists():
         assert project.processes["shop"].poll() is None, project.log("shop")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,9 @@ import pytest
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.systems import load_model
+from tests.command import blindfit
 from tests.processes.conftest import Project
+from tests.readme.terminal import script
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "taylor"
 CHAIN = ("hospital", "archive", "laboratory")
@@ -26,7 +26,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     directory = tmp_path_factory.mktemp("taylor")
     for path in EXAMPLE.glob("*.toml"):
         shutil.copy(path, directory)
-    subprocess.run([sys.executable, EXAMPLE / "prepare.py", "--out", directory / "data"], check=True)
+    made = blindfit(directory, "--out", "data", main=lambda: script(EXAMPLE / "prepare.py"))
+    assert made.returncode == 0, made.stderr
     project = Project(directory)
     done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2")
     assert done.returncode == 0, done.stderr

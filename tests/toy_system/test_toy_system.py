@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import tomli_w
 
 from tests import toy
-from tests.command import Done, in_a_process
+from tests.command import ENVIRONMENT, Done, Piped, in_a_process
 from tests.command import blindfit as released
 
 PARTIES = {"p0": "active", "p1": "passive", "dealer": "key-node"}
@@ -45,12 +46,15 @@ def party(name: str, role: str) -> dict[str, object]:
     }
 
 
-def blindfit(project: Path, *arguments: str) -> Done:
-    return in_a_process(project, *arguments, module="tests.toy_system")
+def forked(project: Path, *arguments: str) -> Done:
+    """From a process that has imported the rest of Blindfit, and knows no toy."""
+    process = Piped([sys.executable, "-m", "tests.toy_system", *arguments], cwd=project)
+    said, errors = process.communicate(90)
+    return Done(arguments, process.wait(), said, errors)
 
 
 def test_it_runs_with_report_and_transcript(project):
-    done = blindfit(project, "run", "job.toml", "--out", "out")
+    done = in_a_process(project, "run", "job.toml", "--out", "out", module="tests.toy_system")
     assert done.returncode == 0, done.stderr
     assert "4 products, each in two shares" in done.stdout
     assert json.loads((project / "out" / "report.json").read_text())["parties_here"] == list(PARTIES)
@@ -64,15 +68,16 @@ def test_it_runs_with_report_and_transcript(project):
     }
 
 
-def test_its_pre_flight_and_its_options(project):
-    checked = blindfit(project, "check", "job.toml")
+def test_its_pre_flight_and_its_options(project, monkeypatch):
+    monkeypatch.setenv("COLUMNS", ENVIRONMENT["COLUMNS"])
+    checked = forked(project, "check", "job.toml")
     assert checked.returncode == 0, checked.stderr
     assert "nobody learns any of the 4 products" in checked.stdout
     assert "2 holders are here" in checked.stdout
-    assert "[toy]\nrows = 9" in blindfit(project, "show", "job.toml", "--set", "toy.rows=9").stdout
-    refused = blindfit(project, "show", "job.toml", "--set", "toy.row=9")
+    assert "[toy]\nrows = 9" in forked(project, "show", "job.toml", "--set", "toy.rows=9").stdout
+    refused = forked(project, "show", "job.toml", "--set", "toy.row=9")
     assert (refused.returncode, "toy.row is not an option; did you mean rows?" in refused.stderr) == (2, True)
-    strange = blindfit(project, "show", "job.toml", "--set", "taylor.epochs=3")
+    strange = forked(project, "show", "job.toml", "--set", "taylor.epochs=3")
     assert "[taylor] does nothing in a toy job, remove it" in strange.stderr
 
 

@@ -63,10 +63,11 @@ class RROnBins(NotDebiasable):
         first = np.arange(0, grid.cells + 1, unit)
         if len(first) > MOST_NODES:
             raise ConfigError(f"rr-on-bins: {len(first)} values are more than {MOST_NODES}", hint="round more coarsely")
-        label = np.arange(grid.cells + 1, dtype=np.float64)
         if rounding is not None:
-            label = label // unit * unit
-        moments = np.stack([np.add.reduceat(mass * label**power, first) for power in range(3)])
+            moments = np.add.reduceat(mass, first) * first.astype(np.float64) ** np.arange(3)[:, None]
+        else:
+            label = np.arange(grid.cells + 1, dtype=np.float64)
+            moments = np.stack([np.add.reduceat(mass * label**power, first) for power in range(3)])
         starts, values = optimal_bins(moments, math.exp(epsilon))
         steps = np.clip(np.rint(values), 0, grid.cells).astype(np.int64)
         return cls(grid, epsilon, tuple(first[starts].tolist()), tuple(steps.tolist()))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,30 +27,43 @@ def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floa
     Raises:
         RangeError: the solver found no solution.
     """
-    from scipy import sparse  # here, as these take long to import, and only this mechanism needs them
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # here, as it takes long to import, and only this mechanism needs it
 
     k, m = len(inputs), len(outputs)
     errors = mass[:, None] * (outputs[None, :] - inputs[:, None]) ** 2
-    widest = max(1.0, float(np.abs(outputs).max()))
-    each, rows = sparse.eye(k * m), sparse.kron(sparse.eye(k), np.ones((1, m)))
-    columns = sparse.kron(np.ones((k, 1)), sparse.eye(m))
-    means = sparse.kron(sparse.eye(k), outputs[None, :] / widest)
-    nothing = sparse.csr_matrix((k, m))
+    limits, equalities = _constraints(k, tuple(outputs.tolist()), math.exp(-epsilon))
     found = linprog(
         np.concatenate((errors.ravel() / errors.max(), np.zeros(m))),
-        A_ub=sparse.vstack(
-            (sparse.hstack((each, -columns)), sparse.hstack((-each, math.exp(-epsilon) * columns)))
-        ).tocsr(),
+        A_ub=limits,
         b_ub=np.zeros(2 * k * m),
-        A_eq=sparse.vstack((sparse.hstack((rows, nothing)), sparse.hstack((means, nothing)))).tocsr(),
-        b_eq=np.concatenate((np.ones(k), inputs / widest)),
+        A_eq=equalities,
+        b_eq=np.concatenate((np.ones(k), inputs / _widest(outputs))),
         method="highs",
         options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
     if found.status != 0:
         raise RangeError(f"unbiased: the linear program was not solved: {found.message}", hint=_EASIER)
     return np.asarray(np.maximum(found.x[: k * m].reshape(k, m), 0.0))
+
+
+@lru_cache(maxsize=1)
+def _constraints(k: int, outputs: tuple[float, ...], least_ratio: float) -> tuple[Any, Any]:
+    """On M and Q: those of the ratios and those of sums and means. The last ones are kept, as only the prior differs
+    between the fits of an audit."""
+    from scipy import sparse
+
+    m = len(outputs)
+    each, rows = sparse.eye(k * m), sparse.kron(sparse.eye(k), np.ones((1, m)))
+    columns = sparse.kron(np.ones((k, 1)), sparse.eye(m))
+    means = sparse.kron(sparse.eye(k), np.array(outputs)[None, :] / _widest(np.array(outputs)))
+    nothing = sparse.csr_matrix((k, m))
+    limits = sparse.vstack((sparse.hstack((each, -columns)), sparse.hstack((-each, least_ratio * columns))))
+    equalities = sparse.vstack((sparse.hstack((rows, nothing)), sparse.hstack((means, nothing))))
+    return limits.tocsr(), equalities.tocsr()
+
+
+def _widest(outputs: Floats) -> float:
+    return max(1.0, float(np.abs(outputs).max()))
 
 
 def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsilon: float) -> Weights:

@@ -20,6 +20,7 @@ from blindfit.algorithms.privacy.label_mechanisms import (
 from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, estimate_prior
 from blindfit.algorithms.privacy.label_mechanisms.prior import MOST_PRIOR_CELLS
 from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import MOST_NODES
+from blindfit.algorithms.privacy.label_mechanisms.unbiased_program import _constraints
 from tests.privacy.label_mechanisms import crime
 from tests.privacy.label_mechanisms.examples import uniform
 
@@ -157,6 +158,21 @@ def test_a_rounding_that_leaves_too_many_labels():
     settings = MechanismSettings("rr-on-bins", fine, 1.0, prior=uniform_prior(fine), rounding=fine.step)
     with pytest.raises(ConfigError, match=f"rr-on-bins: {2 * MOST_NODES + 1} values are more than {MOST_NODES}"):
         make_mechanism(settings, 1.0, settings.prior)
+
+
+def test_a_linear_program_is_that_of_its_settings_whatever_was_solved_before():
+    def made(epsilon, output_cells, rounding=2.5):
+        of = {"prior": uniform_prior(GRID), "rounding": rounding, "output_cells": output_cells}
+        settings = MechanismSettings("unbiased", GRID, epsilon, **of)
+        return make_mechanism(settings, epsilon, settings.prior).parameters()
+
+    asked = [(1.0, 8), (2.0, 8), (1.0, 9), (1.0, 8, 2.0)]
+    alone = []
+    for one in asked:
+        _constraints.cache_clear()
+        alone.append(made(*one))
+    assert [made(*one) for one in [*asked, *reversed(asked)]] == [*alone, *reversed(alone)]
+    assert len({str(parameters) for parameters in alone}) == len(asked)
 
 
 def test_counts_that_the_noise_has_drowned_say_nothing():

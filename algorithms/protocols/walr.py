@@ -29,7 +29,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -45,7 +45,6 @@ from blindfit.algorithms.messages import (
     IntegerTensor,
     NarrowTensor,
     Octets,
-    ParameterValue,
     Real,
     Text,
     Texts,
@@ -81,6 +80,18 @@ NOT_CONTENT = frozenset(
         "public_key",
     )
 )  # fields of a request on which its answer does not depend, but for the rows' hash
+_NAMED = (
+    "dataset",
+    "snapshot",
+    "n_rows",
+    "n_columns",
+    "frac_bits",
+    "norm_bound",
+    "max_rows_per_person",
+    "epsilon",
+    "delta",
+    "mechanism",
+)
 
 Bits = npt.NDArray[np.bool_]
 R = TypeVar("R")
@@ -230,30 +241,36 @@ def step_1_open(
     content = ContentDigest(settings.content_salt)
     for batch in rows.batches():
         content.update(batch)
-    parameters: dict[str, ParameterValue] = {
-        "dataset": settings.dataset,
-        "snapshot": settings.snapshot,
-        "n_rows": len(rows.ids),
-        "n_columns": int(rows.weights.shape[1]),
-        "frac_bits": settings.frac_bits,
-        "norm_bound": norm_bound,
-        "max_rows_per_person": settings.max_rows_per_person,
-        "epsilon": settings.epsilon,
-        "delta": settings.delta,
-        "mechanism": settings.mechanism,
-    }
-    digest = content.digest()
-    named = {**parameters, "release": settings.release, "content": digest.hex()}
-    return AggregateOpen(
+    request = AggregateOpen(
         protocol_version=PROTOCOL_VERSION,
-        request_id=parameters_digest(named).hex(),
-        content_sha256=digest,
+        request_id="",
+        dataset=settings.dataset,
+        snapshot=settings.snapshot,
+        n_rows=len(rows.ids),
+        n_columns=int(rows.weights.shape[1]),
+        frac_bits=settings.frac_bits,
+        norm_bound=norm_bound,
+        max_rows_per_person=settings.max_rows_per_person,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        mechanism=settings.mechanism,
+        content_sha256=content.digest(),
         receipt=receipt[0],
         receipt_signature=receipt[1],
         session=session,
         content_salt=settings.content_salt,
-        **parameters,  # type: ignore[arg-type]
     )
+    return replace(request, request_id=step_1_name(request, settings.release))
+
+
+def step_1_name(request: AggregateOpen, release: str) -> str:
+    """What a request is called, whatever it is called now; an auditor computes it again.
+
+    Args:
+        release: as in ReleaseSettings.
+    """
+    named = {name: getattr(request, name) for name in _NAMED}
+    return parameters_digest({**named, "release": release, "content": request.content_sha256.hex()}).hex()
 
 
 class ContentDigest:

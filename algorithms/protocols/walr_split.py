@@ -33,6 +33,7 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import Octets, Text, parameters_digest
+from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.table import MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, Tally
@@ -124,6 +125,12 @@ def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, a
     return Agreement(split_id, ids_sha256, request_sha256, answered_in)
 
 
+def asked_otherwise(mine: AggregateOpen, theirs: AggregateOpen) -> str:
+    """The first of what both must be asked alike that is not; empty: there is none."""
+    alike = (*_ASKED_ALIKE, "content_sha256")
+    return next((name for name in alike if getattr(mine, name) != getattr(theirs, name)), "")
+
+
 def step_2_difference(mine: Agreement, theirs: Agreement) -> str:
     """In words; empty where there is none."""
     if mine.split_id != theirs.split_id:
@@ -153,6 +160,12 @@ class ShareTally(Tally):
 
     def wrapped(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
         return np.array([number % P for number in noisy], np.int64)
+
+
+def epsilon_of_both(request: AggregateOpen) -> float:
+    """Against the active party alone, which sees the noise of both servers; at the request's delta."""
+    multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
+    return gaussian.gaussian_epsilon(multiplier * SERVERS**0.5, request.delta)
 
 
 # --- steps of the active party --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS
+from blindfit.parties.measurement.trust import PAILLIER
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
 REPORT = "report.json"
@@ -42,9 +42,7 @@ def export(directory: Path, out: Path, console: Console) -> None:
 
 SEVERAL = "several holders"
 NO_FILE = {
-    SPLIT_LABELS: "labels were split between two servers, and a release file is of one server's release",
-    SHARES: "labels and rows were in shares between two servers, and a release file is of one server's release",
-    SEVERAL: "several parties held columns, and a release file is of one party's release",
+    SEVERAL: "several parties held columns, so none has the model that a release file is of",
     PAILLIER: "the server signed a sum that it could not read, and a release file is of a sum that it knows",
 }
 

@@ -17,7 +17,8 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
 from blindfit.coordinator.named_files import named_by
-from blindfit.coordinator.verify.checks import Check, Read
+from blindfit.coordinator.verify.checks import Check
+from blindfit.coordinator.verify.read import Read
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import open_for_model
 from blindfit.parties.files.written import read_json
@@ -72,17 +73,18 @@ class Refit:
         return {"features: hash of the rows": self.hash, "features: model fitted again": self.fit}
 
     def hash(self, read: Read) -> str:
-        request = read.stated[0]
-        rows = self._integers(read)
+        request, rows = read.request, self._integers(read)
         content = ContentDigest(self.sent.salt)
         for batch in ConsumerRows(tuple(self.sent.ids), rows).batches():
             content.update(batch)
         if len(rows) != request.n_rows or content.digest() != request.content_sha256:
             raise DataError("these are not the rows and ids that were sent")
+        if request.in_shares:
+            return f"{len(rows)} rows, as charged; that these were sent in shares, no server could see"
         return f"{len(rows)} rows"
 
     def fit(self, read: Read) -> str:
-        request, answer, _ = read.stated
+        request, answer = read.request, read.answer
         fit, model, settings = read.parts.fit, read.model, read.settings
         kept = np.ones(len(self.sent.ids), np.bool_)
         kept[self.sent.not_counted] = False
@@ -110,7 +112,7 @@ class Refit:
         return self._rows[id(read)]
 
     def _rounded(self, read: Read) -> IntegerRows:
-        request, model = read.stated[0], read.model
+        request, model = read.request, read.model
         columns = SentColumns(model.standardiser, model.intercept)
         if len(self.sent.ids) != request.n_rows or columns.width != request.n_columns:
             raise DataError("training_rows.json and the release have different numbers of rows or columns")

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr, walr_blocks, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings, SentRows
 from blindfit.algorithms.protocols.walr_blocks import Block
@@ -110,9 +109,8 @@ class Released:
     def _promise_of_two(self) -> dict[str, Any]:
         """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
         request = self.request
-        multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
-        both = gaussian.gaussian_epsilon(multiplier * walr_split.SERVERS**0.5, request.delta)
-        return {"trust": SHARES if request.in_shares else SPLIT_LABELS, "epsilon_of_both": both}
+        trust = SHARES if request.in_shares else SPLIT_LABELS
+        return {"trust": trust, "epsilon_of_both": walr_split.epsilon_of_both(request)}
 
     def told(self) -> dict[str, Any]:
         """Of what each server gave, for the party's own report; nothing where one is trusted."""
@@ -135,6 +133,13 @@ class Released:
                 for server, request, aggregate, budget in each
             ]
         }
+
+
+def content_salt(party: Party, session: Session[Any]) -> bytes:
+    """Of the rows' hash. A server that reads the rows is told it; one that does not must not try rows out."""
+    is_hidden = session.job.shares_rows or session.job.encrypts_rows
+    purpose = "salt of hidden rows" if is_hidden else "salt of sent rows"
+    return party.secret.derive(purpose, bytes.fromhex(session.published.id))
 
 
 async def release_sum(
@@ -201,7 +206,7 @@ class Servers:
             frac_bits=grid.frac_bits,
             max_rows_per_person=privacy.max_rows_per_person or most,
             release=privacy.release,
-            content_salt=self._content_salt(),
+            content_salt=content_salt(self._party, self._session),
         )
         requests = []
         for server in self.servers:
@@ -211,11 +216,6 @@ class Servers:
         if job.asks_shares:
             walr_split.step_1_check(requests[0])
         return [self._hiding.request(request) for request in requests] if self._hiding else requests
-
-    def _content_salt(self) -> bytes:
-        """A server that reads the rows is told it; one that does not must not try rows out."""
-        purpose = "salt of hidden rows" if self._hiding else "salt of sent rows"
-        return self._party.secret.derive(purpose, bytes.fromhex(self._session.published.id))
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
         """Of the errors, the first that is not about the connection."""

@@ -57,7 +57,7 @@ class Consumer:
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
         report = report_of(session, prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
-        if len(released.servers) == 1 and not job.encrypts_rows:  # the file is of a sum that the server knows
+        if not job.encrypts_rows:  # the file is of sums that their servers know
             start = init_weights(init, prepared.standardiser, job.walr)
             write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
             write_rows(self._party, session, released, prepared.train.ids)

@@ -26,9 +26,10 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 
-FORMAT = "blindfit-release-1"
+FORMAT = "blindfit-release-2"
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
+MOST_SERVERS = 2
 MOST_NUMBERS = 2**16  # fixed_point.MAX_COLUMNS and the intercept
 UTC_SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 
@@ -84,6 +85,25 @@ class Signer(_Part):
         return cls(name=name, key=key.hex(), certificate=proof.certificate.hex(), key_signature=proof.signature.hex())
 
 
+class Answered(_Part):
+    """What one measurement server was asked and answered, and its word for it."""
+
+    release: dict[str, Any]  # walr_statement.statement
+    entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
+    receipt: SignedReceipt  # of the entry
+    newest_receipt: SignedReceipt  # of this population, that the active party held when it had trained
+    signer: Signer
+
+
+class Sum(_Part):
+    """What was fitted: the answers of all servers together."""
+
+    draw: str = Field(max_length=256)  # the job's privacy.release
+    sums: list[int] = Field(min_length=1, max_length=MOST_NUMBERS)  # grid steps
+    noise_std: float = Field(gt=0)  # grid steps
+    epsilon_of_both: float | None = Field(ge=0)  # against the active party alone, where two servers added noise
+
+
 class Fit(_Part):
     settings: dict[str, Any]  # of the job's [walr]; a pre-trained start is `init`
     l2: float = Field(ge=0)
@@ -109,11 +129,8 @@ class Made(_Part):
 
 
 class Parts(_Part):
-    release: dict[str, Any]  # walr_statement.statement
-    entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
-    receipt: SignedReceipt  # of the entry
-    newest_receipt: SignedReceipt  # of this population, that the active party held when it had trained
-    server: Signer
+    servers: list[Answered] = Field(min_length=1, max_length=MOST_SERVERS)
+    sum: Sum
     party: Signer
     authority: Certificate
     fit: Fit

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.protocols import walr, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.protocols import walr, walr_shares, walr_split, walr_statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, WeightRows
+from blindfit.algorithms.protocols.walr_shares import MaskedRows
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.walr_fit import WalrFit
@@ -19,12 +20,12 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import connections, key_proof
-from blindfit.parties.measurement.servers import Released, proof_of
+from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import stamp
 from blindfit.parties.walr import release_document
-from blindfit.parties.walr.release_document import Fit, Made, Message, Parts, SignedReceipt, Signer
+from blindfit.parties.walr.release_document import Answered, Fit, Made, Message, Parts, SignedReceipt, Signer, Sum
 from blindfit.parties.walr.settings import WalrJob
 
 RELEASE_FILE, ROWS_FILE = "release.json", "training_rows.json"
@@ -41,31 +42,50 @@ def write_release(
     start: Floats | None,
     batches_seed: bytes,
 ) -> None:
-    """Of one trusted server's release; sealed with the key that signs model parts."""
+    """Of what one trusted server released, or two with shares; sealed with the key that signs model parts."""
     key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), connections.current(party.identity)
     proof = key_proof.prove(identity, key_proof.RELEASES, key.public_bytes)
-    (server,), request, answer = released.servers, released.request, released.aggregate.answer
-    about = Between(server.member.name, session.me.name, server.description.population)
-    held = party.store.reader().receipt_held(about.server, about.population)
+    answers = [aggregate.answer for aggregate in released.answers]
+    each = list(zip(released.servers, released.requests, answers, strict=True))
+    messages = [transcript_of(request, answer, _between(session, server)) for server, request, answer in each]
     parts = Parts(
-        release=release_of(request, answer, about),
-        entry=answer.entry,
-        receipt=SignedReceipt.of((answer.receipt, answer.receipt_signature)),
-        newest_receipt=SignedReceipt.of(held),
-        server=Signer.of(about.server, server.description.receipt_key, proof_of(server.description)),
+        servers=[_answered(party, session, *of_server) for of_server in each],
+        sum=_sum(session.job, released),
         party=Signer.of(session.me.name, key.public_bytes, proof),
         authority=key_proof.encoded(key_proof.authority_of(identity)).hex(),
         fit=_fit(session.job, fit, start, batches_seed),
         model=model.to_dict(),
-        transcript=transcript_of(request, answer, about),
+        transcript=[message for of_server in messages for message in of_server],
         made=Made(time=stamp(), session=session.id, numpy=np.__version__),
     )
     written.write_file(party.file(session.id, RELEASE_FILE), release_document.encode(parts, key))
 
 
-def release_of(request: AggregateOpen, answer: NoisySum, about: Between) -> dict[str, Any]:
-    stated: dict[str, Any] = json.loads(walr_statement.statement(request, answer, about))
-    return stated
+def _between(session: Session[WalrJob], server: Server) -> Between:
+    return Between(server.member.name, session.me.name, server.description.population)
+
+
+def _answered(
+    party: Party, session: Session[WalrJob], server: Server, request: AggregateOpen, answer: NoisySum
+) -> Answered:
+    about, description = _between(session, server), server.description
+    return Answered(
+        release=json.loads(walr_statement.statement(request, answer, about)),
+        entry=answer.entry,
+        receipt=SignedReceipt.of((answer.receipt, answer.receipt_signature)),
+        newest_receipt=SignedReceipt.of(party.store.reader().receipt_held(about.server, about.population)),
+        signer=Signer.of(about.server, description.receipt_key, proof_of(description)),
+    )
+
+
+def _sum(job: WalrJob, released: Released) -> Sum:
+    answer = released.aggregate.answer
+    return Sum(
+        draw=job.required_privacy.release,
+        sums=answer.sums.tolist(),
+        noise_std=answer.noise_std,
+        epsilon_of_both=walr_split.epsilon_of_both(released.request) if job.asks_shares else None,
+    )
 
 
 def _fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) -> Fit:
@@ -81,23 +101,23 @@ def _fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) 
 
 
 def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> list[Message]:
-    """The one question, the rows (by their salted hash) and the one answer."""
-    digests = {
-        "AggregateOpen": walr.request_digest(request).hex(),
-        "WeightRows": request.content_sha256.hex(),
-        "NoisySum": walr_statement.digest(request, answer, about),
+    """The one question to a server, the rows (by their salted hash) and its one answer."""
+    rows: type[Any] = MaskedRows if request.in_shares else WeightRows
+    digests: dict[type[Any], str] = {
+        AggregateOpen: walr.request_digest(request).hex(),
+        rows: request.content_sha256.hex(),
+        NoisySum: walr_statement.digest(request, answer, about),
     }
-    names = {"active": about.consumer, "measurement": about.server}
+    steps = {arrow.message: arrow.step for arrow in (*walr.TABLE.arrows, *walr_shares.TABLE.arrows)}
     return [
         Message(
-            step=arrow.step,
-            sender=names["active" if arrow.message is not NoisySum else "measurement"],
-            receiver=names["measurement" if arrow.message is not NoisySum else "active"],
-            message=arrow.message.__name__,
-            sha256=digests[arrow.message.__name__],
+            step=steps[kind],
+            sender=about.server if kind is NoisySum else about.consumer,
+            receiver=about.consumer if kind is NoisySum else about.server,
+            message=kind.__name__,
+            sha256=digest,
         )
-        for arrow in walr.TABLE.arrows
-        if arrow.message.__name__ in digests
+        for kind, digest in digests.items()
     ]
 
 
@@ -105,7 +125,7 @@ def write_rows(party: Party, session: Session[WalrJob], released: Released, ids:
     """Which rows were sent, in their order, which of them did not count, and the salt of their hash."""
     content = {
         "format": ROWS_FORMAT,
-        "content_salt": released.request.content_salt.hex(),
+        "content_salt": content_salt(party, session).hex(),  # servers that do not read rows are not told it
         "ids": list(ids),
         "not_counted": np.flatnonzero(~released.aggregate.kept).tolist(),
     }

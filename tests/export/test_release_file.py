@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,9 +22,8 @@ from blindfit.coordinator.verify.refit import Refit, SentRows
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr import release_document
+from tests.export.tampering import Change, changes_noticed, flat
 from tests.export.trained import World
-
-Change = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -56,7 +54,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 
 def failed(verified: Verified) -> list[str]:
-    return [re.split(": ", result.name)[0] for result in verified.results if result.why]
+    """Which checks; without the server's name."""
+    return [re.split(": ", result.name.removeprefix("meter: "))[0] for result in verified.results if result.why]
+
+
+ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
 
 
 # --- what passes ------------------------------------------------------------------------------------------
@@ -66,7 +68,7 @@ def failed(verified: Verified) -> list[str]:
 def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, which: str) -> None:
     verified = trained.verify(trained.file(which), trained.refit(which))
     assert [(r.name, r.why) for r in verified.results if r.why] == []
-    assert len(verified.results) == 1 + len(checks.CHECKS) + 2
+    assert len(verified.results) == ALL_CHECKS + 2
     assert verified.results[-1].name.endswith("bit for bit")
 
 
@@ -84,10 +86,13 @@ def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -
     again = trained.world.train()
     verified = trained.verify((again / "release.json").read_bytes())
     assert verified.passed
-    old, new = trained.parts("first"), json.loads((again / "release.json").read_bytes())["parts"]
+    (old,), (new,) = (
+        trained.parts("first")["servers"],
+        json.loads((again / "release.json").read_bytes())["parts"]["servers"],
+    )
     assert new["entry"] == old["entry"]
     assert new["release"] == old["release"]
-    assert any(r.name.startswith("releases to the population: 2 in all") for r in verified.results)
+    assert any(r.name.startswith("meter: releases to the population: 2 in all") for r in verified.results)
 
 
 def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +114,7 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
 
     _, told = run(str(out), "--authority", root, *features)
     assert "FAILED" not in told
-    assert told.count("passed  ") == 1 + len(checks.CHECKS) + 2
+    assert told.count("passed  ") == ALL_CHECKS + 2
     _, told = run(str(out))
     assert "in the file only" in told
     assert told.count("SHA-256 ") == 3
@@ -139,38 +144,13 @@ def test_what_does_not_pass_is_not_exported(trained: Trained, tmp_path: Path) ->
 # --- every byte -------------------------------------------------------------------------------------------
 
 
-def changed_once(encoded: bytes, rng: random.Random) -> bytes:
-    """One byte replaced, removed, added, or two neighbours exchanged."""
-    at = rng.randrange(len(encoded))
-    kind = rng.randrange(4)
-    if kind == 0:
-        return encoded[:at] + bytes([encoded[at] ^ rng.randrange(1, 256)]) + encoded[at + 1 :]
-    if kind == 1:
-        return encoded[:at] + encoded[at + 1 :]
-    if kind == 2:
-        return encoded[:at] + bytes([rng.randrange(256)]) + encoded[at:]
-    return encoded[:at] + encoded[at : at + 2][::-1] + encoded[at + 2 :]
-
-
-def changes_noticed(trained: Trained, changes: int, seed: int) -> int:
-    rng, encoded = random.Random(seed), trained.file()
-    noticed = 0
-    while noticed < changes:
-        changed = changed_once(encoded, rng)
-        if changed == encoded:  # of two equal neighbours
-            continue
-        assert not checks.verify(changed).passed
-        noticed += 1
-    return noticed
-
-
 def test_every_changed_byte_is_noticed(trained: Trained) -> None:
-    assert changes_noticed(trained, 400, seed=1) == 400
+    assert changes_noticed(trained.file(), 400, seed=1) == 400
 
 
 @pytest.mark.soak
 def test_ten_thousand_changed_bytes_are_noticed(trained: Trained) -> None:
-    assert changes_noticed(trained, 10_000, seed=2) == 10_000
+    assert changes_noticed(trained.file(), 10_000, seed=2) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -183,8 +163,8 @@ def test_ten_thousand_changed_bytes_are_noticed(trained: Trained) -> None:
         b'{"format":1e999}\n',
         b'{"format":' + b"9" * 5000 + b"}\n",
         b"[]\n",
-        b'{"format":"blindfit-release-1","parts":{},"seal":"","sha256":{}}\n',
-        b'{"format":"blindfit-release-1","parts":{"release":1},"seal":"","sha256":[]}\n',
+        b'{"format":"blindfit-release-2","parts":{},"seal":"","sha256":{}}\n',
+        b'{"format":"blindfit-release-2","parts":{"servers":1},"seal":"","sha256":[]}\n',
         b" " * (release_document.MOST_BYTES + 1),
     ],
 )
@@ -206,29 +186,48 @@ def test_another_spelling_of_the_same_content_is_refused(trained: Trained) -> No
 
 
 def lowered(parts: dict[str, Any]) -> None:
-    parts["release"]["asked"]["epsilon"] = 0.5
+    parts["servers"][0]["release"]["asked"]["epsilon"] = 0.5
 
 
 def other_sum(parts: dict[str, Any]) -> None:
-    parts["release"]["sums"][0] += 1
+    parts["servers"][0]["release"]["sums"][0] += 1
+
+
+def of_several_holders(parts: dict[str, Any]) -> None:
+    parts["servers"][0]["release"]["asked"]["blocks"] = "bank"
+
+
+def other_fitted(parts: dict[str, Any]) -> None:
+    parts["sum"]["sums"][0] += 1
+
+
+def no_sum_of_labels(parts: dict[str, Any]) -> None:
+    parts["servers"][0]["release"]["sums"][0] = 2**60
+
+
+def more_noise(parts: dict[str, Any]) -> None:
+    parts["sum"]["epsilon_of_both"] = 0.5
 
 
 def more_budget(parts: dict[str, Any]) -> None:
-    parts["release"]["answered"]["budget_epsilon"] = 9.0
+    parts["servers"][0]["release"]["answered"]["budget_epsilon"] = 9.0
 
 
 def hidden(parts: dict[str, Any]) -> None:
     """The second release shows the first one in its receipt."""
     for name in ("receipt", "newest_receipt"):
-        statement = json.loads(parts[name]["statement"])
+        statement = json.loads(parts["servers"][0][name]["statement"])
         assert len(statement["charges"]) == 2
         del statement["charges"][0]
-        parts[name]["statement"] = json.dumps(statement, separators=(",", ":"))
+        parts["servers"][0][name]["statement"] = json.dumps(statement, separators=(",", ":"))
 
 
 def of_another(name: str) -> Callable[[Trained], Change]:
     def taken(trained: Trained) -> Change:
-        return lambda parts: parts.update({name: trained.parts("first")[name]})
+        first = trained.parts("first")
+        if name in first:
+            return lambda parts: parts.update({name: first[name]})
+        return lambda parts: parts["servers"][0].update({name: first["servers"][0][name]})
 
     return taken
 
@@ -242,6 +241,11 @@ LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
     "receipt of another release": (of_another("receipt"), "ledger chain"),
     "older newest receipt": (of_another("newest_receipt"), "signature of the newest receipt"),
     "another release": (of_another("release"), "charge is of this release"),
+    "all that the server gave": (of_another("servers"), "question"),
+    "columns of others": (lambda _: of_several_holders, "servers"),
+    "fitted to another sum": (lambda _: other_fitted, "noisy sum"),
+    "no sum of labels": (lambda _: no_sum_of_labels, "range of the answer"),
+    "noise of another server": (lambda _: more_noise, "epsilon"),
     "transcript of another": (of_another("transcript"), "transcript"),
 }
 
@@ -261,7 +265,9 @@ def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
 @pytest.mark.parametrize("name", ["receipt", "newest_receipt", "entry", "authority"])
 def test_a_part_that_is_gone_is_noticed(trained: Trained, name: str) -> None:
     content = json.loads(trained.file())
-    del content["parts"][name], content["sha256"][name]
+    of_server = content["parts"]["servers"][0]
+    del (of_server if name in of_server else content["parts"])[name]
+    content["sha256"] = release_document._digests(content["parts"])
     (result,) = checks.verify(canonical_json(content) + b"\n").results
     assert name in result.why
 
@@ -329,18 +335,10 @@ def test_no_id_row_or_salt_is_in_the_file(trained: Trained) -> None:
 
 
 RANDOM = re.compile(
-    r"/(entry|authority|made/(time|session)|(server|party)/(key|certificate|key_signature)"
-    r"|(newest_)?receipt/(statement|signature)|release/(request_id|content_sha256|asked/snapshot|sums/\d+)"
-    r"|fit/(iterations|converged)|model/(weights/\w+|intercept)|transcript/\d+/sha256)"
+    r"/(authority|made/(time|session)|(servers/0/signer|party)/(key|certificate|key_signature)|servers/0/entry"
+    r"|servers/0/((newest_)?receipt/(statement|signature)|release/(request_id|content_sha256|asked/snapshot|sums/\d+))"
+    r"|sum/sums/\d+|fit/(iterations|converged)|model/(weights/\w+|intercept)|transcript/\d+/sha256)"
 )
-
-
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    if isinstance(value, dict):
-        return {p: v for name, item in value.items() for p, v in flat(item, f"{path}/{name}").items()}
-    if isinstance(value, list):
-        return {p: v for place, item in enumerate(value) for p, v in flat(item, f"{path}/{place}").items()}
-    return {path: value}
 
 
 def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(
@@ -352,10 +350,10 @@ def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_
     assert ours.keys() == theirs.keys()
     differing = {path for path in ours if ours[path] != theirs[path]}
     assert {path for path in differing if not RANDOM.fullmatch(path)} == set()
-    assert any(path.startswith("/release/sums") for path in differing)
+    assert any(path.startswith("/servers/0/release/sums") for path in differing)
     for name in ("receipt", "newest_receipt"):  # the statement but for hashes
-        own, others = (json.loads(world[f"/{name}/statement"]) for world in (ours, theirs))
+        own, others = (json.loads(world[f"/servers/0/{name}/statement"]) for world in (ours, theirs))
         assert {**own, "entry_hash": ""} == {**others, "entry_hash": ""}
     hashed = ("snapshot", "request_id", "content_sha256", "answer_sha256", "time", "hash")
-    own, others = ({**json.loads(world["/entry"]), **dict.fromkeys(hashed)} for world in (ours, theirs))
+    own, others = ({**json.loads(world["/servers/0/entry"]), **dict.fromkeys(hashed)} for world in (ours, theirs))
     assert own == others

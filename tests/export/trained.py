@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,8 @@ import tomli_w
 from cryptography import x509
 
 from blindfit.parties.files.private_files import read_certificate
-from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.files.vault import MODEL_KEY
-from blindfit.parties.walr import release_document
-from blindfit.parties.walr.release_document import Parts
+from tests.export import tampering
+from tests.export.tampering import Change
 from tests.nodes import Nodes
 
 ROWS, COLUMNS = 300, 3
@@ -88,12 +84,8 @@ class World:
     def authority(self) -> x509.Certificate:
         return read_certificate(self.root / "nodes-authority" / "authority.pem")
 
-    def sealed_again(self, encoded: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-        """As an active party would that lies: with the right digests and its own seal."""
-        parts = json.loads(encoded)["parts"]
-        change(parts)
-        key = SigningKey.load_or_create(self.root / "state-shop" / MODEL_KEY)
-        return release_document.encode(Parts.model_validate(parts), key)
+    def sealed_again(self, encoded: bytes, change: Change) -> bytes:
+        return tampering.sealed_again(encoded, self.root / "state-shop", change)
 
 
 def _dataset(file: str, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.fixed_point import quantise_rows
@@ -22,7 +21,6 @@ from blindfit.algorithms.sharing import short_rows
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.verify.export import export
 from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.measurement.row_shares import RowShares
 from blindfit.parties.measurement.servers import Servers
@@ -227,8 +225,6 @@ def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession])
     assert "uniform numbers" in sections["learnt-measurement"]
     assert "nor either of them with the key node" in sections["collusion"]
     assert json.loads(json.dumps(house.report(session)["privacy"]))["trust"] == "shares"
-    with pytest.raises(ConfigError, match="in shares between two servers"):
-        export(house.root / "state/shop/models" / session.id, house.root / "out", Console(quiet=True))
 
 
 @pytest.mark.parametrize(

@@ -425,14 +425,6 @@ def test_a_plan_counts_both_noises(house: House) -> None:
     assert stds["job.toml"] == pytest.approx(stds["trusted.toml"] * 2**0.5)
 
 
-def test_there_is_no_release_file_of_two_servers(trained: tuple[House, JobSession]) -> None:
-    house, session = trained
-    done = blindfit(house.root, "export", f"state/shop/models/{session.id}", "--out", "x.blindfit")
-    assert done.returncode == 2
-    assert "labels were split between two servers" in done.stderr
-    assert not (house.root / "x.blindfit").exists()
-
-
 def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, JobSession]) -> None:
     """Its figures are of both noises; either server alone, or a trusted job, is refused."""
     house, session = trained

@@ -1,0 +1,124 @@
+"""A release file's parts as the checks want them: what cannot be read raises where it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cryptography import x509
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.ledger import LedgerEntry, Receipt
+from blindfit.algorithms.protocols import walr_split, walr_statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.identity import key_proof
+from blindfit.parties.store.receipts import check_given
+from blindfit.parties.walr import release_document
+from blindfit.parties.walr.release_document import Answered, Parts, SignedReceipt
+from blindfit.parties.walr.settings import WalrSettings
+
+
+def require(condition: bool, why: str) -> None:
+    """Raises DataError: it does not hold."""
+    if not condition:
+        raise DataError(why)
+
+
+@dataclass(frozen=True)
+class ReadServer:
+    """What the file has of one measurement server."""
+
+    part: Answered
+    of: Read
+
+    @property
+    def name(self) -> str:
+        """Of whoever signs."""
+        return self.part.signer.name
+
+    @cached_property
+    def stated(self) -> tuple[AggregateOpen, NoisySum, Between]:
+        return walr_statement.read(self.part.release)
+
+    @property
+    def request(self) -> AggregateOpen:
+        return self.stated[0]
+
+    @property
+    def answer(self) -> NoisySum:
+        return self.stated[1]
+
+    @property
+    def about(self) -> Between:
+        return self.stated[2]
+
+    @cached_property
+    def entry(self) -> LedgerEntry:
+        return walr_statement.charged(self.part.entry, self.receipt)
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        return self._receipt(self.part.receipt)
+
+    @cached_property
+    def newest(self) -> Receipt:
+        return self._receipt(self.part.newest_receipt)
+
+    def _receipt(self, receipt: SignedReceipt) -> Receipt:
+        """Whose signature is right."""
+        return check_given(receipt.signed, self.name, self.part.signer.public_key, self.about.population)
+
+
+@dataclass(frozen=True)
+class Read:
+    parts: Parts
+    document: release_document.Document
+    given_authority: x509.Certificate | None
+
+    @cached_property
+    def servers(self) -> list[ReadServer]:
+        """One, or two that hold shares."""
+        return [ReadServer(part, self) for part in self.parts.servers]
+
+    @property
+    def names(self) -> str:
+        """Of the servers."""
+        return " and ".join(server.name for server in self.servers)
+
+    @property
+    def request(self) -> AggregateOpen:
+        """In all that the fit depends on, the other server's is the same."""
+        return self.servers[0].request
+
+    @cached_property
+    def answer(self) -> NoisySum:
+        """Of all servers together."""
+        answers = [server.answer for server in self.servers]
+        if len(answers) == 1:
+            return answers[0]
+        return walr_split.step_6_add(answers, self.request, servers=[server.name for server in self.servers])
+
+    @cached_property
+    def authority(self) -> x509.Certificate:
+        return key_proof.read_certificate_der(bytes.fromhex(self.parts.authority), "the authority")
+
+    @cached_property
+    def settings(self) -> WalrSettings:
+        try:
+            return WalrSettings.model_validate(self.parts.fit.settings)
+        except ValueError:
+            raise DataError("its settings are not those of a walr job") from None
+
+    @cached_property
+    def model(self) -> WALRModel:
+        stored = self.parts.model
+        kept = Standardiser.from_dict(fields.table(stored, "standardiser")).kept_columns
+        in_order = dict(zip(kept, fields.weights_by_name(stored, kept), strict=True))  # canonical JSON sorts names
+        model = WALRModel.from_dict({**stored, "weights": in_order})
+        if model.to_dict() != self.parts.model:
+            raise DataError("the model is not written as a training writes it")
+        return model

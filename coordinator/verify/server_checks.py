@@ -1,0 +1,145 @@
+"""The checks of what one measurement server was asked, charged and answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import numpy as np
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, composed_epsilon
+from blindfit.algorithms.privacy.charges import Charges, events_of
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import gaussian_delta
+from blindfit.algorithms.protocols import walr, walr_split, walr_statement
+from blindfit.coordinator.verify.read import ReadServer, require
+from blindfit.parties.identity import key_proof
+from blindfit.parties.measurement.trust import TWO_SERVERS
+
+MOST_COUNTED = 10_000  # releases that are composed one by one
+
+ServerCheck = Callable[[ReadServer], str]
+"""Returns what it found; raises BlindfitError where it fails."""
+
+
+def _key(server: ReadServer) -> str:
+    signer, whole = server.part.signer, server.of
+    key_proof.check(
+        signer.proof, signer.name, key_proof.RECEIPTS, signer.public_key, whole.authority, whole.parts.made_at
+    )
+    return ""
+
+
+def _names(server: ReadServer) -> str:
+    about, party = server.about, server.of.parts.party.name
+    require(about.server == server.name, "the release names another server than the one that signs")
+    require(about.consumer == party, "the release was made to another party than the one that seals")
+    return f"{about.server} to {about.consumer}"
+
+
+def _receipt(server: ReadServer) -> str:
+    return f"entry {server.receipt.position} of the ledger"
+
+
+def _newest(server: ReadServer) -> str:
+    first, last = server.receipt, server.newest
+    require(last.covers(first), "it proves fewer charges than the release's own receipt")
+    require(last.position >= first.position, "it is older than the release's own receipt")
+    known = dict([(last.position, last.entry_hash), *last.landmarks])
+    require(known.get(first.position, first.entry_hash) == first.entry_hash, "it is of another ledger")
+    return f"entry {last.position} of the ledger"
+
+
+def _chain(server: ReadServer) -> str:
+    before = server.entry.previous_hash[:12]
+    return f"entry {server.entry.position} follows {before}.." if server.entry.position > 1 else "the first entry"
+
+
+def _charged(server: ReadServer) -> str:
+    walr_statement.check_entry(server.entry, *server.stated)
+    charged, made = _moment(server.entry.time), server.of.parts.made_at
+    require(charged <= made, "the charge is later than the training")
+    return f"at {server.entry.time}"
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise DataError("the time of the ledger entry is none") from None
+    require(moment.tzinfo is not None, "the time of the ledger entry has no zone")
+    return moment
+
+
+def _noise(server: ReadServer) -> str:
+    request, answer = server.request, server.answer
+    mechanism = walr.mechanism_of(request)
+    require(answer.event == mechanism.event(answer.neighbours).canonical(), "the event is not that of the parameters")
+    require(answer.sensitivity == float(request.sensitivity), "the sensitivity is not that of the norm bound")
+    require(answer.noise_std == math.sqrt(mechanism.sigma_squared), "noise_std is not that of epsilon and delta")
+    delta = gaussian_delta(mechanism.noise_multiplier, request.epsilon)
+    require(delta <= request.delta * (1 + BUDGET_SLACK), "the noise is too small for epsilon and delta")
+    claim = f"epsilon {request.epsilon:g}, delta {request.delta:g}"
+    return f"{claim}, {answer.noise_std / request.sensitivity:.4g} times the sensitivity"
+
+
+def _range(server: ReadServer) -> str:
+    """A share of a sum is any number of the field; a sum of labels is not."""
+    request, answer = server.request, server.answer
+    if server.of.settings.trust in TWO_SERVERS:
+        walr_split.step_2_check(request, consumer=server.about.consumer)
+        walr_split.step_6_check(answer, request, server=server.name)
+        return "numbers modulo 2^61 - 1"
+    reach = request.n_rows * request.norm_bound + walr.NOISE_REACH * answer.noise_std
+    require(float(np.abs(answer.sums.astype(np.float64)).max(initial=0.0)) <= reach, "it is a sum that no labels give")
+    return "a sum that labels can give"
+
+
+def _events(charges: Charges) -> Iterator[ReleaseEvent]:
+    counts = [count for _, count in charges.counted]
+    require(all(count > 0 for count in counts), "a receipt counts no releases of an event")
+    require(sum(counts) <= MOST_COUNTED, f"a receipt counts more than {MOST_COUNTED} releases")
+    for event, count in charges.counted:
+        yield from [ReleaseEvent.from_canonical(event)] * count
+    for law, neighbours, units in charges.sums:
+        yield from events_of(law, neighbours, units)
+
+
+def _count(server: ReadServer) -> str:
+    """That all charges up to the newest are within the budget, this one among them."""
+    answer, newest = server.answer, server.newest
+    if not server.receipt.charges.sums:
+        require(answer.event in dict(server.receipt.charges.counted), "the receipt does not count this release")
+    events = list(_events(newest.charges))
+    require(len(newest.charges.counted) <= newest.position, "a receipt counts more than the ledger has")
+    if not newest.charges.sums:
+        require(len(events) <= newest.position, "a receipt counts more releases than the ledger has entries")
+    spent = composed_epsilon(events, answer.budget_delta)
+    require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, more than the budget")
+    others = "at least " if newest.charges.sums else ""
+    return f"{others}{len(events)} in all, {spent:.4g} of {answer.budget_epsilon:g} at delta {answer.budget_delta:g}"
+
+
+def _policy(server: ReadServer) -> str:
+    request, answer = server.request, server.answer
+    require(request.n_rows >= answer.least_rows, "fewer rows than least_rows were sent")
+    require(answer.rows_kept >= answer.least_rows, "fewer rows than least_rows counted")
+    require(request.epsilon <= answer.most_epsilon, "epsilon is more than most_epsilon")
+    require(request.delta <= answer.most_delta, "delta is more than most_delta")
+    return f"least_rows {answer.least_rows}, most_epsilon {answer.most_epsilon:g}, most_delta {answer.most_delta:g}"
+
+
+SERVER_CHECKS: dict[str, ServerCheck] = {
+    "key of the measurement server": _key,
+    "names": _names,
+    "signature of the receipt": _receipt,
+    "signature of the newest receipt": _newest,
+    "ledger chain": _chain,
+    "charge is of this release": _charged,
+    "noise covers the claim": _noise,
+    "range of the answer": _range,
+    "releases to the population": _count,
+    "policy": _policy,
+}

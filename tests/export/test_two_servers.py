@@ -1,0 +1,306 @@
+"""The release files of two servers with shares, of labels alone or of rows too, and whoever would change them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.protocols import walr, walr_split, walr_statement
+from blindfit.coordinator import cli
+from blindfit.coordinator.verify import checks
+from blindfit.coordinator.verify.checks import Verified
+from blindfit.coordinator.verify.export import export
+from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.parties.identity.connections import read_certificate
+from blindfit.parties.walr.release_document import Message
+from blindfit.parties.walr.release_file import transcript_of
+from tests.export import tampering
+from tests.export.tampering import Change, changes_noticed, flat
+from tests.walr_split.house import ROWS, SERVERS, House
+
+JOBS = {"split-labels": "job.toml", "shares": "shares.toml"}
+CHECKS_OF_TWO = (
+    1 + len([*checks.CHECKS, *checks.BELONGING, *checks.TOGETHER]) + len(SERVERS) * len(checks.SERVER_CHECKS)
+)
+
+
+@dataclass
+class Trained:
+    """
+    Attributes:
+        directories: the active party's, of each job.
+    """
+
+    house: House
+    directories: dict[str, Path] = field(default_factory=dict)
+
+    def train(self, name: str, *overrides: str, job: str) -> None:
+        session = self.house.run(*overrides, job=job)
+        self.directories[name] = self.house.root / "state/shop/models" / session.id
+
+    def file(self, name: str) -> bytes:
+        return (self.directories[name] / "release.json").read_bytes()
+
+    def parts(self, name: str) -> dict[str, Any]:
+        parts: dict[str, Any] = json.loads(self.file(name))["parts"]
+        return parts
+
+    def refit(self, name: str) -> Refit:
+        sent = SentRows.read(self.directories[name] / "training_rows.json")
+        return Refit(str(self.house.root / "features.csv"), "id", sent)
+
+    def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
+        authority = read_certificate(self.house.root / "nodes-authority" / "authority.pem")
+        return checks.verify(encoded, authority, refit.checks() if refit else None)
+
+    def lied(self, name: str, change: Change) -> dict[str, str]:
+        """What the checks that fail say, each under its name, of a file that its active party seals."""
+        changed = tampering.sealed_again(self.file(name), self.house.root / "state/shop", change)
+        failed = {result.name: result.why for result in self.verify(changed).results if result.why}
+        assert not [why for why in failed.values() if "\n" in why]
+        assert "signature of the seal" not in failed
+        return failed
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """Rows of four belong to a person, of which two count."""
+    made = Trained(House(tmp_path_factory.mktemp("house"), persons=True))
+    for trust, job in JOBS.items():
+        made.train(trust, job=job)
+    made.train("half", "privacy.epsilon=0.5", job="job.toml")
+    made.train("again", 'privacy.release="again"', job="job.toml")
+    return made
+
+
+# --- what passes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trust", JOBS)
+def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, trust: str) -> None:
+    refit = trained.refit(trust)
+    assert refit.sent.not_counted
+    verified = trained.verify(trained.file(trust), refit)
+    assert [(r.name, r.why) for r in verified.results if r.why] == []
+    assert len(verified.results) == CHECKS_OF_TWO + 2
+    lines = {result.name for result in verified.results}
+    for server in SERVERS:
+        assert f"{server}: names: {server} to shop" in lines
+    assert "question: the same at both servers" in lines
+    assert "noisy sum: 3 numbers, both answers modulo 2^61 - 1" in lines
+    assert "epsilon: 1 against shop with one server, 0.6841 against shop alone" in lines
+    assert "features: model fitted again: the same weights, bit for bit" in lines
+    (of_rows,) = [line for line in lines if re.match(r"features: hash of the rows: \d+ rows", line)]
+    assert ("no server could see" in of_rows) == (trust == "shares")
+
+
+@pytest.mark.parametrize("trust", JOBS)
+def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "release.blindfit"
+    export(trained.directories[trust], out, Console())
+    root = trained.house.root
+    rows = trained.directories[trust] / "training_rows.json"
+    features = ["--features", str(root / "features.csv"), "--rows", str(rows)]
+    capsys.readouterr()
+    authority = str(root / "nodes-authority" / "authority.pem")
+    cli.app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "FAILED" not in told
+    assert told.count("passed  ") == CHECKS_OF_TWO + 2
+    assert re.findall(r"certificate of (\w+): SHA-256 ", told) == ["authority", *SERVERS, "shop"]
+
+
+def test_another_draw_is_another_question(trained: Trained) -> None:
+    assert trained.verify(trained.file("again"), trained.refit("again")).passed
+    ours, theirs = trained.parts("split-labels")["servers"], trained.parts("again")["servers"]
+    assert [one["release"]["asked"] for one in ours] == [one["release"]["asked"] for one in theirs]
+    assert [one["release"]["sums"] for one in ours] != [one["release"]["sums"] for one in theirs]
+
+
+# --- whoever would change it ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trust", JOBS)
+def test_every_changed_byte_is_noticed(trained: Trained, trust: str) -> None:
+    assert changes_noticed(trained.file(trust), 100, seed=3) == 100
+
+
+def consistent(parts: dict[str, Any]) -> None:
+    """All that an active party says of the answers itself is made to fit them."""
+    stated = [walr_statement.read(server["release"]) for server in parts["servers"]]
+    request, answers = stated[0][0], [answer for _, answer, _ in stated]
+    answer = answers[0]
+    if len(answers) > 1:
+        answer = walr_split.step_6_add(answers, request, servers=SERVERS)
+    of_both = walr_split.epsilon_of_both(request) if len(answers) > 1 else None
+    parts["sum"].update(sums=answer.sums.tolist(), noise_std=answer.noise_std, epsilon_of_both=of_both)
+    messages: list[Message] = [message for one in stated for message in transcript_of(*one)]
+    parts["transcript"] = [message.model_dump() for message in messages]
+
+
+def first_of(trained: Trained, other: str) -> Change:
+    """The first server's answer is that of another training."""
+
+    def change(parts: dict[str, Any]) -> None:
+        parts["servers"][0] = trained.parts(other)["servers"][0]
+        if other == "split-labels":  # else no sum can be made
+            consistent(parts)
+
+    return change
+
+
+def twice(_trained: Trained, _other: str) -> Change:
+    return lambda parts: parts["servers"].__setitem__(1, parts["servers"][0])
+
+
+def one_key(_trained: Trained, _other: str) -> Change:
+    def change(parts: dict[str, Any]) -> None:
+        parts["servers"][1]["signer"]["key"] = parts["servers"][0]["signer"]["key"]
+
+    return change
+
+
+def huge(_trained: Trained, _other: str) -> Change:
+    """A sum of which nobody could say whether it is negative."""
+
+    def change(parts: dict[str, Any]) -> None:
+        noisiest = {"epsilon": walr.MIN_EPSILON, "delta": walr.MIN_DELTA}
+        for server in parts["servers"]:
+            server["release"]["asked"].update(noisiest, norm_bound=2**23, max_rows_per_person=2**8)
+
+    return change
+
+
+def one_left(_trained: Trained, trust: str) -> Change:
+    def change(parts: dict[str, Any]) -> None:
+        del parts["servers"][1]
+        parts["fit"]["settings"]["trust"] = trust
+        consistent(parts)
+
+    return change
+
+
+def exchanged(name: str) -> Callable[[Trained, str], Change]:
+    def made(_trained: Trained, _other: str) -> Change:
+        def change(parts: dict[str, Any]) -> None:
+            one, other = parts["servers"]
+            one[name], other[name] = other[name], one[name]
+
+        return change
+
+    return made
+
+
+def moved(by: int) -> Callable[[Trained, str], Change]:
+    """A number of one answer."""
+
+    def made(_trained: Trained, _other: str) -> Change:
+        def change(parts: dict[str, Any]) -> None:
+            parts["servers"][1]["release"]["sums"][0] += by
+
+        return change
+
+    return made
+
+
+def said(name: str, value: Any) -> Callable[[Trained, str], Change]:
+    return lambda _trained, _other: lambda parts: parts["sum"].update({name: value})
+
+
+LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
+    (first_of, "split-labels", "question", "east answered a request of another draw"),
+    (first_of, "half", "question", "east and west answered different requests: epsilon differs"),
+    (first_of, "shares", "servers", 'east was not asked as walr.trust = "split-labels" asks'),
+    (twice, "", "servers", "east is there twice"),
+    (one_key, "", "servers", "both sign with one key"),
+    (one_left, "split-labels", "servers", '"split-labels" is of 2, and the file has 1'),
+    (exchanged("receipt"), "", "west: signature of the receipt", "is not signed by its sender's receipt key"),
+    (exchanged("newest_receipt"), "", "east: signature of the newest receipt", "is not signed by its sender"),
+    (exchanged("entry"), "", "east: ledger chain", "the receipt is of another ledger entry"),
+    (exchanged("signer"), "", "east: names", "names another server than the one that signs"),
+    (exchanged("release"), "", "east: names", "names another server than the one that signs"),
+    (moved(walr_split.P), "", "west: range of the answer", "are not from 0 to 2^61 - 2"),
+    (huge, "", "west: range of the answer", "could pass half of 2^61 - 1"),
+    (moved(1), "", "west: charge is of this release", "answer_sha256"),
+    (said("sums", [1, 2, 3]), "", "noisy sum", "it is not what east and west answered"),
+    (said("noise_std", 1.0), "", "noisy sum", "its noise is not that of east and west"),
+    (said("epsilon_of_both", 0.6), "", "epsilon", "is not that of both servers' noise"),
+    (said("epsilon_of_both", None), "", "epsilon", "is not that of both servers' noise"),
+]
+
+
+@pytest.mark.parametrize("lie", range(len(LIES)))
+def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
+    change, other, check, why = LIES[lie]
+    failed = trained.lied("again", change(trained, other))  # of charges that are older than it
+    assert why in failed.get(check, ""), failed
+    if change in (first_of, twice, one_left):  # nothing is wrong with what each server says
+        assert failed.keys() <= checks.BELONGING.keys()
+
+
+@pytest.mark.parametrize(
+    ("trust", "check", "why"),
+    [
+        ("split-labels", "east: range of the answer", "it is a sum that no labels give"),
+        ("shares", "servers", 'east was not asked as walr.trust = "trusted" asks'),
+    ],
+)
+def test_one_answer_alone_is_not_taken_for_a_trusted_servers(
+    trained: Trained, trust: str, check: str, why: str
+) -> None:
+    failed = trained.lied(trust, one_left(trained, "trusted"))
+    assert why in failed[check]
+
+
+# --- what the file tells -----------------------------------------------------------------------------------
+
+
+def test_no_share_id_or_salt_is_in_the_file(trained: Trained) -> None:
+    for trust in JOBS:
+        text = trained.file(trust).decode()
+        sent = trained.refit(trust).sent
+        assert sent.salt.hex() not in text
+        assert not [name for name in sent.ids if f'"{name}"' in text]
+        shares = [str(share) for server in SERVERS for share in trained.house.shares(server).values()]
+        assert len(shares) == 2 * ROWS
+        assert not [share for share in shares if share in text]
+        assert str(trained.house.root) not in text
+
+
+ANSWERED = (
+    r"/servers/[01]/(entry|signer/(key|certificate|key_signature)|(newest_)?receipt/(statement|signature)"
+    r"|release/(request_id|content_sha256|asked/snapshot|sums/\d+))"
+)
+RANDOM = re.compile(
+    rf"{ANSWERED}|/sum/sums/\d+|/authority|/made/(time|session)|/party/(key|certificate|key_signature)"
+    r"|/fit/(iterations|converged)|/model/(weights/\w+|intercept)|/transcript/\d/sha256"
+)
+
+
+@pytest.mark.parametrize("trust", JOBS)
+def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(
+    trained: Trained, trust: str, other_world: Trained
+) -> None:
+    ours, theirs = flat(trained.parts(trust)), flat(other_world.parts(trust))
+    assert ours.keys() == theirs.keys()
+    differing = {path for path in ours if ours[path] != theirs[path]}
+    assert {path for path in differing if not RANDOM.fullmatch(path)} == set()
+    assert any(path.startswith("/servers/1/release/sums") for path in differing)
+
+
+@pytest.fixture(scope="module")
+def other_world(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    made = Trained(House(tmp_path_factory.mktemp("other"), persons=True))
+    labels = list(made.house.labels.values())
+    made.house.write_labels([1 - labels[0], *labels[1:]])
+    made.house.split()
+    for trust, job in JOBS.items():
+        made.train(trust, job=job)
+    return made

@@ -5,7 +5,7 @@
 Normalised entropy is the log loss on held-out rows over that of always predicting their base rate: 1 is worthless.
 In every arm one label of one row may change and features are public, at the same epsilon and delta 1e-5:
 
-- WALR as it is by default; with mu projected; with hardly an l2; and, by default, on indicators of 8 bins a feature;
+- WALR as it is by default; with mu clipped; with hardly an l2; and, by default, on indicators of 8 bins a feature;
 - noisy breakdowns: positive labels counted by bins of single features, or of pairs;
 - learning from label proportions: noisy sums of bags of rows;
 - randomised response, its bias removed; objective perturbation; DP-SGD.

@@ -24,7 +24,7 @@ from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.logistic import RealRows
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated
+from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated, treatment_of
 
 L2_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 
@@ -47,14 +47,15 @@ class Walr(Arm):
     def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
         """As `walr_fit.fit_released` without its check of feasibility, which changes no weight."""
         mu, noise_std = task.once((epsilon, seed), lambda: released_mean(task, epsilon, seed))
-        mu = task.once((epsilon, seed, self.treatment), lambda: treated(task.quantised, mu, self.treatment))
+        treatment = treatment_of(self.treatment, task.integers.size)
+        mu = task.once((epsilon, seed, treatment), lambda: treated(task.quantised, mu, treatment))
         l2 = 1 / task.n_rows
         if self.automatic:
             l2 = walr_defaults.default_l2(noise_std, task.norm_bound, task.integers.shape[1], epsilon)
         return linear(task, fit(task.quantised, mu, SolverSettings(l2=l2)).weights)
 
 
-DEFAULT_WALR = Walr("WALR", automatic=True, treatment="clip")
+DEFAULT_WALR = Walr("WALR", automatic=True, treatment="auto")
 
 
 def mechanism_of(task: Task, epsilon: float) -> GaussianMechanism:

@@ -26,7 +26,7 @@ from blindfit.algorithms.statistics import metrics
 
 ARMS: tuple[Arm, ...] = (
     DEFAULT_WALR,
-    Walr("WALR, mu projected", automatic=True, treatment="project"),
+    Walr("WALR, mu clipped", automatic=True, treatment="clip"),
     Walr("WALR, l2 = 1/rows, mu projected", automatic=False, treatment="project"),
     Walr("WALR, l2 = 1/rows, mu as released", automatic=False, treatment="as-released"),
     BinnedWalr(),

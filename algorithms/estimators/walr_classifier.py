@@ -46,8 +46,8 @@ class WALRClassifier(PrivateBinaryClassifier):
         frac_bits: of the grid on which rows and noise lie.
         l2: regulariser; "auto": from the noise.
         intercept: whether a constant feature is appended.
-        mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it, or take it
-            "as-released".
+        mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it on what they can give
+            together, or take it "as-released"; "auto" projects where there are at most ten million numbers.
         init: a model of public rows towards which l2 shrinks in place of zero: a `Pretrained` or a fitted linear
             classifier. The fit runs to its optimum, so as a mere start it would change nothing; l2 = 0 is refused.
         solver, tolerance, max_iterations: see `blindfit.algorithms.statistics.solvers`.
@@ -91,7 +91,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         frac_bits: int = 16,
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
-        mu: MuTreatment = "clip",
+        mu: MuTreatment = "auto",
         init: Any = None,
         solver: str = "auto",
         tolerance: float | None = None,

@@ -37,7 +37,7 @@ from blindfit.algorithms.statistics.logistic import (
 )
 from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.walr_defaults import default_l2
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated
+from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated, treatment_of
 
 MOST_FITTED_ROWS = 20_000
 MOST_STRENGTH = 10.0  # of the scores: beyond, labels are as good as told by the features
@@ -75,7 +75,7 @@ class Fitting:
     norm_bound: float
     settings: SolverSettings
     l2: float | Literal["auto"] = "auto"
-    treatment: MuTreatment = "clip"
+    treatment: MuTreatment = "auto"
     init: Floats | None = field(default=None, repr=False)
 
 
@@ -161,7 +161,8 @@ class _World:
     def loss(self, case: Case) -> float:
         """Over the entropy of the base rate; infinite where the fit is."""
         fitting, l2 = case.fitting, l2_of(case, self.fitted.n_features)
-        mu = treated(self.fitted, self.mu + case.noise_std * self.noise, fitting.treatment)
+        treatment = treatment_of(fitting.treatment, self.fitted.n_rows * self.fitted.n_features)
+        mu = treated(self.fitted, self.mu + case.noise_std * self.noise, treatment)
         try:
             found = solvers.fit(
                 self.fitted,

@@ -16,7 +16,7 @@ from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds
-from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released
+from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released, treatment_of
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.training.rows import Report
@@ -101,6 +101,7 @@ def fit_sum(
         rows: as `rows_to_fit` makes them.
         trained_on: their columns, of those of the sum.
     """
+    treatment = treatment_of(settings.mu, answer.rows_kept * request.n_columns)
     mu, noise_std = walr.step_6_mean(answer, request)
     if len(trained_on) < len(mu):  # the noisy sum of a column of zeros is noise
         mu = mu[list(trained_on)]
@@ -114,7 +115,7 @@ def fit_sum(
         epsilon=request.epsilon,
         settings=settings.solver_settings(0.0),
         l2=settings.l2,
-        treatment=settings.mu,
+        treatment=treatment,
         init=start,
         generator=generator,
         bounds=bounds,

@@ -7,6 +7,7 @@ from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr_blocks import BlockFit
+from blindfit.algorithms.statistics.walr_fit import treatment_of
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
@@ -71,7 +72,7 @@ def report_of(
             "reason": f"fitted by {session.with_role('measurement').name}",
             "gradient_norm": fit.gradient_norm,
             "l2": fit.l2,
-            "mu": session.job.walr.mu,
+            "mu": treatment_of(session.job.walr.mu, answer.rows_kept * request.n_columns),
             "feasible": None if fit.feasible < 0 else bool(fit.feasible),
         },
         "bytes_sent": released.aggregate.bytes_sent + session.channel.bytes_sent,

@@ -60,7 +60,7 @@ def report_of(
             "gradient_norm": fitted.fit.result.gradient_norm,
             "objective_history": list(fitted.fit.result.objective_history),
             "l2": fitted.fit.l2,
-            "mu": session.job.walr.mu,
+            "mu": fitted.fit.treatment,
             "feasible": fitted.fit.feasibility.feasible,
             "feasibility": fitted.fit.feasibility.reason,
             "mean_prediction": float(tested.mean()) if len(tested) else None,  # beside the base rate of the release

@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
+from blindfit.algorithms.statistics.walr_fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
 from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS, Trust
@@ -30,8 +31,8 @@ class WalrSettings(Settings):
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
     frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see walr_grid
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
-    # what becomes of a noisy mean that no labels could give: "clip" by columns, "project" it, or leave it
-    mu: Literal["clip", "as-released", "project"] = "clip"
+    # a noisy mean that no labels could give: "clip" it by columns, "project" or leave it; "auto": project few rows
+    mu: MuTreatment = "auto"
     init: str | None = Field(
         None, min_length=1, max_length=256
     )  # of the active party: a pretrained.json, or its last model.json

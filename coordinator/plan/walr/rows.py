@@ -12,6 +12,7 @@ from blindfit.algorithms.privacy import accountant, gaussian
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr_fit import treatment_of
 from blindfit.algorithms.statistics.walr_plan import Case, Fitting
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
@@ -58,7 +59,8 @@ class Read:
         if self.job.asks_shares:  # each server adds a whole noise
             noise_std *= walr_split.SERVERS**0.5
         init = None if self.init is None else self.weights_of(self.init)
-        fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, walr.mu, init)
+        treatment = treatment_of(walr.mu, self.prepared.train.weights.size)  # all rows: a simulation fits to some
+        fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, treatment, init)
         return Case(epsilon, noise_std, fitting)
 
     def _multiplier(self, epsilon: float) -> float:

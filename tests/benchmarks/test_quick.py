@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
 READ_DATA = {
     *("gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"),
-    *("quality", "quality_linear", "walr_utility"),
+    *("quality", "quality_linear", "walr_choice", "walr_utility"),
 }
 KEY_BITS = 512
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -5,7 +5,8 @@ A protocol sees nothing but `count` and `map`; which processes, on which machine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +41,14 @@ class ThisProcess:
 
 
 THIS_PROCESS = ThisProcess()
+
+OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+
+
+@contextmanager
+def in_this_process() -> Iterator[Workers]:
+    """OpenWorkers of a party that has no others."""
+    yield THIS_PROCESS
 
 
 def even_slices(n: int, parts: int) -> list[slice]:

@@ -19,12 +19,14 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import snapshot_writer
+from blindfit.parties.work.compute import cluster_of
 
 CHANGED = {True: "has changed since", False: "unchanged", None: "a database cannot tell"}
 
 
 def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
-    return Snapshots(settings, base_dir, store, snapshot_writer(settings.role, vault_of(settings, base_dir)))
+    writer = snapshot_writer(settings.role, vault_of(settings, base_dir), cluster_of(settings, base_dir))
+    return Snapshots(settings, base_dir, store, writer)
 
 
 def publish(
@@ -47,7 +49,7 @@ def publish(
     answer({"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes})
     _tell(made, console)
     for caution in snapshots.cautions(made):
-        console.print(caution, highlight=False)
+        console.print(escape(caution), highlight=False)
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
             console.print(f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged")

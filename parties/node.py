@@ -40,6 +40,7 @@ from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.listening import cannot_bind, check_free
 from blindfit.parties.work import ending
+from blindfit.parties.work.compute import cluster_of
 from blindfit.parties.work.memory import give_back_freed
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
 
@@ -62,7 +63,7 @@ class PartyNode:
             )
         store = Store(base_dir / settings.data_dir / "party.sqlite")
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
-        self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault)
+        self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
         if not self.party.vault.locks:
             log.warning(
                 "keys and checkpoints are kept unlocked: there is no secrets.passphrase_file", party=settings.name

@@ -102,7 +102,8 @@ COMPUTE_OPTIONS = {
 
 
 class ComputeSettings(Settings):
-    """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster."""
+    """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster,
+    which also reads the rows of a WALR training and builds a measurement server's label index."""
 
     # "serial": this process; "loky": this machine's cores; "dask": a cluster
     backend: Literal["serial", "loky", "dask"] = "loky"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
+from blindfit.algorithms.workers import OpenWorkers, in_this_process
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
 from blindfit.parties.sessions.system import ModelReader, Role, Seat, System
 from blindfit.parties.settings import PartySettings
@@ -334,15 +335,19 @@ def services_of(role: str) -> Sequence[AddService]:
     return (add_service,)
 
 
-def snapshot_writer(role: str, vault: Vault) -> Writer:
-    """What a party of this role keeps of its datasets."""
+def snapshot_writer(role: str, vault: Vault, open_workers: OpenWorkers = in_this_process) -> Writer:
+    """What a party of this role keeps of its datasets.
+
+    Args:
+        open_workers: those of its own cluster, where it has one.
+    """
     if role != "measurement":
         from blindfit.parties.snapshots.rows_file import write_rows
 
         return write_rows
     from blindfit.parties.measurement.label_index import write_index
 
-    return partial(write_index, vault=vault)
+    return partial(write_index, vault=vault, open_workers=open_workers)
 
 
 def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:

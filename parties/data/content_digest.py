@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,15 @@ class ContentDigest:
     def __init__(self) -> None:
         self.n_rows = 0
         self._sum = 0
+
+    @classmethod
+    def of(cls, parts: Iterable[ContentDigest]) -> ContentDigest:
+        """Of a table, from those of its parts in any order."""
+        whole = cls()
+        for part in parts:
+            whole.n_rows += part.n_rows
+            whole._sum += part._sum
+        return whole
 
     def add(self, batch: RowBatch) -> None:
         digests = b"".join([hashlib.sha256(row).digest() for row in _canonical_rows(batch)])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -174,21 +176,31 @@ def _line_not_utf8(path: Path) -> int | None:
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """A parquet file; pages are read as they are needed, so a large row group does not fill the memory."""
+    """A parquet file; pages are read as they are needed, so a large row group does not fill the memory.
+
+    Args:
+        n_rows: that are read.
+        state: of the file when it was opened (`_state`).
+        rows: those that are read, from the first up to before the last, counted from 0; None: all.
+    """
 
     path: Path
     origin: Origin
     schema: Any
+    n_rows: int
+    state: tuple[int, int]
+    rows: tuple[int, int] | None = None
 
     @classmethod
     def open(cls, path: Path, dataset: str) -> ParquetFile:
         origin = Origin(dataset, str(path))
-        if path.stat().st_size == 0:
+        state = _state(path)
+        if state[0] == 0:
             raise origin.error("the file is empty", hint="it needs columns and rows")
         with _sound_parquet(origin), pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
         refuse_duplicate_names(schema.names, origin)
-        return cls(path, origin, schema)
+        return cls(path, origin, schema, n_rows, state)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,13 +209,57 @@ class ParquetFile:
     def fingerprint(self) -> str:
         return file_fingerprint(self.path)
 
+    def part(self, first: int, last: int) -> ParquetFile:
+        """These rows alone, to be read by any process that sees the file at the same path."""
+        last = min(last, self.n_rows)
+        return replace(self, rows=(first, last), n_rows=max(last - first, 0))
+
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        if self.rows is None:
+            yield from self._of_groups(None, names, batch_rows)
+        else:
+            self._refuse_another_file()
+            yield from self._of_rows(*self.rows, names, batch_rows)
+            self._refuse_another_file()
+
+    def _of_groups(self, groups: Sequence[int] | None, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with (
             _sound_parquet(self.origin),
             pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
         ):
-            for batch in file.iter_batches(batch_size=batch_rows, columns=list(names), use_threads=USE_THREADS):
+            for batch in file.iter_batches(batch_rows, groups, list(names), use_threads=USE_THREADS):
                 yield batch.select(list(names))
+
+    def _of_rows(self, first: int, last: int, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        with _sound_parquet(self.origin), pq.ParquetFile(self.path) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = list(accumulate(sizes))
+        groups = [i for i, end in enumerate(ends) if end > first and end - sizes[i] < last]
+        begins = ends[groups[0]] - sizes[groups[0]] if groups else last
+        for batch in self._of_groups(groups, names, batch_rows):
+            low, high = max(first - begins, 0), min(last - begins, batch.num_rows)
+            begins += batch.num_rows
+            if low < high:
+                yield batch.slice(low, high - low)
+            if begins >= last:
+                break
+
+    def _refuse_another_file(self) -> None:
+        """Parts of two files are no table, and whoever reads parts may be on another machine."""
+        with reachable(self.origin), suppress(FileNotFoundError, NotADirectoryError):
+            if _state(self.path) == self.state:
+                return
+        raise self.origin.error(
+            f"on {socket.gethostname()} it is not, or no longer, the file that was opened to be read in parts",
+            hint="it must be on a disk that all workers of the cluster share, at the same path, and left as it is "
+            "while it is read",
+        )
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Size and time of change; some network disks number files otherwise on each machine."""
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
 
 
 @contextmanager

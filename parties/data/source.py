@@ -58,6 +58,7 @@ class Source:
     feature_names: tuple[str, ...]
     _reader: Reader = field(repr=False)
     encoding: Encoding = NOTHING_ENCODED
+    _before: int = field(default=0, repr=False)  # rows of the whole that come before its first one
 
     @classmethod
     def of(cls, reader: Reader, settings: DatasetSettings, name: str, encoding: Encoding = NOTHING_ENCODED) -> Source:
@@ -83,6 +84,11 @@ class Source:
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None for databases, which cannot tell."""
         return self._reader.fingerprint()
+
+    @property
+    def n_rows(self) -> int | None:
+        """Without reading any; None where it cannot be known, nor read in parts."""
+        return getattr(self._reader, "n_rows", None)
 
     def batches(
         self,
@@ -115,15 +121,16 @@ class Source:
             raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
 
     def part(self, first: int, last: int) -> Source:
-        """Rows from the first up to before the last, counted from 0, to be read wherever their file is.
+        """Rows from the first up to before the last, counted from 0, to be read wherever their file is. They keep their
+        numbers.
 
         Raises:
-            DataError: they are not in a file that can be read in parts, as a snapshot is.
+            DataError: they are not in a file that can be read in parts, as a snapshot or a Parquet file is.
         """
         part = getattr(self._reader, "part", None)
         if part is None:
             raise self.origin.error("it cannot be read in parts", hint="publish it: a snapshot can")
-        return replace(self, _reader=part(first, last))
+        return replace(self, _reader=part(first, last), _before=first)
 
     def means(self) -> dict[str, float] | None:
         """What is put in place of a missing value; None where the settings say otherwise."""
@@ -149,13 +156,16 @@ class Source:
                 arrays.append(to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False))
             yield batch, pa.RecordBatch.from_arrays(arrays, [*roles.names(), *quasi])
 
-    def split_id(self) -> str:
+    def split_id(self, found: str = "") -> str:
         """That of all rows, of a dataset of shares.
+
+        Args:
+            found: that of the first row, where it is known.
 
         Raises:
             DataError: a row is of another split than the first.
         """
-        name, found = str(self.settings.split), ""
+        name = str(self.settings.split)
         for first_row, arrow in self._arrow_batches([name]):
             ids = to_texts(arrow.column(0), name=name, first_row=first_row, origin=self.origin)
             found = found or ids[0].as_py()
@@ -190,11 +200,11 @@ class Source:
         return records
 
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
-        first_row, size = 1, self.settings.batch_rows
+        first_row, size = 1 + self._before, self.settings.batch_rows
         for batch in _in_equal_batches(self._reader.arrow_batches(names, size), size):
             yield first_row, batch
             first_row += batch.num_rows
-        if first_row == 1:
+        if first_row == 1 + self._before:
             raise self.origin.error("there are no rows", hint="a dataset needs at least one row")
 
     def _convert(self, arrow: Any, first_row: int, roles: _Roles) -> RowBatch:

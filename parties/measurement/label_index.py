@@ -28,12 +28,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
+from blindfit.algorithms.workers import OpenWorkers, in_this_process
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.files.private_files import new_private
 from blindfit.parties.files.vault import PLAIN, Vault
-from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files
+from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files, reading
 from blindfit.parties.measurement.mapped import MappedArray
 from blindfit.parties.snapshots.rows_file import Written
 
@@ -42,6 +43,10 @@ HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time; a smaller one stays mapped while a request lasts
 BLOCK_ROWS = 1 << 16
 NO_ROW = 1 << 62
+READ_ALONE = (
+    "its rows were read in one process and only sorted by the workers of [compute]: a table that is in a Parquet file "
+    "is read by all of them"
+)
 LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
 
 Unknown = Literal["refuse", "zero"]
@@ -345,20 +350,28 @@ class Header:
         return cls(Built(**content["table"]), IndexKeys(*keys))
 
 
-def write_index(source: Source, directory: Path, vault: Vault = PLAIN) -> Written:
+def write_index(
+    source: Source, directory: Path, vault: Vault = PLAIN, open_workers: OpenWorkers = in_this_process
+) -> Written:
     """The index of a source, in a directory that is empty.
+
+    Args:
+        open_workers: those of the party's own cluster, where it has one; opened where the table is large enough.
 
     Raises:
         DataError: The table is wrong in any way.
+        ComputeFailed: the workers cannot be reached, were lost, or too slow.
     """
     if source.settings.label is None:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
-    split_id = source.split_id() if source.settings.split else ""
-    keys = IndexKeys.of_split(split_id) if split_id else IndexKeys.random()
-    table, content_sha256 = build_files(source, keys, directory)
+    with reading(source, open_workers) as rows:
+        split_id = rows.split_id() if source.settings.split else ""
+        keys = IndexKeys.of_split(split_id) if split_id else IndexKeys.random()
+        table, content_sha256 = build_files(rows, keys, directory)
+        remarks = (READ_ALONE,) if rows.read_alone(table.n_rows) else ()
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
-    return Written(table.n_rows, content_sha256)
+    return Written(table.n_rows, content_sha256, remarks=remarks)
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:

@@ -1,42 +1,65 @@
-"""Building the label index: an external sort, so that memory does not grow with the table.
+"""Building the label index: an external sort by ranges of hashes, in this process or by the workers of a cluster.
 
-Three passes, each over records in 256 bucket files by the first byte of their key, one bucket in memory at a
-time (130 MB at a billion rows); records that are few enough to be held are one bucket, which needs no file:
+    pass | a task takes                   | and leaves, by ranges of
+    1    | a part of the rows             | the ids' hashes: a record of each row
+    2    | a range of the ids' hashes     | the persons' hashes: who has which place in the index
+    3    | a range of the persons' hashes | the places: a number of the person for each, from 0 in each range
+    4    | a range of the places          | nothing
 
-    pass | bucket by        | then
-    1    | hash of the id   | sort; refuse two equal ids; append hash and label to the index's files
-    2    | hash of person   | number the persons 0, 1, 2, ...
-    3    | place in index   | append each row's person number to the index's file
+Pass 2 sorts, looks for two equal ids, and writes its piece of the index's files of hashes and labels; pass 4 writes a
+piece of the file of persons. Passes 3 and 4 run only where the dataset has a person column. The pieces are put together
+in the order of their ranges, so the files are the same whoever wrote them.
 
-Passes 2 and 3 run only where the dataset has a person column. Two persons whose 64-bit hashes collide (3e-8
-at a million persons) share one allowance: fewer rows are kept than could be, never more.
+A range is of some of 256 buckets by the first byte of what it is of; a task has one bucket in memory at a time (130 MB
+at a billion rows). Records that are few enough to be held are one bucket, which needs no file. Without a cluster a pass
+is one task. What tasks leave lies in a folder of the index's directory, on a disk that all workers share. With labels 0
+and 1 a row takes 50 bytes there, with persons 66, before they are 17 or 21.
+
+Two persons whose 64-bit hashes collide (3e-8 at a million persons) share one allowance: fewer rows are kept than could
+be, never more.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.workers import THIS_PROCESS, OpenWorkers, Workers, even_slices, in_this_process
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.id_hash import HashKeys, hash_texts, hash_texts_64
 from blindfit.parties.data.source import Source, duplicate_error
 from blindfit.parties.files.private_files import open_private
+from blindfit.parties.measurement.bucket_files import (
+    N_BUCKETS,
+    Bucketed,
+    Buckets,
+    Records,
+    records_of,
+    written_whole,
+)
 
-N_BUCKETS = 256
-HELD_RECORDS = 1 << 17  # records in memory before they go to the bucket files
+HELD_RECORDS = 1 << 17  # in a task's memory before they go to its file; a table of fewer needs no cluster
+TASKS_OF_A_WORKER = 4
+MOST_ROWS_OF_A_TASK = 1 << 22  # some ten seconds of work, of which a lost worker costs no more
+WORKING = "building"  # folder
+COPIED_BYTES = 1 << 22  # at a time
 
 FILES: dict[str, str] = {"high": "<u8", "low": "<u8", "label": "u1", "person": "<u4"}
+SORTED = ("high", "low", "label")  # of them, those that pass 2 writes
 LABELS = {"binary": "u1", "number": "<f8", "share": "<u8"}  # dtypes by the source's label_kind
 OWNER = np.dtype([("person", "<u8"), ("place", "<u8")])
 NUMBERED = np.dtype([("place", "<u8"), ("number", "<u4")])
-
-Records = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -76,52 +99,137 @@ def row_dtype(label: str) -> np.dtype[Any]:
     return np.dtype([("high", "<u8"), ("low", "<u8"), ("person", "<u8"), ("row", "<u8"), ("label", label)])
 
 
-def build_files(source: Source, keys: IndexKeys, directory: Path) -> tuple[Built, str]:
-    """Writes the sorted files into an empty directory, which the caller removes if this raises.
+# --- what a task does ----------------------------------------------------------------------------------
 
-    Returns:
-        The table, and the digest of its content.
+
+@dataclass(frozen=True, repr=False)
+class IndexTask:
+    """Of one pass.
+
+    Args:
+        number: of its part or range; with its pass, the name of what it writes.
+        directory: of all that tasks leave.
+        alone: whether it is the only one of its pass, and whoever needs what it leaves is in this process.
     """
-    label = LABELS[source.settings.label_kind]
-    row, content = row_dtype(label), ContentDigest()
-    rows = _Buckets(directory / "rows", row)
-    for batch in source.batches(features=False):
-        content.add(batch)
-        high, low = hash_texts(batch.ids, keys.ids)
-        person = 0 if batch.persons is None else hash_texts_64(batch.persons, keys.persons)
-        rows.add(_records(row, high=high, low=low, person=person, row=batch.rows, label=batch.labels), high >> 56)
-    owners = _Buckets(directory / "owners", OWNER) if source.settings.person else None
-    longest_run = _write_sorted(rows, owners, source, directory)
-    n_persons = None if owners is None else _write_persons(owners, content.n_rows, directory)
-    return Built(content.n_rows, n_persons, longest_run, label), content.hexdigest()
+
+    number: int
+    directory: Path
+    label: str
+    has_persons: bool
+    held_records: int
+    alone: bool
+
+    def path(self, name: str) -> Path:
+        return self.directory / f"{name}-{self.number:03}"
+
+    def leaving(self, name: str, dtype: np.dtype[Any]) -> Buckets:
+        if not self.directory.is_dir():
+            raise DataError(
+                f"{self.directory}: the worker on {socket.gethostname()} does not see this folder",
+                hint="a measurement server that has its index built by a cluster needs its data_dir on a disk that "
+                "all workers share, at the same path",
+            )
+        return Buckets(self.path(name), dtype, self.held_records, may_hold=self.alone)
 
 
-def _write_sorted(rows: _Buckets, owners: _Buckets | None, source: Source, directory: Path) -> int:
-    n_written, longest_run = 0, 0
-    with (
-        _Output(directory, "high") as high,
-        _Output(directory, "low") as low,
-        _Output(directory, "label", rows.dtype["label"]) as label,
-    ):
-        for bucket in rows.drain():
-            ordered = bucket[np.lexsort((bucket["row"], bucket["low"], bucket["high"]))]
-            _refuse_duplicates(ordered, source)
+@dataclass(frozen=True, repr=False)
+class ReadPart:
+    """Args:
+    wrong: with the rows, in the order in which one process would find it.
+    """
+
+    content: ContentDigest
+    rows: Bucketed | None
+    wrong: DataError | None = None
+
+
+def split_of_part(source: Source, split_id: str) -> DataError | None:
+    """What is wrong with the split of some row."""
+    try:
+        source.split_id(split_id)
+    except DataError as error:
+        return error
+    return None
+
+
+def read_part(task: IndexTask, source: Source, keys: IndexKeys) -> ReadPart:
+    """Pass 1."""
+    row, content = row_dtype(task.label), ContentDigest()
+    with task.leaving("rows", row) as rows:
+        try:
+            for batch in source.batches(features=False):
+                content.add(batch)
+                high, low = hash_texts(batch.ids, keys.ids)
+                person = 0 if batch.persons is None else hash_texts_64(batch.persons, keys.persons)
+                records = records_of(row, high=high, low=low, person=person, row=batch.rows, label=batch.labels)
+                rows.add(records, high >> 56)
+        except DataError as error:
+            return ReadPart(content, None, error)
+        return ReadPart(content, rows.left())
+
+
+@dataclass(frozen=True, repr=False)
+class SortedRange:
+    """Args:
+    longest_run: rows whose high 64 bits are equal.
+    again: the first row whose id another one has, and that one, which comes before it.
+    """
+
+    longest_run: int
+    owners: Bucketed | None
+    again: tuple[int, int] | None
+
+
+def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedRange:
+    """Pass 2.
+
+    Args:
+        place: of its first row in the index.
+    """
+    longest_run, again = 0, []
+    with ExitStack() as closing:
+        owners = closing.enter_context(task.leaving("owners", OWNER))
+        outputs = {name: closing.enter_context(written_whole(task.path(name))) for name in SORTED}
+        for bucket in _joined(rows):
+            ordered = _in_order(bucket)
+            again += _first_again(ordered)
             longest_run = max(longest_run, _longest_run(ordered["high"]))
-            for output in (high, low, label):
-                output.write(ordered[output.field])
-            if owners is not None:
-                place = np.arange(n_written, n_written + len(ordered))
+            for name, output in outputs.items():
+                np.ascontiguousarray(ordered[name]).tofile(output)
+            if task.has_persons:
                 person = ordered["person"]
-                owners.add(_records(OWNER, person=person, place=place), person >> 56)
-            n_written += len(ordered)
-    return longest_run
+                places = np.arange(place, place + len(ordered))
+                owners.add(records_of(OWNER, person=person, place=places), person >> 56)
+            place += len(ordered)
+        return SortedRange(longest_run, owners.left() if task.has_persons else None, min(again, default=None))
 
 
-def _refuse_duplicates(ordered: Records, source: Source) -> None:
+def _joined(left: Sequence[Bucketed]) -> Iterator[Records]:
+    """Each bucket that holds anything, in order, from all that tasks left of it."""
+    for pieces in zip(*(each.buckets() for each in left), strict=True):
+        bucket = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if len(bucket):
+            yield bucket
+
+
+def _in_order(records: Records) -> Records:
+    """By hash and, of equal ids, by row: whichever tasks read them."""
+    high = np.ascontiguousarray(records["high"])
+    order = np.argsort(high)
+    ordered = high[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort((records["row"], records["low"], high))
+    return records[order]
+
+
+def _first_again(ordered: Records) -> list[tuple[int, int]]:
+    """One, or none."""
     high, low, row = ordered["high"], ordered["low"], ordered["row"]
-    again = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
-    if again.size:
-        raise duplicate_error(source, int(row[again[0]]), int(row[again[0] + 1]))
+    twins = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
+    if not twins.size:
+        return []
+    first = twins[np.argmin(row[twins + 1])]
+    return [(int(row[first + 1]), int(row[first]))]
 
 
 def _longest_run(ordered: NDArray[Any]) -> int:
@@ -129,83 +237,205 @@ def _longest_run(ordered: NDArray[Any]) -> int:
     return int(np.diff(starts).max())
 
 
-def _write_persons(owners: _Buckets, n_rows: int, directory: Path) -> int:
-    numbered, n_persons = _Buckets(directory / "numbered", NUMBERED), 0
-    for bucket in owners.drain():
-        distinct, number = np.unique(bucket["person"], return_inverse=True)
-        place = bucket["place"]
-        numbered.add(_records(NUMBERED, place=place, number=number + n_persons), place * N_BUCKETS // n_rows)
-        n_persons += len(distinct)
-    with _Output(directory, "person") as output:
-        for bucket in numbered.drain():
-            output.write(bucket["number"][np.argsort(bucket["place"])])
-    return n_persons
+def number_range(task: IndexTask, owners: Sequence[Bucketed], n_rows: int) -> tuple[int, Bucketed]:
+    """Pass 3: how many persons the range has, and their numbers, from 0."""
+    n_persons = 0
+    with task.leaving("numbered", NUMBERED) as numbered:
+        for bucket in _joined(owners):
+            distinct, number = np.unique(bucket["person"], return_inverse=True)
+            place = bucket["place"]
+            numbered.add(records_of(NUMBERED, place=place, number=number + n_persons), place * N_BUCKETS // n_rows)
+            n_persons += len(distinct)
+        return n_persons, numbered.left()
 
 
-def _records(dtype: np.dtype[Any], **fields: Any) -> Records:
-    records = np.empty(max(np.size(values) for values in fields.values()), dtype)
-    for name, values in fields.items():
-        records[name] = values
-    return records
+def place_range(task: IndexTask, numbered: Sequence[Bucketed], first_numbers: Sequence[int]) -> None:
+    """Pass 4.
+
+    Args:
+        first_numbers: of the persons of each range of pass 3.
+    """
+    with written_whole(task.path("person")) as output:
+        for pieces in zip(*(each.buckets() for each in numbered), strict=True):
+            for piece, first in zip(pieces, first_numbers, strict=True):
+                piece["number"] += first
+            bucket = np.concatenate(pieces)
+            np.ascontiguousarray(bucket["number"][np.argsort(bucket["place"])]).tofile(output)
 
 
-class _Buckets:
-    """Records in files by bucket, written in bulk."""
-
-    def __init__(self, directory: Path, dtype: np.dtype[Any]) -> None:
-        directory.mkdir(mode=0o700)
-        self._directory, self.dtype = directory, dtype
-        self._held: list[tuple[Records, NDArray[np.uint8]]] = []
-        self._n_held = 0
-
-    def add(self, records: Records, bucket: NDArray[Any]) -> None:
-        self._held.append((records, bucket.astype(np.uint8)))
-        self._n_held += len(records)
-        if self._n_held >= HELD_RECORDS:
-            self._flush()
-
-    def drain(self) -> Iterator[Records]:
-        """Each bucket that holds anything, in order; its file goes once it is read."""
-        if self._held and not any(self._directory.iterdir()):  # all that there is
-            yield self._taken()[0]
-        self._flush()
-        for path in sorted(self._directory.iterdir()):
-            yield np.fromfile(path, self.dtype)
-            path.unlink()
-        self._directory.rmdir()
-
-    def _taken(self) -> tuple[Records, NDArray[np.uint8]]:
-        """All that is held, which is held no longer, and the bucket of each."""
-        records, bucket = (np.concatenate(column) for column in zip(*self._held, strict=True))
-        self._held, self._n_held = [], 0
-        return records, bucket
-
-    def _flush(self) -> None:
-        if not self._held:
-            return
-        records, bucket = self._taken()
-        records = records[np.argsort(bucket, kind="stable")]
-        ends = np.cumsum(np.bincount(bucket, minlength=N_BUCKETS))
-        for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-            if end > start:
-                with open_private(self._directory / f"{number:03}", "ab") as file:
-                    records[start:end].tofile(file)
+# --- this process --------------------------------------------------------------------------------------
 
 
-class _Output:
-    """One file of the index, on the disk when it closes."""
+@dataclass(frozen=True, repr=False)
+class Reading:
+    """A source's rows in parts, and who reads them."""
 
-    def __init__(self, directory: Path, field: str, dtype: DTypeLike | None = None) -> None:
-        self.field, self._dtype = field, FILES[field] if dtype is None else dtype
-        self._file: IO[bytes] = open_private(directory / field, "xb")
+    source: Source
+    parts: Sequence[Source]
+    workers: Workers
+    open_workers: OpenWorkers
 
-    def write(self, values: NDArray[Any]) -> None:
-        np.ascontiguousarray(values, self._dtype).tofile(self._file)
+    @property
+    def in_parts(self) -> bool:
+        return self.workers is not THIS_PROCESS
 
-    def __enter__(self) -> _Output:
-        return self
+    def read_alone(self, n_rows: int) -> bool:
+        """Whether workers sort what one process read, as it could not be read in parts."""
+        return not self.in_parts and n_rows >= HELD_RECORDS and self.open_workers is not in_this_process
 
-    def __exit__(self, *_: object) -> None:
-        with self._file:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+    def split_id(self) -> str:
+        """As that of the source: the same error, too."""
+        if not self.in_parts:
+            return self.source.split_id()
+        split_id = self.source.part(0, 1).split_id()
+        for wrong in self.workers.map(split_of_part, [(part, split_id) for part in self.parts]):
+            if wrong is not None:
+                raise wrong
+        return split_id
+
+    def sorting(self, read: Sequence[Bucketed]) -> AbstractContextManager[Workers]:
+        """Whoever sorts: the workers too where this process alone could read, but not what it still holds."""
+        if self.in_parts or read[0].held is not None:
+            return nullcontext(self.workers)
+        return self.open_workers()
+
+
+@contextmanager
+def reading(source: Source, open_workers: OpenWorkers) -> Iterator[Reading]:
+    """Opens workers only where they can read parts of a source that is worth it."""
+    n_rows = source.n_rows
+    if n_rows is None or n_rows < HELD_RECORDS:
+        yield Reading(source, [source], THIS_PROCESS, open_workers)
+        return
+    with open_workers() as workers:
+        parts = [source] if workers is THIS_PROCESS else _parts_of(source, n_rows, workers.count)
+        yield Reading(source, parts, workers, open_workers)
+
+
+def _parts_of(source: Source, n_rows: int, n_workers: int) -> list[Source]:
+    """Whole batches: what is wrong in one is found in the order in which one process finds it."""
+    size = source.settings.batch_rows
+    most = -(-n_rows // HELD_RECORDS)  # beyond, a part is hardly worth its way
+    batches = even_slices(-(-n_rows // size), min(_n_tasks(n_rows, n_workers), most))
+    return [source.part(part.start * size, min(part.stop * size, n_rows)) for part in batches]
+
+
+def _n_tasks(n_rows: int, n_workers: int) -> int:
+    return max(n_workers * TASKS_OF_A_WORKER, -(-n_rows // MOST_ROWS_OF_A_TASK))
+
+
+def build_files(reading: Reading, keys: IndexKeys, directory: Path) -> tuple[Built, str]:
+    """Writes the sorted files into an empty directory, which the caller removes if this raises.
+
+    Returns:
+        The table, and the digest of its content.
+
+    Raises:
+        DataError: what is wrong with the rows, first of all what comes first.
+        ComputeFailed: the workers were lost, or too slow.
+    """
+    with _working_folder(directory.absolute() / WORKING) as working:
+        build = _Build(reading.source, working)
+        content, rows = build.read(reading, keys)
+        with reading.sorting(rows) as workers:
+            longest_run, owners = build.sorted(rows, workers)
+            for each in rows:
+                each.path.unlink(missing_ok=True)
+            n_persons = None if owners is None else build.numbered(owners, content.n_rows, workers)
+        table = Built(content.n_rows, n_persons, longest_run, build.label)
+        for name, dtype in table.dtypes().items():
+            _put_together(build.pieces[name], directory / name, table.n_rows * np.dtype(dtype).itemsize)
+    return table, content.hexdigest()
+
+
+@contextmanager
+def _working_folder(path: Path) -> Iterator[Path]:
+    """Gone in the end, though a task that was given up as lost may still begin a file there."""
+    path.mkdir(mode=0o700)
+    try:
+        yield path
+    finally:
+        for wait_s in (0.1, 1.0, 0.0):
+            shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                break
+            time.sleep(wait_s)
+    if path.exists():
+        shutil.rmtree(path)  # an index is whole, or says why it is not
+
+
+class _Build:
+    """The passes.
+
+    Attributes:
+        pieces: of each of the index's files, in order. What a listing of a shared disk has may be old; names are not.
+    """
+
+    def __init__(self, source: Source, working: Path) -> None:
+        self._source, self._working = source, working
+        self.label, self.has_persons = LABELS[source.settings.label_kind], source.settings.person is not None
+        self.pieces: dict[str, list[Path]] = {}
+
+    def read(self, reading: Reading, keys: IndexKeys) -> tuple[ContentDigest, list[Bucketed]]:
+        tasks = self._tasks(len(reading.parts), alone=not reading.in_parts)
+        found = reading.workers.map(
+            read_part, [(task, part, keys) for task, part in zip(tasks, reading.parts, strict=True)]
+        )
+        for each in found:
+            if each.wrong is not None:
+                raise each.wrong
+        return ContentDigest.of(each.content for each in found), [each.rows for each in found if each.rows is not None]
+
+    def sorted(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
+        """The longest run, and owners."""
+        ranges = self._ranges(rows, workers)
+        sizes = [sum(len(each) for each in of_range) for _, of_range in ranges]
+        places = np.cumsum([0, *sizes]).tolist()
+        found = workers.map(sort_range, [(*each, place) for each, place in zip(ranges, places[:-1], strict=True)])
+        self.pieces |= {name: [task.path(name) for task, _ in ranges] for name in SORTED}
+        again = [each.again for each in found if each.again is not None]
+        if again:
+            later, earlier = min(again)
+            raise duplicate_error(self._source, earlier, later)
+        owners = [each.owners for each in found if each.owners is not None]
+        return max(each.longest_run for each in found), owners if self.has_persons else None
+
+    def numbered(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
+        """The number of persons."""
+        found = workers.map(number_range, [(*each, n_rows) for each in self._ranges(owners, workers)])
+        first_numbers = np.cumsum([0, *(count for count, _ in found)]).tolist()
+        places = self._ranges([left for _, left in found], workers)
+        workers.map(place_range, [(*each, first_numbers[:-1]) for each in places])
+        self.pieces["person"] = [task.path("person") for task, _ in places]
+        return int(first_numbers[-1])
+
+    def _ranges(self, left: Sequence[Bucketed], workers: Workers) -> list[tuple[IndexTask, list[Bucketed]]]:
+        """Tasks, and what each has to read."""
+        alone, n_rows = workers is THIS_PROCESS, sum(map(len, left))
+        ranges = even_slices(N_BUCKETS, 1 if alone else _n_tasks(n_rows, workers.count))
+        tasks = self._tasks(len(ranges), alone=alone)
+        return [(task, [each.part(of) for each in left]) for task, of in zip(tasks, ranges, strict=True)]
+
+    def _tasks(self, count: int, *, alone: bool) -> list[IndexTask]:
+        return [IndexTask(i, self._working, self.label, self.has_persons, HELD_RECORDS, alone) for i in range(count)]
+
+
+def _put_together(pieces: Sequence[Path], path: Path, size_bytes: int) -> None:
+    """One file of all, on the disk.
+
+    Raises:
+        DataError: it has not the size that it should have.
+    """
+    pieces[0].replace(path)
+    with open_private(path, "ab") as file:
+        for piece in pieces[1:]:
+            with piece.open("rb") as more:
+                shutil.copyfileobj(more, file, COPIED_BYTES)
+            piece.unlink()
+        file.flush()
+        os.fsync(file.fileno())
+        if file.tell() != size_bytes:
+            raise DataError(
+                f"{path} has {file.tell():,} bytes, not the {size_bytes:,} that were written",
+                hint="data_dir must be on a disk on which every worker's files are seen by all others",
+            )

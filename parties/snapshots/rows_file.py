@@ -29,11 +29,13 @@ class Written:
     Args:
         content_sha256: of ids, persons and labels.
         distinct: how many values each feature has, counted up to `MOST_DISTINCT`.
+        remarks: on how it was written, for its operator.
     """
 
     rows: int
     content_sha256: str
     distinct: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 def write_rows(source: Source, directory: Path) -> Written:

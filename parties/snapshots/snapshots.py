@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,15 @@ ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
 
 @dataclass(frozen=True, repr=False)
 class Snapshot:
-    """A published dataset."""
+    """A published dataset.
+
+    Args:
+        remarks: on how it was made, where that was just now.
+    """
 
     row: SnapshotRow
     directory: Path
+    remarks: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -122,7 +127,9 @@ class Snapshots:
         return made
 
     def cautions(self, made: Snapshot) -> Iterator[str]:
-        """What its operator should know of a new snapshot: what scores could tell of it, and which counts it begins."""
+        """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
+        counts it begins."""
+        yield from made.remarks
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -284,7 +291,7 @@ class Snapshots:
             )
             _refuse_another_population(row, known)
             transaction.add_snapshot(row)
-        return self._at(row)
+        return replace(self._at(row), remarks=written.remarks)
 
     def _dataset(self, name: str) -> PartyDatasetSettings:
         return self._settings.datasets[name]

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import ComputeFailed, ConfigError, forget_frames
-from blindfit.algorithms.workers import THIS_PROCESS, Task, Workers
+from blindfit.algorithms.workers import THIS_PROCESS, OpenWorkers, Task, Workers, in_this_process
 from blindfit.parties.files.private_files import read_certificate, read_private_key
 from blindfit.parties.settings import ComputeSettings, PartySettings
 
-__all__ = ["ComputeSettings", "JoblibWorkers", "cores", "open_workers", "workers_of"]
+__all__ = ["ComputeSettings", "JoblibWorkers", "cluster_of", "cores", "open_workers", "workers_of"]
 
 R = TypeVar("R")
 Losses = Mapping[type[BaseException], tuple[str, str]]  # what is raised when workers are lost -> why, and what to do
@@ -56,6 +56,11 @@ def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManage
                 hint="make the cluster an authority of its own: blindfit certs authority",
             )
     return open_workers(settings.compute, base_dir)
+
+
+def cluster_of(settings: PartySettings, base_dir: Path) -> OpenWorkers:
+    """Opens the workers of the party's own cluster, as `workers_of`; `in_this_process` where it has none."""
+    return partial(workers_of, settings, base_dir) if settings.compute.backend == "dask" else in_this_process
 
 
 @contextmanager

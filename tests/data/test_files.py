@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.files import BLOCK_BYTES
 from tests.data.tables import read, refused, source_of, write, write_text
 
@@ -186,6 +187,38 @@ def test_parquet_ids(tmp_path):
     parquet_refused(tmp_path, {"id": [1.0, 2.0]}, message, "as text or as whole numbers")
     parquet_refused(tmp_path, {"id": [True]}, ", column id: its values are of the type bool", "as text")
     parquet_refused(tmp_path, {"id": ["a", None]}, ", row 2, column id: the value is missing")
+
+
+def test_parts_of_a_parquet_file_are_its_rows_with_their_numbers(tmp_path):
+    columns = {"id": [f"row {i}" for i in range(40)], "y": [i % 2 for i in range(40)], "x": list(range(40))}
+    source = source_of(tmp_path, write(tmp_path, "parquet", columns), label="y", features=["x"], batch_rows=4)
+    assert source.n_rows == 40
+    for first, last in [(0, 40), (0, 1), (6, 7), (7, 14), (3, 25), (39, 40), (36, 99)]:
+        part = source.part(first, last)
+        batches = list(part.batches())
+        assert part.n_rows == sum(map(len, batches))
+        rows = range(first, min(last, 40))
+        assert [row for batch in batches for row in batch.rows] == [row + 1 for row in rows]
+        assert [name for batch in batches for name in batch.ids.to_pylist()] == [f"row {row}" for row in rows]
+        assert [x for batch in batches for x in batch.features[:, 0]] == list(rows)
+        assert all(len(batch) == 4 for batch in batches[:-1])
+    with pytest.raises(DataError, match="there are no rows"):
+        list(source.part(40, 44).batches())
+
+
+def test_an_error_in_a_part_names_the_row_of_the_whole(tmp_path):
+    columns = {"id": [f"row {i}" for i in range(40)], "x": ["1"] * 32 + ["s3cret"] * 8}
+    source = source_of(tmp_path, write(tmp_path, "parquet", columns), features=["x"], batch_rows=4)
+    with pytest.raises(DataError, match=r"row 33, column x: not a number$"):
+        list(source.part(20, 40).batches())
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite"])
+def test_what_is_read_from_end_to_end_has_no_parts(tmp_path, kind):
+    source = source_of(tmp_path, write(tmp_path, kind, {"id": ["a", "b"]}))
+    assert source.n_rows is None
+    with pytest.raises(DataError, match="it cannot be read in parts"):
+        source.part(0, 1)
 
 
 def test_duplicate_parquet_columns(tmp_path):

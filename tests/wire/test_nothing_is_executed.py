@@ -39,7 +39,6 @@ MAY_READ_BUFFERS = {
     "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/data/content_digest.py",  # our own digests
     "parties/vertical/scored_rows.py",  # our own bits
-    "parties/measurement/label_index_build.py",  # our own files
     "algorithms/randomness.py",  # our own hashes
     "algorithms/sharing/prg.py",  # our own random words
     "parties/measurement/mapped.py",  # our own files

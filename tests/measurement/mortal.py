@@ -1,0 +1,61 @@
+"""Tasks of an index that take their worker with them, once; and what they do is done by another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.workers import Workers
+from blindfit.parties.data.files import ParquetFile
+from blindfit.parties.data.source import Source
+from tests.work.tasks import die_once
+
+
+@dataclass(frozen=True)
+class MortalFile(ParquetFile):
+    """Whose reader dies when some of its rows are in a file, and more are to come."""
+
+    marker: Path = Path()
+
+    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        for number, batch in enumerate(super().arrow_batches(names, batch_rows)):
+            if number == 3:
+                die_once(self.marker, number)
+            yield batch
+
+
+def mortal(source: Source, marker: Path) -> Source:
+    file: Any = source._reader
+    return replace(source, _reader=MortalFile(**vars(file), marker=marker))
+
+
+@dataclass
+class MortalWorkers:
+    """One dies between the end of its first task of a function and the news of it.
+
+    Args:
+        asked: the functions of all maps, with how many tasks each had.
+    """
+
+    workers: Workers
+    function: Callable[..., Any]
+    marker: Path
+    asked: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        return self.workers.count
+
+    def map(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self.asked[function.__name__] = len(tasks)
+        if function is self.function:
+            return self.workers.map(done_unheard, [(self.marker, function, task) for task in tasks])
+        return self.workers.map(function, tasks)
+
+
+def done_unheard(marker: Path, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    result = function(*arguments)
+    die_once(marker, 0)
+    return result

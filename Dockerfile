@@ -42,7 +42,7 @@ COPY --from=dependencies /src/demo.txt /tmp/
 RUN PYTHONDONTWRITEBYTECODE= pip --python /opt/blindfit/bin/python install --no-cache-dir -r /tmp/demo.txt \
     && find /opt/blindfit -depth -type d -name tests -exec rm -r {} + \
     && install -d -o blindfit -g blindfit -m 700 /authority \
-    && for party in hospital laboratory archive notary clinic coordinator; do \
+    && for party in hospital laboratory archive notary clinic east west coordinator; do \
         install -d -o blindfit -g blindfit -m 700 "/identities/$party" "/datasets/$party"; \
     done
 COPY --from=code /code /opt/blindfit

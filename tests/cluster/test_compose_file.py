@@ -28,7 +28,7 @@ def test_every_party_file_has_its_service() -> None:
     assert sorted(path.stem for path in CLUSTER.glob("*.toml")) == PARTIES
     assert [settings_of(name).name for name in PARTIES] == PARTIES
     roles = sorted(settings_of(name).role for name in PARTIES)
-    assert roles == ["active", "key-node", "measurement", "passive", "passive"]
+    assert roles == ["active", "key-node", "measurement", "measurement", "measurement", "passive", "passive"]
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -82,6 +82,15 @@ def test_the_authoritys_key_is_where_no_party_is() -> None:
     ).keys()
 
 
+@pytest.mark.parametrize(("job", "trust"), [("walr-split", "split-labels"), ("walr-shares", "shares")])
+def test_no_server_of_split_labels_has_a_label(job: str, trust: str) -> None:
+    assert job_of(job).parameters.walr.trust == trust
+    servers = {name for name, party in job_of(job).parties.items() if party.role == "measurement"}
+    assert servers == {"east", "west"}
+    for server in servers:
+        assert [dataset.label_kind for dataset in settings_of(server).datasets.values()] == ["share"]
+
+
 def test_every_volume_is_used_and_every_file_is_there() -> None:
     sources = {source for name in SERVICES for source, _ in mounts(name).values()}
     files = {source for source in sources if source.startswith("./")}
@@ -111,7 +120,21 @@ def test_the_coordinator_waits_for_every_party() -> None:
     waits = SERVICES["coordinator"]["depends_on"]
     assert waits == {name: {"condition": "service_healthy"} for name in PARTIES}
     assert SERVICES["coordinator"]["command"] == ["${BLINDFIT_EXAMPLE:-taylor}"]
-    assert JOBS == ["falcon", "taylor", "walr"]
+    assert JOBS == ["falcon", "taylor", "walr", "walr-shares", "walr-split"]
+
+
+def test_a_party_that_may_sleep_is_awake_in_its_examples() -> None:
+    sleepers = [name for name in PARTIES if "entrypoint" in SERVICES[name]]
+    assert sleepers == ["east", "west"]
+    for name in sleepers:
+        sh, script, examples, example = SERVICES[name]["entrypoint"]
+        assert (sh, mounts(name)[script]) == ("sh", ("./examples/cluster/party_of.sh", "ro"))
+        assert sorted(examples.split()) == [job for job in JOBS if name in job_of(job).parties]
+        assert [example] == SERVICES["coordinator"]["command"]
+        kind, check = SERVICES[name]["healthcheck"]["test"]
+        usual = SERVICES["hospital"]["healthcheck"]
+        assert (kind, check) == ("CMD-SHELL", f"[ -e /tmp/sleeps ] || exec {' '.join(usual['test'][1:])}")
+        assert {**SERVICES[name]["healthcheck"], "test": usual["test"]} == usual
 
 
 def test_an_image_has_what_it_needs_and_nothing_else() -> None:
@@ -124,3 +147,12 @@ def test_an_image_has_what_it_needs_and_nothing_else() -> None:
     assert all((ROOT / name).is_file() for name in [*examples, "Dockerfile"])
     entrypoints = [SERVICES[name]["entrypoint"][1].lstrip("/") for name in ("certificates", "data")]
     assert set(entrypoints) < set(examples)
+    named = re.findall(r"\$(examples/[\w/.]+)", (CLUSTER / "data.sh").read_text())
+    assert named
+    assert set(named) < set(examples)
+
+
+def test_a_party_may_write_into_its_volumes() -> None:
+    """A new volume takes the owner of the folder in the image; another folder there would be root's."""
+    (names,) = re.findall(r"for party in ([\w ]+);", (ROOT / "Dockerfile").read_text())
+    assert {*names.split()} == {*PARTIES, "coordinator"}

@@ -1,23 +1,29 @@
-"""What runs in the cluster's containers besides the parties: certificates, data, the submission."""
+"""What runs in the cluster's containers besides the parties: certificates, data, the submission, the sleep."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
+from blindfit.algorithms.sharing.field import P
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.identity.connections import Identity, load_identity
 from tests.cluster.reading import CLUSTER, PARTIES, ROOT, mounts, settings_of
-from tests.cluster.running import certify, hand_out_data
+from tests.cluster.running import certify, hand_out_data, run, try_to_hand_out_data
+
+ASLEEP = ["touch /tmp/sleeps", "sleep infinity"]
 
 # --- certificates
 
@@ -57,17 +63,52 @@ def test_a_revoked_party_stays_revoked_and_the_others_learn_it(tmp_path: Path) -
 # --- data
 
 
-def test_each_volume_gets_its_own_rows(tmp_path: Path) -> None:
+def test_each_volume_gets_its_own_rows(data: Path) -> None:
     volumes = {where.rsplit("/", 1)[1] for where in mounts("data")}
     assert volumes == {party for party in PARTIES if settings_of(party).datasets}
-    assert len(hand_out_data(tmp_path)) == 5
-    assert hand_out_data(tmp_path) == []  # what is there stays
     for party in volumes:
         datasets = settings_of(party).datasets
-        assert {path.name for path in (tmp_path / party).iterdir()} == {Path(d.url).name for d in datasets.values()}
+        assert {path.name for path in (data / party).iterdir()} == {Path(d.url).name for d in datasets.values()}
         for name, dataset in datasets.items():
-            here = dataset.model_copy(update={"url": dataset.url.replace("/data/", f"{tmp_path / party}/")})
+            here = dataset.model_copy(update={"url": dataset.url.replace("/data/", f"{data / party}/")})
             assert sum(len(batch.ids) for batch in open_source(here, ROOT, name).batches()) > 500
+    assert hand_out_data(data) == []  # what is there stays
+
+
+def test_east_and_west_have_halves_of_the_clinics_labels(data: Path) -> None:
+    east, west = (pq.read_table(data / server / "visits.parquet") for server in ("east", "west"))
+    assert east.column_names == west.column_names == ["id", "share", "split_id"]
+    assert east["split_id"].unique() == west["split_id"].unique()
+    assert east["id"] == west["id"]
+    opened = (east["share"].to_numpy().astype(object) + west["share"].to_numpy().astype(object)) % P
+    visits = pyarrow.csv.read_csv(data / "clinic" / "visits.csv").sort_by("id")
+    assert east["id"] == visits["id"]
+    assert opened.tolist() == visits["saw_doctor"].to_pylist()
+
+
+def test_what_is_split_stays_where_something_else_is_missing(tmp_path: Path, data: Path) -> None:
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "laboratory" / "tumours.csv").unlink()
+    assert hand_out_data(tmp_path) == [f"{tmp_path}/laboratory/tumours.csv"]
+    assert contents(tmp_path) == contents(data)
+
+
+@pytest.mark.parametrize(("there", "missing"), [("east", "west"), ("west", "east")])
+def test_half_a_split_is_an_error_and_not_split_beside(tmp_path: Path, data: Path, there: str, missing: str) -> None:
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    (tmp_path / missing / "visits.parquet").unlink()
+    before = contents(tmp_path)
+    done = try_to_hand_out_data(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"{tmp_path}/{there}/visits.parquet is half of a split, and {missing} lacks the other: "
+        "remove it, and all is split anew\n"
+    )
+    assert contents(tmp_path) == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # --- the submission
@@ -113,3 +154,23 @@ def test_a_stopped_submission_stops_its_job(tmp_path: Path, monkeypatch: pytest.
         process.send_signal(number)
         assert process.communicate(timeout=60)[0] == "the parties are told\n"
     assert process.returncode == 130
+
+
+# --- the sleep of parties that an example does not need
+
+
+@pytest.mark.parametrize(
+    ("example", "done"),
+    [
+        ("walr-split", ["blindfit party p.toml"]),
+        ("walr-shares", ["blindfit party p.toml"]),
+        ("walr", ["sleeps: this is a party of walr-split walr-shares, and BLINDFIT_EXAMPLE is walr", *ASLEEP]),
+        ("split", ["sleeps: this is a party of walr-split walr-shares, and BLINDFIT_EXAMPLE is split", *ASLEEP]),
+    ],
+)
+def test_a_party_runs_in_its_examples_and_sleeps_in_others(tmp_path: Path, example: str, done: list[str]) -> None:
+    for name in ("blindfit", "touch", "sleep"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (tmp_path / name).chmod(0o700)
+    words = ("walr-split walr-shares", example, "party", "p.toml")
+    assert run("sh", CLUSTER / "party_of.sh", *words, path=f"{tmp_path}:/usr/bin:/bin").stdout.splitlines() == done

@@ -15,36 +15,30 @@ from grpc_health.v1 import health_pb2
 from blindfit.algorithms.errors import ConfigError, TransportError
 from blindfit.coordinator import health
 from tests.cluster.reading import CLUSTER, job_of
-from tests.cluster.running import bring_here, certify, hand_out_data, parties_up, party_file, run
+from tests.cluster.running import bring_here, certify, parties_up, party_file, run
 from tests.command import Done, blindfit
 from tests.ports import held_address
 from tests.processes.reading import error_line
 
 # --- jobs
 
-QUICK = {"walr": [], "taylor": ["--set", "taylor.epochs=1"]}
+QUICK = {"taylor": ["--set", "taylor.epochs=1"]}
+ON_THE_SAME_PARTIES = [["taylor"], ["walr", "walr-split", "walr-shares"]]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What all parties of both jobs have, handed out once."""
-    folder = tmp_path_factory.mktemp("data")
-    hand_out_data(folder)
-    return folder
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_the_parties_do_the_job(tmp_path: Path, data: Path, name: str) -> None:
-    parties = sorted(job_of(name).parties)
+@pytest.mark.parametrize("names", ON_THE_SAME_PARTIES, ids="+".join)
+def test_the_parties_do_the_jobs(tmp_path: Path, data: Path, names: list[str]) -> None:
+    parties = sorted({party for name in names for party in job_of(name).parties})
     addresses = {party: held_address() for party in parties}
     certify(tmp_path, "coordinator", *parties)
     shutil.copytree(data, tmp_path / "data")
-    job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)
     with parties_up(*(party_file(party, tmp_path, addresses) for party in parties)):
-        done = blindfit(tmp_path, "submit", str(job), "--out", "out", *QUICK[name])
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out" / "report.json").exists()
-    assert len([*(tmp_path / "state" / "hospital").rglob("model.json")]) == 1
+        for name in names:
+            job = bring_here(CLUSTER / "jobs" / f"{name}.toml", "coordinator", tmp_path, addresses)
+            done = blindfit(tmp_path, "submit", str(job), "--out", f"out/{name}", *QUICK.get(name, []))
+            assert done.returncode == 0, done.stderr
+            assert (tmp_path / "out" / name / "report.json").exists()
+    assert len([*(tmp_path / "state" / "hospital").rglob("model.json")]) == len(names)
 
 
 # --- health

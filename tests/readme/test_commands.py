@@ -48,6 +48,8 @@ NOT_TYPED = {
     "docker-compose up": CONTAINERS,
     "BLINDFIT_EXAMPLE=walr docker-compose up": CONTAINERS,
     "BLINDFIT_EXAMPLE=falcon docker-compose up": CONTAINERS,
+    "BLINDFIT_EXAMPLE=walr-split docker-compose up": CONTAINERS,
+    "BLINDFIT_EXAMPLE=walr-shares docker-compose up": CONTAINERS,
     "docker-compose up -d": CONTAINERS,
     "docker-compose logs -f coordinator": CONTAINERS,
     "docker-compose run --rm coordinator walr": CONTAINERS,
@@ -59,6 +61,7 @@ NOT_TYPED = {
     "python -m blindfit.coordinator.health /etc/blindfit/party.toml": CONTAINERS,
     "docker-compose run --rm --entrypoint blindfit certificates certs revoke /authority archive": CONTAINERS,
     "docker-compose run --rm certificates": CONTAINERS,
+    "docker-compose run --rm --entrypoint rm data /datasets/east/visits.parquet": CONTAINERS,
     "docker build --target party -t blindfit .": CONTAINERS,
     "docker build --target party --build-arg EXTRAS=postgresql -t blindfit .": CONTAINERS,
     "docker run --init --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges -p 7100:7100 "
@@ -236,7 +239,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +3 +1\.\d+ +3 ", "insurer")),
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
-        "blindfit verify release.blindfit": Typed(says=("passed  signature of the receipt", "in the file only")),
+        "blindfit verify release.blindfit": Typed(
+            says=("passed  clinic: signature of the receipt", "in the file only")
+        ),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
         ),

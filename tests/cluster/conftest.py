@@ -1,0 +1,16 @@
+"""What the cluster's parties have, handed out once. It is read, and copied where a test changes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.running import hand_out_data
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    hand_out_data(folder)
+    return folder

@@ -193,7 +193,7 @@ TABLE = Table(
 class ConsumerRows:
     """What the consumer sends and later trains on: the same integers."""
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]  # of which a slice is a tuple
     weights: IntegerRows  # (n_rows, n_columns)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[WeightRows]:
@@ -201,7 +201,7 @@ class ConsumerRows:
         batch_rows = batch_rows or self.rows_that_fit(self.weights.itemsize * int(self.weights.shape[1]))
         for start in range(0, len(self.ids), batch_rows):
             stop = start + batch_rows
-            yield WeightRows(self.ids[start:stop], self.weights[start:stop])
+            yield WeightRows(tuple(self.ids[start:stop]), self.weights[start:stop])
 
     def rows_that_fit(self, row_bytes: int) -> int:
         """Takes the bytes of a row without its id."""

@@ -261,7 +261,7 @@ class SharedRows:
     def batches(self) -> Iterator[MaskedRows]:
         step = self.rows.rows_that_fit(8 * self.plan.width)
         for block, whole in enumerate(self.plan.blocks):
-            ids = self.rows.ids[whole]
+            ids = tuple(self.rows.ids[whole])
             masked = f.subtract(f.elements(self.filled(whole)), short_rows.row_masks(self.plan, block, self.seed))
             for start in range(0, len(ids), step):
                 yield MaskedRows(ids[start : start + step], masked[start : start + step].reshape(-1))

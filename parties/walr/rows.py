@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
+from blindfit.parties.work.memory import on_own_pages
 
 Floats = NDArray[np.float64]
 PIECE_ROWS = 1024
@@ -73,7 +74,7 @@ class ReadColumns:
         weights = _quantised(self.train.features, self.columns, grid)
         test = self.test
         return PreparedRows(
-            train=ConsumerRows(tuple(self.train.all_ids().to_pylist()), weights),
+            train=ConsumerRows(ArrowIds(self.train.all_ids()), weights),
             standardiser=self.columns.standardiser,
             grid=grid,
             rows_clipped=int((self.norms > grid.real_bound).sum()),
@@ -99,6 +100,34 @@ def read_columns(
         columns = SentColumns(standardiser, intercept)
         norms = np.concatenate(list(pool.map(columns.norms, train.features)))
     return ReadColumns(source, train, test, columns, norms)
+
+
+class ArrowIds(Sequence[str]):
+    """Ids as they were read: as many texts of Python's take five times the memory.
+
+    Args:
+        ids: pyarrow StringArray.
+    """
+
+    def __init__(self, ids: Any) -> None:
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, which: int) -> str: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, which: int | slice) -> str | tuple[str, ...]:
+        found = self._ids[which]
+        return tuple(found.to_pylist()) if isinstance(which, slice) else str(found.as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), PIECE_ROWS):
+            yield from self[start : start + PIECE_ROWS]
 
 
 @dataclass(frozen=True)
@@ -137,8 +166,8 @@ class SentColumns:
 def _narrowed(features: Floats) -> Floats | NDArray[np.float32]:
     """In half the memory, where not a digit is lost by it."""
     with np.errstate(over="ignore"):
-        narrow = features.astype(np.float32)
-    return narrow if np.array_equal(narrow, features) else features
+        narrow = on_own_pages(features, np.float32)
+    return narrow if np.array_equal(narrow, features) else on_own_pages(features, np.float64)
 
 
 def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
@@ -165,7 +194,7 @@ def _quantised(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> 
         for piece in _pieces(len(made)):
             sent = columns.of(blocks[i][piece])
             made[piece] = fixed_point.quantise_rows(sent, grid.norm_bound, grid.frac_bits)
-        blocks[i] = blocks[i][:0]
+        blocks[i] = np.empty((0, columns.width))  # a slice of it would keep all of it
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(quantise, range(len(blocks))))

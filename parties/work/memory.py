@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
 import sys
 from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 M_ARENA_MAX = -8  # malloc.h of the GNU C library
 GIVE_BACK_S = 10.0
@@ -35,3 +39,14 @@ async def give_back_freed() -> None:
 def _of_gnu(name: str) -> Any:
     """A function of the GNU C library; None where there is another."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
+
+
+def on_own_pages(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """A copy, cast, that the system has back once it is let go. Freed in one heap with others, it stays the process's:
+    what was allocated since lies above it."""
+    if not values.size:
+        return values.astype(dtype)
+    kind = np.dtype(dtype)
+    copied = np.frombuffer(mmap.mmap(-1, values.size * kind.itemsize), kind).reshape(values.shape)
+    np.copyto(copied, values, casting="unsafe")
+    return copied

@@ -187,7 +187,7 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     there = prepare_rows(source, job, job.trial_randomness, nothing, THIS_PROCESS)
     parts, values = there.train.weights, alone.train.weights
     assert isinstance(parts, IntegerParts)
-    assert there.train.ids == alone.train.ids
+    assert tuple(there.train.ids) == tuple(alone.train.ids)
     assert (parts.shape, parts.dtype, there.rows_clipped) == (values.shape, values.dtype, alone.rows_clipped)
     for cut in (slice(0, 7), slice(30, 99), slice(0, None), slice(len(values), None)):
         assert parts[cut].tolist() == values[cut].tolist()

@@ -12,6 +12,7 @@ import pytest
 from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.statistics.solvers import FitResult
 from blindfit.algorithms.statistics.walr_defaults import Feasibility
+from blindfit.algorithms.statistics.walr_fit import WalrFit
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
 from blindfit.coordinator.report.walr.figures import figures_of
@@ -151,7 +152,7 @@ def _report_of_the_active_party() -> dict[str, object]:
     budget = SimpleNamespace(population="people", epsilon=4.0, delta=1e-5, spent_epsilon=1.0, releases=1)
     result = FitResult("newton", np.zeros(2), 3, True, 1e-9, (0.7, 0.6), 300, "the tolerance was reached")
     fitted = SimpleNamespace(
-        fit=SimpleNamespace(result=result, l2=0.1, feasibility=Feasibility(None, "nothing was proved")),
+        fit=WalrFit(result, 0.1, "project", Feasibility(None, "nothing was proved")),
         noise_std=0.04,
     )
     session = SimpleNamespace(

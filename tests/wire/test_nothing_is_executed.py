@@ -41,6 +41,7 @@ MAY_READ_BUFFERS = {
     "parties/vertical/scored_rows.py",  # our own bits
     "algorithms/randomness.py",  # our own hashes
     "algorithms/sharing/prg.py",  # our own random words
+    "parties/work/memory.py",  # our own copies
     "parties/measurement/mapped.py",  # our own files
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words

@@ -55,7 +55,7 @@ def predict(root: Path, model: str) -> dict[str, tuple[float, float]]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("shared"), rows=ROWS, epochs=2).root
+    return make(tmp_path_factory.mktemp("shared"), rows=ROWS, epochs=4).root
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_model_that_is_opened(root: Path, shared: str) -
     assert apart.max() > 0
     aucs = [roc_auc_score(y, [told[name][1] for name in names]) for told in (found, opened)]
     assert aucs[0] > 0.8
-    assert abs(aucs[0] - aucs[1]) < 0.05
+    assert abs(aucs[0] - aucs[1]) < 0.02  # .0136 at most: each of 10 weights has two roundings, and all were tried
     assert predict(root, shared) == found  # the same scores again
 
 

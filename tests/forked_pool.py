@@ -14,7 +14,7 @@ from tests import command
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _processes_are_forked() -> Iterator[None]:
+def processes_are_forked() -> Iterator[None]:
     assert command.IMPORTED
     set_start_method("forkserver", force=True)
     yield

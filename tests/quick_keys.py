@@ -5,8 +5,8 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -14,26 +14,28 @@ from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.key_checks import LEAST_BITS, check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
 from blindfit.algorithms.protocols import walr_encrypted
+from blindfit.algorithms.protocols.falcon import roles as falcon_roles
 from blindfit.algorithms.protocols.taylor import roles
+from blindfit.parties.falcon import key_node as falcon_key_node
 from blindfit.parties.measurement import row_key
 
 BITS = 512
 
 
-@contextmanager
-def quick_keys() -> Iterator[None]:
-    """Of the vertical trainings that this process takes part in, and of rows that it hides."""
-    with (
-        mock.patch.object(BlindfitEngine, "generate_private_key", _generate),
-        mock.patch.object(row_key, "generate_private_key", _generate),
-        mock.patch.object(roles, "check_public_key", _check),
-        mock.patch.object(walr_encrypted, "check_public_key", _check),
-    ):
-        yield
-
-
-def _generate(*_: object) -> PrivateKey:
+def small_key(*_: object) -> PrivateKey:
+    """Another one each time."""
     return insecure_private_key(BITS)
+
+
+@contextmanager
+def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
+    """Of the vertical trainings that this process takes part in, and of rows that it hides."""
+    with ExitStack() as patched:
+        for making in (BlindfitEngine, falcon_key_node, row_key):
+            patched.enter_context(mock.patch.object(making, "generate_private_key", make))
+        for checking in (roles, falcon_roles, walr_encrypted):
+            patched.enter_context(mock.patch.object(checking, "check_public_key", _check))
+        yield
 
 
 def _check(key: PublicKey, *, least_bits: int = LEAST_BITS, **how: Any) -> None:

@@ -33,7 +33,7 @@ CHOICES: Mapping[str, Choices] = {
         "walr__norm_bound": ("auto", 0.5, 4.0),
         "walr__frac_bits": (16, 18),
         "walr__solver": ("auto", "newton", "lbfgs"),
-        "walr__mu": ("clip", "project"),
+        "walr__mu": ("auto", "clip", "project"),
     },
     "label-dp": {
         **SPLIT,

@@ -24,20 +24,15 @@ import tomli_w
 from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
-from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
-from blindfit.algorithms.protocols import walr_encrypted
-from blindfit.algorithms.protocols.falcon import roles as falcon_roles
-from blindfit.algorithms.protocols.taylor import roles
 from blindfit.coordinator import operator
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.falcon import key_node as falcon_key_node
 from blindfit.parties.identity import connections
-from blindfit.parties.measurement import row_key
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
+from tests import quick_keys
 from tests.certificates import make_identity
 from tests.interference.recorder import Recorder, listening
 from tests.interference.views import Record
@@ -276,7 +271,7 @@ def _running(authority: Path, root: Path, record: Record) -> Iterator[Recorder]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("XDG_STATE_HOME", str(root / "user"))  # marks of ledgers, which stay with them
         recorder = stack.enter_context(listening(record))
-        stack.enter_context(quick_keys())
+        stack.enter_context(quick_keys.quick_keys(lambda *_: _one_key()))
         stack.enter_context(quick_connections(authority))
         stack.enter_context(quick_ends())
         stack.enter_context(quick_collection())
@@ -381,20 +376,9 @@ def _kept(root: Path) -> dict[str, str]:
 
 
 @cache
-def _key() -> PrivateKey:
-    return insecure_private_key(512, uniform=random.Random(512).randrange)
-
-
-@contextmanager
-def quick_keys() -> Iterator[None]:
-    """One small key for all runs: how well ciphertexts hide has tests of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlindfitEngine, "generate_private_key", lambda _self, _bits: _key())
-        patch.setattr(falcon_key_node, "generate_private_key", lambda _bits: _key())
-        patch.setattr(row_key, "generate_private_key", _key)
-        for checking in (roles, falcon_roles, walr_encrypted):
-            patch.setattr(checking, "check_public_key", lambda *_, **__: None)
-        yield
+def _one_key() -> PrivateKey:
+    """For all runs: how well ciphertexts hide has tests of its own."""
+    return insecure_private_key(quick_keys.BITS, uniform=random.Random(512).randrange)
 
 
 @contextmanager

@@ -1,1 +1,3 @@
-from tests.forked_pool import _processes_are_forked  # noqa: F401
+from tests.forked_pool import processes_are_forked
+
+__all__ = ["processes_are_forked"]

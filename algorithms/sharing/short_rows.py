@@ -177,17 +177,21 @@ def _roots(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _four_squares() -> npt.NDArray[np.int64]:
     """Of every number up to 2^14 + 1: what two greedy squares leave of a number below 2^52 is less."""
     most = 2**14 + 2
-    table = np.full((most, 4), -1, np.int64)
     side = np.arange(math.isqrt(most) + 1)
-    a, b = (grid.ravel() for grid in np.meshgrid(side, side))
-    sums, places = np.unique(a**2 + b**2, return_index=True)
-    pairs = np.column_stack([a[places], b[places]])
-    for low, pair in zip(sums, pairs, strict=True):  # of the most unequal pairs the last one stays: any will do
-        if low >= most:
+    first, second = (grid.ravel() for grid in np.meshgrid(side, side))
+    sums = first**2 + second**2
+    two = np.full((most, 2), -1, np.int64)
+    two[sums[sums < most]] = np.column_stack([first, second])[sums < most]
+    four = np.full((most, 4), -1, np.int64)
+    missing = np.arange(most)
+    for low in np.flatnonzero(two[:, 0] >= 0):
+        rest = missing - low
+        found = (rest >= 0) & (two[rest, 0] >= 0)
+        four[missing[found]] = np.column_stack([np.broadcast_to(two[low], (int(found.sum()), 2)), two[rest[found]]])
+        missing = missing[~found]
+        if not missing.size:
             break
-        fits = sums < most - low
-        table[sums[fits] + low] = np.column_stack([np.broadcast_to(pair, (int(fits.sum()), 2)), pairs[fits]])
-    return table
+    return four
 
 
 def projected(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:

@@ -23,6 +23,8 @@ from blindfit.algorithms.statistics.logistic import (
 )
 from blindfit.algorithms.statistics.solvers import FitResult, SolverSettings, backtrack, fit, solve_positive
 
+L2_INSIDE, STEPS_INSIDE = 1e-6, 12  # of `project_mu`: the steps suffice for scores of deviation 5
+
 # --- defaults -------------------------------------------------------------------------------------
 
 
@@ -183,14 +185,20 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
     lowest, highest = column_bounds(known)
     half_a_row = np.linalg.norm(highest - lowest) / (2 * known.n_rows)
     allowed = tolerance * float(max(np.linalg.norm(released), half_a_row)) / share
+
+    def solved(l2: float, start: Floats, most_steps: int) -> FitResult:
+        settings = SolverSettings(
+            l2=l2, solver="newton", unpenalised=None, warm_start_rows=0, max_iterations=most_steps
+        )
+        return fit(known, target, settings, start=start)
+
+    # A mu from inside needs no path: its weights stay small however small l2 is, and a few steps find them.
+    found, l2 = solved(L2_INSIDE, np.zeros_like(target), STEPS_INSIDE), L2_INSIDE
+    if _distance_from_projection(found, l2) <= allowed:
+        return centre + share * (target - l2 * found.weights)
     weights, l2 = np.zeros_like(target), 1.0
     while l2 > 1e-14:
-        found = fit(
-            known,
-            target,
-            SolverSettings(l2=l2, solver="newton", unpenalised=None, warm_start_rows=0, max_iterations=50),
-            start=weights,
-        )
+        found = solved(l2, weights, 50)
         weights = found.weights
         if _distance_from_projection(found, l2) <= allowed:
             return centre + share * (target - l2 * weights)

@@ -438,7 +438,9 @@ def _check_peer(identity: Identity, peer: str, leaf: x509.Certificate) -> None:
         raise PeerUnauthenticated(peer=peer, reason="its certificate was revoked")
 
 
+@lru_cache(maxsize=8)
 def _client_context(identity: Identity) -> ssl.SSLContext:
+    """One for all handshakes of an identity: to read certificates and key again takes as long as a handshake does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])

@@ -314,6 +314,7 @@ def party(
     from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.work import ending
     from blindfit.parties.work.memory import one_heap
+    from blindfit.parties.work.plain_arrow import leave_pandas_out
 
     loaded = _party(settings, overrides)
     set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
@@ -323,6 +324,7 @@ def party(
             ready_file.write_text(f"{port}\n")
 
     one_heap()
+    leave_pandas_out()
     with ending.said(loaded.name):
         ending.run(serve(loaded, settings.parent, on_ready))
     ending.leave()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.named_columns import column_behind
+from blindfit.parties.data.ahead import each_ahead
 from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_shares, to_texts
 from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encoding, encoding_of
 from blindfit.parties.data.files import open_file
@@ -112,9 +113,13 @@ class Source:
         filled = None
         if self.settings.fills and roles.features:
             filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
+
+        def made(of: tuple[int, Any]) -> RowBatch:
+            first_row, arrow = of
+            return self._treat_missing(self._convert(arrow, first_row, roles), roles.features, filled)
+
         kept = 0
-        for first_row, arrow in self._arrow_batches(roles.names()):
-            batch = self._treat_missing(self._convert(arrow, first_row, roles), roles.features, filled)
+        for batch in each_ahead(made, self._arrow_batches(roles.names())):
             kept += len(batch)
             yield batch
         if kept == 0:

@@ -15,6 +15,7 @@ from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.named_columns import Features, check_finite, check_unique, in_order, real_matrix
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+PIECE_ROWS = 1024
 SMALL_SQUARE = 1e-200  # of a norm: of smaller ones, and of those over its inverse, digits may be lost
 
 
@@ -36,9 +37,16 @@ class Moments:
 
     @classmethod
     def of(cls, batch: ArrayLike, *, first_row: int = 0) -> Moments:
-        matrix = real_matrix(batch)
-        if not len(matrix):
+        """In pieces that stay in a core's cache from one step of the computation to the next."""
+        rows = _as_rows(batch)
+        if not len(rows):
             raise DataError("a batch without rows has no moments")
+        starts = range(0, len(rows), PIECE_ROWS)
+        return merged(cls._of_piece(rows[i : i + PIECE_ROWS], first_row + i) for i in starts)
+
+    @classmethod
+    def _of_piece(cls, rows: NDArray[Any], first_row: int) -> Moments:
+        matrix = real_matrix(rows)
         check_finite(matrix, first_row)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = matrix.mean(axis=0)
@@ -227,8 +235,13 @@ def _numbered(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
 
 
 def _moments_of_one(numbered: tuple[int, ArrayLike]) -> Moments | None:
-    first_row, matrix = numbered[0], real_matrix(numbered[1])
-    return Moments.of(matrix, first_row=first_row) if len(matrix) else None
+    first_row, rows = numbered[0], _as_rows(numbered[1])
+    return Moments.of(rows, first_row=first_row) if len(rows) else None
+
+
+def _as_rows(batch: ArrayLike) -> NDArray[Any]:
+    """Numbers are copied and checked piece by piece, where there are so many that it matters."""
+    return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
 
 
 def append_constant(rows: ArrayLike) -> Floats:

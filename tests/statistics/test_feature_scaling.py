@@ -10,7 +10,14 @@ from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms, stream_moments
+from blindfit.algorithms.statistics.scaling import (
+    PIECE_ROWS,
+    Standardiser,
+    append_constant,
+    clip_rows,
+    row_norms,
+    stream_moments,
+)
 
 
 def sample(n_rows: int = 500) -> np.ndarray:
@@ -18,13 +25,21 @@ def sample(n_rows: int = 500) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [100, 101, 300], [0, 500]])
-def test_batches_give_what_the_whole_gives(cuts: list[int]) -> None:
-    whole = sample()
+@pytest.mark.parametrize("n_rows", [500, 3 * PIECE_ROWS + 5])
+def test_batches_give_what_the_whole_gives(cuts: list[int], n_rows: int) -> None:
+    whole = sample(n_rows)
     fitted = Standardiser.fit(np.split(whole, cuts))
     oracle = StandardScaler().fit(whole)
     np.testing.assert_allclose(fitted.mean, oracle.mean_, rtol=1e-12)
     np.testing.assert_allclose(fitted.std, oracle.scale_, rtol=1e-9)
     np.testing.assert_allclose(fitted.transform(whole), oracle.transform(whole), atol=1e-8)
+
+
+def test_a_bad_row_is_named_by_its_place_in_all_batches() -> None:
+    whole = sample(3 * PIECE_ROWS)
+    whole[2 * PIECE_ROWS + 7, 1] = np.nan
+    with pytest.raises(DataError, match=f"row {2 * PIECE_ROWS + 7}, column 1"):
+        Standardiser.fit(np.split(whole, [100, 101]))
 
 
 def test_a_large_mean_does_not_drown_the_deviation() -> None:

@@ -70,7 +70,7 @@ class Effort:
     hybrid: hybrid_gradient.Effort
 
 
-FULL = Effort(40, 1_000_000, 3, hybrid_gradient.FULL)
+FULL = Effort(40, 1_000_000, 5, hybrid_gradient.FULL)
 QUICK = Effort(5, 3_000, 1, hybrid_gradient.QUICK)
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -239,8 +240,10 @@ def step_1_open(
     if rows.weights.dtype == np.int16 and norm_bound > fixed_point.MAX_NARROW_BOUND:
         raise RangeError(f"rows of 16 bits hold no norm of {norm_bound} grid steps", hint="send rows of 32 bits")
     content = ContentDigest(settings.content_salt)
-    for batch in rows.batches():
-        content.update(batch)
+    with ThreadPoolExecutor(1) as beside:  # a hash lets go of the interpreter's lock
+        hashed = beside.submit(content.update_weights, rows.weights)
+        content.update_ids(rows.ids)
+        hashed.result()
     request = AggregateOpen(
         protocol_version=PROTOCOL_VERSION,
         request_id="",
@@ -284,9 +287,18 @@ class ContentDigest:
         self._ids, self._lengths, self._weights = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
 
     def update(self, batch: WeightRows) -> None:
-        self._ids.update("".join(batch.ids).encode())
-        self._lengths.update(np.fromiter(map(len, batch.ids), "<u4", len(batch.ids)).tobytes())
-        self._weights.update(np.ascontiguousarray(batch.weights, "<i4").data)
+        self.update_ids(batch.ids)
+        self.update_weights(batch.weights)
+
+    def update_ids(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), BATCH_ROWS):
+            some = ids[start : start + BATCH_ROWS]
+            self._ids.update("".join(some).encode())
+            self._lengths.update(np.fromiter(map(len, some), "<u4", len(some)).tobytes())
+
+    def update_weights(self, weights: IntegerRows) -> None:
+        for start in range(0, len(weights), BATCH_ROWS):
+            self._weights.update(np.ascontiguousarray(weights[start : start + BATCH_ROWS], "<i4").data)
 
     def digest(self) -> bytes:
         parts = (self._salt, self._ids.digest(), self._lengths.digest(), self._weights.digest())

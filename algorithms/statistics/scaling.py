@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.named_columns import Features, check_finite, check_unique, in_order, real_matrix
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-PIECE_ROWS = 1024
+PIECE_ROWS = 1024  # so short that a core's cache holds what is computed of them on the way
 SMALL_SQUARE = 1e-200  # of a norm: of smaller ones, and of those over its inverse, digits may be lost
 
 
@@ -37,12 +37,10 @@ class Moments:
 
     @classmethod
     def of(cls, batch: ArrayLike, *, first_row: int = 0) -> Moments:
-        """In pieces that stay in a core's cache from one step of the computation to the next."""
         rows = _as_rows(batch)
         if not len(rows):
             raise DataError("a batch without rows has no moments")
-        starts = range(0, len(rows), PIECE_ROWS)
-        return merged(cls._of_piece(rows[i : i + PIECE_ROWS], first_row + i) for i in starts)
+        return merged(cls._of_piece(rows[piece], first_row + piece.start) for piece in pieces(len(rows)))
 
     @classmethod
     def _of_piece(cls, rows: NDArray[Any], first_row: int) -> Moments:
@@ -237,6 +235,10 @@ def _numbered(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
 def _moments_of_one(numbered: tuple[int, ArrayLike]) -> Moments | None:
     first_row, rows = numbered[0], _as_rows(numbered[1])
     return Moments.of(rows, first_row=first_row) if len(rows) else None
+
+
+def pieces(n_rows: int) -> Iterator[slice]:
+    return (slice(start, start + PIECE_ROWS) for start in range(0, n_rows, PIECE_ROWS))
 
 
 def _as_rows(batch: ArrayLike) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
@@ -14,10 +14,11 @@ Made = TypeVar("Made")
 THREADS = 2  # Arrow and NumPy let go of the interpreter's lock; whoever takes the results has work of its own
 
 
-def each_ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+def each_ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Generator[Made, None, None]:
     """`map`, in order, with the next `THREADS` results under way; the first error ends it where `map` would raise it.
 
-    Items are taken in the caller's thread, and no more than `THREADS` before their time. One alone starts no thread.
+    Items are taken in the caller's thread, and no more than `THREADS` before their time, where `Executor.map` would
+    take them all. One alone starts no thread.
     """
     taken = iter(items)
     first = list(islice(taken, 2))

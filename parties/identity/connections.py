@@ -440,7 +440,9 @@ def _check_peer(identity: Identity, peer: str, leaf: x509.Certificate) -> None:
 
 @lru_cache(maxsize=8)
 def _client_context(identity: Identity) -> ssl.SSLContext:
-    """One for all handshakes of an identity: to read certificates and key again takes as long as a handshake does."""
+    """One for all handshakes of an identity, which is another one when a certificate is renewed: to read the files
+    takes as long as a handshake does.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])

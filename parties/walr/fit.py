@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
 from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.scaling import Standardiser, pieces
 from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released, treatment_of
 from blindfit.algorithms.statistics.walr_model import WALRModel
@@ -26,7 +26,6 @@ from blindfit.parties.walr.rows import PreparedRows, SentColumns
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
 Floats = NDArray[np.float64]
-MOVED_ROWS = 1 << 12  # at a time: a core's cache holds them
 
 
 def bounds_of(prepared: PreparedRows) -> Bounds | None:
@@ -88,17 +87,17 @@ def rows_to_fit(
     """
     if isinstance(rows, IntegerParts):
         return rows.chosen(kept, trained_on)
-    values = rows if kept.all() else moved_up(rows, kept) if in_place else rows[kept]
-    if len(trained_on) < values.shape[1]:
-        values = values[:, list(trained_on)]
-    return QuantisedRows(values, request.frac_bits)
+    if not kept.all():
+        rows = moved_up(rows, kept) if in_place else rows[kept]
+    if len(trained_on) < rows.shape[1]:
+        rows = rows[:, list(trained_on)]
+    return QuantisedRows(rows, request.frac_bits)
 
 
 def moved_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
     """The kept rows in their order, at the front of the same array: no second one of gigabytes is made or held."""
     end = 0
-    for start in range(0, len(rows), MOVED_ROWS):
-        piece = slice(start, start + MOVED_ROWS)
+    for piece in pieces(len(rows)):
         chosen = rows[piece][kept[piece]]
         rows[end : end + len(chosen)] = chosen
         end += len(chosen)

@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics import walr_defaults
-from blindfit.algorithms.statistics.scaling import Standardiser, row_norms
+from blindfit.algorithms.statistics.scaling import Standardiser, pieces, row_norms
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
@@ -26,7 +26,6 @@ from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.memory import on_own_pages
 
 Floats = NDArray[np.float64]
-PIECE_ROWS = 1024
 
 
 class HeldOutElsewhere(Protocol):
@@ -126,8 +125,8 @@ class ArrowIds(Sequence[str]):
         return tuple(found.to_pylist()) if isinstance(which, slice) else str(found.as_py())
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), PIECE_ROWS):
-            yield from self[start : start + PIECE_ROWS]
+        for piece in pieces(len(self)):
+            yield from self[piece]
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class SentColumns:
         return columns
 
     def norms(self, features: NDArray[Any]) -> Floats:
-        return np.concatenate([row_norms(self.of(features[piece])) for piece in _pieces(len(features))])
+        return np.concatenate([row_norms(self.of(features[piece])) for piece in pieces(len(features))])
 
     @property
     def width(self) -> int:
@@ -179,11 +178,6 @@ def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
     return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
-def _pieces(n_rows: int) -> Iterator[slice]:
-    """So short that a core's cache holds what is computed on the way."""
-    return (slice(start, start + PIECE_ROWS) for start in range(0, n_rows, PIECE_ROWS))
-
-
 def _quantised(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
     rows = np.empty((sum(map(len, blocks)), columns.width), fixed_point.integer_type(grid.norm_bound))
@@ -191,7 +185,7 @@ def _quantised(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> 
 
     def quantise(i: int) -> None:
         made = rows[starts[i] : starts[i + 1]]
-        for piece in _pieces(len(made)):
+        for piece in pieces(len(made)):
             sent = columns.of(blocks[i][piece])
             made[piece] = fixed_point.quantise_rows(sent, grid.norm_bound, grid.frac_bits)
         blocks[i] = np.empty((0, columns.width))  # a slice of it would keep all of it

@@ -60,5 +60,5 @@ def test_an_error_of_the_items_is_raised() -> None:
 def test_who_stops_early_leaves_no_thread() -> None:
     results = each_ahead(lambda i: i, range(1000))
     next(results)
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]

@@ -27,6 +27,7 @@ from blindfit.parties.identity.connections import (
     Identity,
     caller,
     channel,
+    current,
     load_identity,
     open_channel,
     probe,
@@ -315,6 +316,32 @@ async def test_a_client_takes_its_own_renewed_certificate(folder: Path, alice: I
         await call(carol, "alice", address)
     first = x509.load_pem_x509_certificate(carol.certificate_pem).serial_number
     assert recorder.serials == [first, read_certificate(carol.files.certificate).serial_number]
+
+
+@pytest.mark.parametrize("told_apart_by", ["all of an identity", "its name"])
+def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
+    folder: Path, alice: Identity, monkeypatch: pytest.MonkeyPatch, told_apart_by: str
+) -> None:
+    """What is kept of an identity for the next handshake is not kept beyond it: by name alone it would be."""
+    shown: list[int] = []
+
+    def greet(tls: ssl.SSLSocket) -> None:
+        shown.append(x509.load_der_x509_certificate(tls.getpeercert(binary_form=True) or b"").serial_number)
+        tls.send(b" ")
+
+    if told_apart_by == "its name":
+        kept: dict[str, ssl.SSLContext] = {}
+        make = module._client_context
+        monkeypatch.setattr(module, "_client_context", lambda own: kept.setdefault(own.name, make(own)))
+    dave = load(issue(folder, "dave"))
+    with listening(tls_answer(alice, ["h2"], greet, verify_mode=ssl.CERT_REQUIRED)) as address:
+        for _ in range(2):
+            probe(current(dave), "alice", address, TIMEOUT_S)
+        renew(folder, "dave")
+        probe(current(dave), "alice", address, TIMEOUT_S)
+    first = x509.load_pem_x509_certificate(dave.certificate_pem).serial_number
+    renewed = read_certificate(dave.files.certificate).serial_number
+    assert shown == [first, first, renewed if told_apart_by == "all of an identity" else first]
 
 
 # --- nobody there, or nobody who speaks our language ----------------------------------------------------

@@ -37,6 +37,8 @@ serve = node.serve
 
 async def told(settings, base_dir, on_ready):
     def ready(port):
+        import pyarrow
+        pyarrow.array(["a"])  # as the first job does
         pathlib.Path("modules").write_text(json.dumps(sorted(sys.modules)))
         on_ready(port)
     await serve(settings, base_dir, ready)
@@ -73,5 +75,6 @@ def test_a_party_that_is_up_has_what_its_systems_need_and_no_more(project, name)
     project.start(name, program=("-c", WHEN_READY))
     modules = set(json.loads(project.path("modules").read_text()))
     assert modules & HEAVY <= {"asyncio", "numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
+    assert "pandas" not in modules  # which pyarrow would import
     assert not {m for m in modules if m.startswith("blindfit.coordinator.report")}
     assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows walr alone

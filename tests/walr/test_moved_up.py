@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.parties.walr.fit import MOVED_ROWS, moved_up
+from blindfit.algorithms.statistics.scaling import PIECE_ROWS
+from blindfit.parties.walr.fit import moved_up
 
 
-@pytest.mark.parametrize("n_rows", [1, MOVED_ROWS, 3 * MOVED_ROWS + 5])
+@pytest.mark.parametrize("n_rows", [1, PIECE_ROWS, 3 * PIECE_ROWS + 5])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("kind", [np.int16, np.int32])
 def test_the_kept_rows_in_their_order_and_no_other_array(n_rows: int, share: float, kind: type) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from blindfit.algorithms.statistics.scaling import PIECE_ROWS
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.walr.reading import prepare_rows
-from blindfit.parties.walr.rows import PIECE_ROWS, ArrowIds, PreparedRows, read_columns
+from blindfit.parties.walr.rows import ArrowIds, PreparedRows, read_columns
 from blindfit.parties.walr.settings import WalrJob
 
 N_ROWS = 300

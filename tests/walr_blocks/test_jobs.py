@@ -255,9 +255,9 @@ def test_no_holder_gets_anothers_row_sum_or_weight(house: House, monkeypatch: py
         assert fit.weights.tolist()[: len(own)] == own
         assert len(fit.weights) == len(own) + (name == "shop")
     assert told[0].sums.shape == (3,)
-    kept_time = ("timing.", "peak_memory")  # which may come out as short as a weight, and the same
+    machines = ("timing.", "peak_memory")  # figures as short as a weight, and by chance the same
     told_others = [
-        {what: value for what, value in of_one.items() if not what.startswith(kept_time)}
+        {what: value for what, value in of_one.items() if not what.startswith(machines)}
         for of_one in session.summaries.values()
     ]
     report = json.dumps(told_others)

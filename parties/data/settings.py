@@ -13,6 +13,8 @@ from blindfit.parties.data.urls import without_password
 ColumnName = Annotated[str, Field(min_length=1)]
 Levels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=1000)]
 
+BATCH_ROWS = 1 << 14
+
 
 class DatasetSettings(BaseModel):
     """Where a party's rows are, and what its columns mean.
@@ -58,7 +60,7 @@ class DatasetSettings(BaseModel):
     quasi_identifiers: dict[str, ColumnName] = {}
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
     made_by: str | None = None
-    batch_rows: int = Field(default=16384, ge=1, le=1 << 20)
+    batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
 
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:

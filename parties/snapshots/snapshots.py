@@ -26,7 +26,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
-from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private, sync_directory
@@ -47,11 +47,13 @@ class Snapshot:
     """A published dataset.
 
     Args:
+        batch_rows: that are held in memory at a time, as the party's file has it now.
         remarks: on how it was made, where that was just now.
     """
 
     row: SnapshotRow
     directory: Path
+    batch_rows: int
     remarks: tuple[str, ...] = ()
 
     @property
@@ -71,7 +73,8 @@ class Snapshot:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
         meaning = json.loads(self.row.meaning)
         settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
-        return self.source_as(DatasetSettings(**{**settings, "features": tuple(meaning["columns"])}))
+        columns = tuple(meaning["columns"])
+        return self.source_as(DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows}))
 
     def source_as(self, settings: DatasetSettings) -> Source:
         """Its rows, as other settings of the same dataset read them: some of its columns, or without labels.
@@ -297,7 +300,8 @@ class Snapshots:
         return self._settings.datasets[name]
 
     def _at(self, row: SnapshotRow) -> Snapshot:
-        return Snapshot(row, self._directory / row.id)
+        described = self._settings.datasets.get(row.dataset)  # none where it was taken out of the file since
+        return Snapshot(row, self._directory / row.id, described.batch_rows if described else BATCH_ROWS)
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """An operator who describes a dataset in other words has another one, which its first use publishes."""

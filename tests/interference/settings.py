@@ -130,7 +130,7 @@ def drawn(number: int) -> Pair:
     chosen = draw.choice([pair for pair in PAIRS if pair.id not in LEAKS])
     options = {option: draw.choice(values) for option, values in choices_of(chosen.system).items()}
     layout = {name: draw.choice(values) for name, values in LAYOUTS.items()}
-    build = _with(chosen.build, options, int(layout["batch_rows"]))
+    build = built_with(chosen.build, options, int(layout["batch_rows"]))
     declared = (*chosen.declared, *FIELDS)
     return replace(chosen, name=f"{chosen.name}-{number}", build=build, source=str(layout["source"]), declared=declared)
 
@@ -150,7 +150,9 @@ def choices_of(system: str) -> Choices:
     return choices
 
 
-def _with(build: Build, options: Mapping[str, Any], batch_rows: int) -> Build:
+def built_with(build: Build, options: Mapping[str, Any], batch_rows: int) -> Build:
+    """The pair of a case with these options of the job, whose parties hold so many rows at a time."""
+
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         for party in case.holders:
             case = case.with_dataset(party, batch_rows=batch_rows)

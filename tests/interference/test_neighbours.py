@@ -10,10 +10,10 @@ import pytest
 
 from blindfit.parties.data import source
 from blindfit.parties.data.source import RowBatch
-from blindfit.parties.snapshots.snapshots import Snapshot
 from tests.interference import world
 from tests.interference.known import LEAKS, NOT_RANDOM, leak
 from tests.interference.neighbours import COORDINATOR, NORM, PAIRS, Pair, Probe, a_feature, told_apart
+from tests.interference.settings import built_with
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import differences, not_random
 from tests.postgres import PostgresServer
@@ -120,32 +120,25 @@ def test_refusals_are_heard(probe: Probe) -> None:
 # --- rows in many batches, of which the next are made while one is looked at ---------------------------------
 
 
-@pytest.fixture
-def read_by_sevens(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> Probe:
-    """One that remembers no run of whole tables."""
-    source_as = Snapshot.source_as
-    monkeypatch.setattr(
-        Snapshot, "source_as", lambda self, given: source_as(self, given.model_copy(update={"batch_rows": 7}))
-    )
-    return Probe(probe.authority)
+def by_sevens(pair: Pair) -> Pair:
+    return replace(pair, build=built_with(pair.build, {}, batch_rows=7))
 
 
 IN_BATCHES = ("walr-a-label", "walr-a-feature", "walr-holders-a-feature", "label-dp-a-feature", "dp-lr-a-label")
 
 
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.id in IN_BATCHES], ids=repr)
-def test_others_see_the_same_where_batches_are_made_ahead(pair: Pair, read_by_sevens: Probe) -> None:
-    assert [line for observer in pair.observers for line in told_apart(pair, observer, read_by_sevens)] == []
+def test_others_see_the_same_where_batches_are_made_ahead(pair: Pair, probe: Probe) -> None:
+    read = by_sevens(pair)
+    assert [line for observer in read.observers for line in told_apart(read, observer, probe)] == []
 
 
-def test_batches_that_come_as_soon_as_they_are_made_are_noticed(
-    read_by_sevens: Probe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_that_come_as_soon_as_they_are_made_are_noticed(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch with a large value takes longer, say: the order of the rows would tell who has one."""
 
     def as_made(make: Callable[[Any], RowBatch], items: Iterable[Any]) -> Iterator[RowBatch]:
         return iter(sorted(map(make, items), key=lambda batch: float(batch.features[:, :1].max(initial=0.0))))
 
     monkeypatch.setattr(source, "each_ahead", as_made)
-    pair = Pair("walr", "a-feature", "shop", a_feature("shop", 99.0), NORM)
-    assert any("WeightRows.ids" in line for line in told_apart(pair, "meter", read_by_sevens))
+    pair = by_sevens(Pair("walr", "a-feature", "shop", a_feature("shop", 99.0), NORM))
+    assert any("WeightRows.ids" in line for line in told_apart(pair, "meter", Probe(probe.authority)))

@@ -132,6 +132,14 @@ def test_missing_values_are_treated_as_the_settings_say(bank, missing, expected)
     np.testing.assert_array_equal(read_rows(bank.snapshots.newest("loans").source(), **SILENT).features, expected)
 
 
+def test_as_many_rows_are_held_at_a_time_as_the_file_says_now(bank):
+    made = bank.snapshots.newest("loans")
+    bank.describe(('features = "rest"', 'features = "rest"\nbatch_rows = 2'))
+    current = bank.snapshots.current("loans")
+    assert current is not None and current.id == made.id
+    assert [len(batch) for batch in current.source().batches()] == [2, 1]
+
+
 def test_a_database_is_kept_as_it_was(bank):
     write_sqlite(bank.directory / "rows.db", '"id" TEXT, "label" INTEGER, "age" REAL', [("a", 0, 1.5), ("b", 1, None)])
     filled = ('features = "rest"', 'features = "rest"\nmissing = "mean"')

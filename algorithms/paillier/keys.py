@@ -211,6 +211,20 @@ class PrivateKey:
         check_ciphertexts(self.public_key.n, integers)
         return self._plaintexts(self._blinded(integers, uniform), threads)
 
+    def roots(self, residues: Residues) -> list[int]:
+        """Of each ciphertext (1 + n)^m r^n the r below n, which shows what it holds (openings); a power mod n.
+
+        The power takes the same time whatever the base, which a peer chose, and the exponent.
+
+        Raises:
+            RangeError: a ciphertext is invalid.
+        """
+        n = mpz(self.public_key.n)
+        integers = self.public_key.kernel.integers(residues)
+        check_ciphertexts(self.public_key.n, integers)
+        exponent = gmpy2.invert(n, (self.p - 1) * (self.q - 1))
+        return [int(gmpy2.powmod_sec(integer % n, exponent, n)) for integer in integers]
+
     def _blinded(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
         """Encryptions of the same plaintexts."""
         kernel = self.public_key.kernel

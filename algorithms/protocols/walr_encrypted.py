@@ -14,7 +14,8 @@ Model: both follow the protocol. The server cannot check rows that it cannot rea
                    its label, so that the work is the same whatever the labels              --
     5     server   to the product of label 1: + discrete Gaussian noise, as `walr` 5,
                    and a fresh r^n; charge and answer as `walr` 5                           --
-    6     active   decrypts the noisy sum; goes on as `walr` 6                              --
+    6     active   decrypts the noisy sum; goes on as `walr` 6; for auditors takes the
+                   n-th roots that open the server's ciphertexts                            --
 
 Departures: none from `walr` but these: the same integers are summed, and the noise has the same law.
 Learns: the server, the ids, how many columns, and the norm bound; the active party, what it does in `walr`.
@@ -23,12 +24,13 @@ Learns: the server, the ids, how many columns, and the norm bound; the active pa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from blindfit.algorithms.errors import BlindfitError, MalformedMessage, RangeError
+from blindfit.algorithms.errors import BlindfitError, DataError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import Fixed, IntegerRows
 from blindfit.algorithms.messages import Texts, parameters_digest
 from blindfit.algorithms.paillier.ciphertexts import (
@@ -41,6 +43,7 @@ from blindfit.algorithms.paillier.ciphertexts import (
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.key_checks import check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.openings import opens
 from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed
 from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
@@ -99,7 +102,12 @@ def step_1_open(request: AggregateOpen, key: PublicKey) -> AggregateOpen:
     noise_std = math.sqrt(walr.mechanism_of(request).sigma_squared)
     slot_bits = slot_bits_of(request.n_rows, request.norm_bound, noise_std)
     asked = replace(request, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=slot_bits, content_salt=b"")
-    return replace(asked, request_id=parameters_digest({"key": asked.key, "in the clear": request.request_id}).hex())
+    return replace(asked, request_id=step_1_name(request.request_id, asked.key))
+
+
+def step_1_name(in_the_clear: str, key: str) -> str:
+    """What a request is called that asks the same under a key."""
+    return parameters_digest({"key": key, "in the clear": in_the_clear}).hex()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -138,6 +146,44 @@ def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: Privat
     except RangeError as error:
         raise MalformedMessage(culprit=server, field="ciphertexts", reason=str(error), step="NoisySum") from None
     return replace(answer, sums=sums.values.astype(np.int64), ciphertexts=b"")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opening:
+    """What shows to all that the server's answer holds the sum that was decrypted; as in `paillier.openings`.
+
+    It is for auditors: who knows the server's noise too learns from the noisy sum the one of the rows themselves.
+    """
+
+    public_key: bytes
+    ciphertexts: bytes
+    roots: tuple[int, ...]
+
+
+def step_6_open(answer: NoisySum, private_key: PrivateKey) -> Opening:
+    """Of an answer that `step_6_decrypt` has taken."""
+    key = private_key.public_key
+    roots = private_key.roots(key.kernel.residues(_integers(answer.ciphertexts, key)))
+    return Opening(key.to_bytes(), answer.ciphertexts, tuple(roots))
+
+
+def step_6_check_opening(opening: Opening, sums: Sequence[int], request: AggregateOpen, *, server: str) -> None:
+    """At an auditor; the key was checked.
+
+    Raises:
+        DataError: the server's ciphertexts hold something else.
+    """
+    key = PublicKey.from_bytes(opening.public_key)
+    layout, ciphertexts = layout_of(request, key), _integers(opening.ciphertexts, key)
+    is_whole = len(ciphertexts) == len(opening.roots) == layout.ciphertexts and len(sums) == layout.length
+    is_within = all(abs(value) <= reach_of(request) + 1 for value in sums)
+    if not (is_whole and is_within and all(map(partial(opens, key), ciphertexts, layout.join(sums), opening.roots))):
+        raise DataError(f"it is not what the ciphertexts of {server} hold")
+
+
+def _integers(ciphertexts: bytes, key: PublicKey) -> list[int]:
+    width = key.ciphertext_bytes
+    return [int.from_bytes(ciphertexts[i : i + width], "big") for i in range(0, len(ciphertexts), width)]
 
 
 # --- steps of the measurement server ------------------------------------------------------------------

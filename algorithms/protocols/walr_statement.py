@@ -63,8 +63,13 @@ def digest(request: AggregateOpen, answer: NoisySum, about: Between) -> str:
     return hashlib.sha256(statement(request, answer, about)).hexdigest()
 
 
-def read(stated: Mapping[str, Any]) -> tuple[AggregateOpen, NoisySum, Between]:
+def read(
+    stated: Mapping[str, Any], public_key: bytes = b"", ciphertexts: bytes = b""
+) -> tuple[AggregateOpen, NoisySum, Between]:
     """What `statement` was given, without salt, session and proof; its numbers are checked for their range.
+
+    Args:
+        public_key, ciphertexts: of an encrypted sum, of which it has digests alone.
 
     Raises:
         MalformedMessage: names the field that no server and no consumer would write.
@@ -81,11 +86,12 @@ def read(stated: Mapping[str, Any]) -> tuple[AggregateOpen, NoisySum, Between]:
             content_sha256=bytes.fromhex(stated["content_sha256"]),
             receipt=b"",
             receipt_signature=b"",
+            public_key=public_key,
             **stated["asked"],
         )
         sums = np.array(stated["sums"], np.int64)
         proof: dict[str, Any] = {"entry": "", "receipt": b"", "receipt_signature": b""}
-        answer = NoisySum(sums=sums, **stated["answered"], **proof)
+        answer = NoisySum(sums=sums, ciphertexts=ciphertexts, **stated["answered"], **proof)
         whole = statement(request, answer, about) == canonical_json(stated)
         if whole:
             walr.step_2_check(request, consumer=about.consumer)

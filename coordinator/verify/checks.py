@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives import hashes
 
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.privacy.gaussian import gaussian_epsilon
-from blindfit.algorithms.protocols import walr, walr_shares, walr_split
+from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares, walr_split
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.verify.read import Read, require
 from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
 from blindfit.parties.identity import key_proof
-from blindfit.parties.measurement.trust import SHARES, TWO_SERVERS
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import Parts
 from blindfit.parties.walr.release_file import transcript_of
@@ -40,6 +40,7 @@ class Verified:
     results: list[Result]
     fingerprints: dict[str, str] = field(default_factory=dict)  # SHA-256 of the certificates in the file
     model: Mapping[str, Any] = field(default_factory=dict)
+    not_for: tuple[str, ...] = ()  # servers to which the noisy sum tells of rows that they could not read
 
     @property
     def passed(self) -> bool:
@@ -82,7 +83,8 @@ def verify(
     results += belong
     if not any(result.why for result in belong):
         results += _run_all({**TOGETHER, **(more or {})}, read)
-    return Verified(results, dict(_fingerprints(parts)), parts.model)
+    encrypted = tuple(server.name for server in read.servers if server.part.encrypted)
+    return Verified(results, dict(_fingerprints(parts)), parts.model, encrypted)
 
 
 def _run_all(checks: Mapping[str, Callable[[T], str]], read: T, of: str = "") -> list[Result]:
@@ -139,7 +141,8 @@ def _servers(read: Read) -> str:
     for server in read.servers:
         request, name = server.request, server.name
         require(not request.blocks, f"{name} released a sum of several parties' columns")
-        require(bool(request.in_shares) == (trust == SHARES), f'{name} was not asked as walr.trust = "{trust}" asks')
+        is_asked = (bool(request.in_shares), bool(request.key)) == (trust == SHARES, trust == PAILLIER)
+        require(is_asked, f'{name} was not asked as walr.trust = "{trust}" asks')
     return f'{read.names}, walr.trust = "{trust}"'
 
 
@@ -151,6 +154,7 @@ def _question(read: Read) -> str:
     for server in read.servers:
         name = walr.step_1_name(server.request, read.parts.sum.draw)
         name = walr_shares.step_1_name(name) if server.request.in_shares else name
+        name = walr_encrypted.step_1_name(name, server.request.key) if server.request.key else name
         require(server.request.request_id == name, f"{server.name} answered a request of another draw, or another one")
     return "the same at both servers" if len(read.servers) > 1 else "its name is that of what was asked"
 
@@ -159,10 +163,13 @@ def _question(read: Read) -> str:
 
 
 def _sum(read: Read) -> str:
-    stated, answer = read.parts.sum, read.answer
+    stated, answer, opening = read.parts.sum, read.answer, read.servers[0].opening
+    if opening is not None:
+        walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names)
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")
-    return f"{len(stated.sums)} numbers, {'both answers modulo 2^61 - 1' if len(read.servers) > 1 else 'the answer'}"
+    found = "both answers modulo 2^61 - 1" if len(read.servers) > 1 else "the answer"
+    return f"{len(stated.sums)} numbers, {found if opening is None else 'what the signed ciphertexts hold'}"
 
 
 def _epsilon(read: Read) -> str:

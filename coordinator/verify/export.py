@@ -11,7 +11,6 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
-from blindfit.parties.measurement.trust import PAILLIER
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
 REPORT = "report.json"
@@ -38,20 +37,18 @@ def export(directory: Path, out: Path, console: Console) -> None:
     write_file(out, encoded)
     answer({"file": out})
     console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
-
-
-SEVERAL = "several holders"
-NO_FILE = {
-    SEVERAL: "several parties held columns, so none has the model that a release file is of",
-    PAILLIER: "the server signed a sum that it could not read, and a release file is of a sum that it knows",
-}
+    for server in checked.not_for:
+        why = "whoever knows its noise learns from this file the sum of rows that it could not read"
+        console.print(f"Keep it from the operator of {server}: {why}.", soft_wrap=True, highlight=False)
 
 
 def _found(directory: Path) -> Path:
     found = [path / RELEASE_FILE for path in _places(directory) if (path / RELEASE_FILE).is_file()]
-    trusts = {_trust(path / REPORT) for path in _places(directory) if (path / REPORT).is_file()}
-    if not found and (why := next((NO_FILE[trust] for trust in trusts if trust in NO_FILE), "")):
-        raise ConfigError(f"{directory}: {why}", hint="a server's ledger is exported by `blindfit ledger --export`")
+    if not found and any(map(_has_several_holders, _places(directory))):
+        raise ConfigError(
+            f"{directory}: several parties held columns, so none has the model that a release file is of",
+            hint="a server's ledger is exported by `blindfit ledger --export`",
+        )
     if len(found) != 1:
         raise ConfigError(
             f"{directory} has {'more than one' if found else 'no'} {RELEASE_FILE}",
@@ -64,10 +61,8 @@ def _places(directory: Path) -> list[Path]:
     return [directory, *sorted(path for path in directory.glob("*") if path.is_dir())]
 
 
-def _trust(report: Path) -> str:
-    """What an active party's own report tells of its servers; empty: nothing."""
-    content = read_json(report)
+def _has_several_holders(directory: Path) -> bool:
+    """Whether an active party's own report says so."""
+    content = read_json(directory / REPORT) if (directory / REPORT).is_file() else None
     privacy = content.get("privacy") if isinstance(content, dict) else None
-    if not isinstance(privacy, dict):
-        return ""
-    return SEVERAL if privacy.get("holders") else str(privacy.get("trust", ""))
+    return isinstance(privacy, dict) and bool(privacy.get("holders"))

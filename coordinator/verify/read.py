@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 from cryptography import x509
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.ledger import LedgerEntry, Receipt
 from blindfit.algorithms.protocols import walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
+from blindfit.algorithms.protocols.walr_encrypted import Opening
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.scaling import Standardiser
@@ -42,7 +45,15 @@ class ReadServer:
 
     @cached_property
     def stated(self) -> tuple[AggregateOpen, NoisySum, Between]:
-        return walr_statement.read(self.part.release)
+        opening = self.opening
+        if opening is None:
+            return walr_statement.read(self.part.release)
+        return walr_statement.read(self.part.release, opening.public_key, opening.ciphertexts)
+
+    @cached_property
+    def opening(self) -> Opening | None:
+        """Of an encrypted sum."""
+        return self.part.encrypted.opening if self.part.encrypted else None
 
     @property
     def request(self) -> AggregateOpen:
@@ -96,11 +107,18 @@ class Read:
 
     @cached_property
     def answer(self) -> NoisySum:
-        """Of all servers together."""
+        """Of all servers together; of an encrypted one as the file opens it."""
         answers = [server.answer for server in self.servers]
         if len(answers) == 1:
-            return answers[0]
+            return replace(answers[0], sums=self._opened, ciphertexts=b"") if self.request.key else answers[0]
         return walr_split.step_6_add(answers, self.request, servers=[server.name for server in self.servers])
+
+    @property
+    def _opened(self) -> npt.NDArray[np.int64]:
+        try:
+            return np.array(self.parts.sum.sums, np.int64)
+        except OverflowError:
+            raise DataError("the noisy sum is none that labels give") from None
 
     @cached_property
     def authority(self) -> x509.Certificate:

@@ -79,8 +79,9 @@ class Refit:
             content.update(batch)
         if len(rows) != request.n_rows or content.digest() != request.content_sha256:
             raise DataError("these are not the rows and ids that were sent")
-        if request.in_shares:
-            return f"{len(rows)} rows, as charged; that these were sent in shares, no server could see"
+        if request.in_shares or request.key:
+            how = "in shares" if request.in_shares else "encrypted"
+            return f"{len(rows)} rows, as charged; that these were sent {how}, no server could see"
         return f"{len(rows)} rows"
 
     def fit(self, read: Read) -> str:

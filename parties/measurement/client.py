@@ -23,6 +23,7 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, Mechani
 from blindfit.algorithms.protocols import release_labels, walr
 from blindfit.algorithms.protocols.release_labels import LabelsOpen
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
+from blindfit.algorithms.protocols.walr_encrypted import Opening
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.measurement import codec as measurement_codec
@@ -39,11 +40,23 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An answer, which rows counted in it, and what it took to bring them."""
+    """An answer, which rows counted in it, and what it took to bring them.
+
+    Attributes:
+        opening: of an answer that came encrypted, which `answer` has in the clear.
+    """
 
     answer: NoisySum
     kept: Bits
     bytes_sent: int
+    opening: Opening | None = None
+
+    @property
+    def signed(self) -> NoisySum:
+        """The answer as its server gave it."""
+        if self.opening is None:
+            return self.answer
+        return replace(self.answer, sums=np.zeros(0, np.int64), ciphertexts=self.opening.ciphertexts)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -58,4 +58,4 @@ class RowKey:
     def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate:
         """Raises MalformedMessage, as `step_6_decrypt`."""
         answer = walr_encrypted.step_6_decrypt(aggregate.answer, request, self.private_key, server=server)
-        return replace(aggregate, answer=answer)
+        return replace(aggregate, answer=answer, opening=walr_encrypted.step_6_open(aggregate.answer, self.private_key))

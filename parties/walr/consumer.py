@@ -57,10 +57,9 @@ class Consumer:
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
         report = report_of(session, prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
-        if not job.encrypts_rows:  # the file is of sums that their servers know
-            start = init_weights(init, prepared.standardiser, job.walr)
-            write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
-            write_rows(self._party, session, released, prepared.train.ids)
+        start = init_weights(init, prepared.standardiser, job.walr)
+        write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
+        write_rows(self._party, session, released, prepared.train.ids)
         return summary(report)
 
     async def _released(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:

@@ -21,12 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.messages import canonical_json
+from blindfit.algorithms.protocols.walr_encrypted import Opening
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 
-FORMAT = "blindfit-release-2"
+FORMAT = "blindfit-release-3"
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
 MOST_SERVERS = 2
@@ -37,6 +38,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 Certificate = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$", max_length=2 * MOST_CERTIFICATE_BYTES)]
+Octets = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$", max_length=MOST_BYTES)]
 Time = Annotated[str, Field(pattern=f"^{UTC_SECONDS}$")]
 
 
@@ -85,10 +87,29 @@ class Signer(_Part):
         return cls(name=name, key=key.hex(), certificate=proof.certificate.hex(), key_signature=proof.signature.hex())
 
 
+class EncryptedSum(_Part):
+    """What one measurement server signed without reading it, opened: `walr_encrypted.Opening`."""
+
+    public_key: Octets
+    ciphertexts: Octets
+    roots: list[Octets] = Field(min_length=1, max_length=MOST_NUMBERS)
+
+    @property
+    def opening(self) -> Opening:
+        roots = tuple(int(root, 16) for root in self.roots)
+        return Opening(bytes.fromhex(self.public_key), bytes.fromhex(self.ciphertexts), roots)
+
+    @classmethod
+    def of(cls, opening: Opening) -> EncryptedSum:
+        roots = [root.to_bytes((root.bit_length() + 7) // 8, "big").hex() for root in opening.roots]
+        return cls(public_key=opening.public_key.hex(), ciphertexts=opening.ciphertexts.hex(), roots=roots)
+
+
 class Answered(_Part):
     """What one measurement server was asked and answered, and its word for it."""
 
     release: dict[str, Any]  # walr_statement.statement
+    encrypted: EncryptedSum | None  # where rows and sum were
     entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
     receipt: SignedReceipt  # of the entry
     newest_receipt: SignedReceipt  # of this population, that the active party held when it had trained

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.messages import canonical_json
-from blindfit.algorithms.protocols import walr, walr_shares, walr_split, walr_statement
+from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, WeightRows
+from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
 from blindfit.algorithms.protocols.walr_shares import MaskedRows
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.statistics.logistic import Floats
@@ -21,12 +22,23 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import connections, key_proof
+from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import stamp
 from blindfit.parties.walr import release_document
-from blindfit.parties.walr.release_document import Answered, Fit, Made, Message, Parts, SignedReceipt, Signer, Sum
+from blindfit.parties.walr.release_document import (
+    Answered,
+    EncryptedSum,
+    Fit,
+    Made,
+    Message,
+    Parts,
+    SignedReceipt,
+    Signer,
+    Sum,
+)
 from blindfit.parties.walr.settings import WalrJob
 
 RELEASE_FILE, ROWS_FILE = "release.json", "training_rows.json"
@@ -43,12 +55,11 @@ def write_release(
     start: Floats | None,
     batches_seed: bytes,
 ) -> None:
-    """Of what one trusted server released, or two with shares; sealed with the key that signs model parts."""
+    """Of what one server released, or two with shares; sealed with the key that signs model parts."""
     key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), connections.current(party.identity)
     proof = key_proof.prove(identity, key_proof.RELEASES, key.public_bytes)
-    answers = [aggregate.answer for aggregate in released.answers]
-    each = list(zip(released.servers, released.requests, answers, strict=True))
-    messages = [transcript_of(request, answer, _between(session, server)) for server, request, answer in each]
+    each = list(zip(released.servers, released.requests, released.answers, strict=True))
+    messages = [transcript_of(request, one.signed, _between(session, server)) for server, request, one in each]
     parts = Parts(
         servers=[_answered(party, session, *of_server) for of_server in each],
         sum=_sum(session.job, released),
@@ -67,11 +78,12 @@ def _between(session: Session[WalrJob], server: Server) -> Between:
 
 
 def _answered(
-    party: Party, session: Session[WalrJob], server: Server, request: AggregateOpen, answer: NoisySum
+    party: Party, session: Session[WalrJob], server: Server, request: AggregateOpen, aggregate: Aggregate
 ) -> Answered:
-    about, description = _between(session, server), server.description
+    about, description, answer = _between(session, server), server.description, aggregate.signed
     return Answered(
         release=json.loads(walr_statement.statement(request, answer, about)),
+        encrypted=EncryptedSum.of(aggregate.opening) if aggregate.opening else None,
         entry=answer.entry,
         receipt=SignedReceipt.of((answer.receipt, answer.receipt_signature)),
         newest_receipt=SignedReceipt.of(party.store.reader().receipt_held(about.server, about.population)),
@@ -103,13 +115,14 @@ def _fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) 
 
 def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> list[Message]:
     """The one question to a server, the rows (by their salted hash) and its one answer."""
-    rows: type[Any] = MaskedRows if request.in_shares else WeightRows
+    rows: type[Any] = MaskedRows if request.in_shares else EncryptedRows if request.key else WeightRows
     digests: dict[type[Any], str] = {
         AggregateOpen: walr.request_digest(request).hex(),
         rows: request.content_sha256.hex(),
         NoisySum: walr_statement.digest(request, answer, about),
     }
-    steps = {arrow.message: arrow.step for arrow in (*walr.TABLE.arrows, *walr_shares.TABLE.arrows)}
+    tables = walr.TABLE, walr_encrypted.TABLE, walr_shares.TABLE
+    steps = {arrow.message: arrow.step for table in tables for arrow in table.arrows}
     return [
         Message(
             step=steps[kind],

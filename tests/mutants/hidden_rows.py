@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 STEPS, JOBS = "tests/walr_encrypted/test_steps.py", "tests/walr_encrypted/test_jobs.py"
 SHORT, SHARED = "tests/walr_shares/test_short_rows.py", "tests/walr_shares/test_protocol.py"
+FILES = "tests/export/test_encrypted_rows.py"
 SHARED_JOBS = "tests/walr_shares/test_jobs.py"
 
 MUTANTS = (
@@ -32,6 +33,22 @@ MUTANTS = (
         "    check_public_key(key, maker_trusted=False, culprit=consumer)\n",
         "",
         (f"{STEPS}::test_a_weak_key_is_refused",),
+    ),
+    Mutant(
+        "an-auditor-takes-the-active-partys-word-for-an-encrypted-sum",
+        (21,),
+        "coordinator/verify/checks.py",
+        "        walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names)\n",
+        "        pass\n",
+        (f"{FILES}::test_a_sealed_lie_is_noticed",),
+    ),
+    Mutant(
+        "an-auditor-takes-any-key-of-an-encrypted-sum",
+        (9, 21),
+        "coordinator/verify/server_checks.py",
+        "        walr_encrypted.step_2_key(request, consumer=server.about.consumer)\n",
+        "        pass\n",
+        (f"{FILES}::test_a_sealed_lie_is_noticed",),
     ),
     Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",

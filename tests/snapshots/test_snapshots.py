@@ -136,7 +136,8 @@ def test_as_many_rows_are_held_at_a_time_as_the_file_says_now(bank):
     made = bank.snapshots.newest("loans")
     bank.describe(('features = "rest"', 'features = "rest"\nbatch_rows = 2'))
     current = bank.snapshots.current("loans")
-    assert current is not None and current.id == made.id
+    assert current is not None
+    assert current.id == made.id
     assert [len(batch) for batch in current.source().batches()] == [2, 1]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
@@ -22,7 +21,6 @@ from blindfit.algorithms.protocols.walr_encrypted import EncryptedTally
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.verify.export import export
 from blindfit.parties.files.vault import ROW_KEY
 from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.charging import ApprovedJob
@@ -346,15 +344,6 @@ def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[House, Job
     assert "nobody checks it" in sections["mechanism"]
     assert "no feature" in sections["learnt-measurement"]
     assert "follows the protocol" in (house.root / "report" / "report.html").read_text()
-
-
-def test_there_is_no_release_file_of_a_sum_that_the_server_could_not_read(
-    job_done: tuple[House, JobSession], tmp_path: Path
-) -> None:
-    house, session = job_done
-    directory = house.root / "state/shop/models" / session.id
-    with pytest.raises(ConfigError, match="could not read"):
-        export(directory, tmp_path / "out.blindfit", Console(quiet=True))
 
 
 def test_the_key_is_not_told_and_not_readable_by_others(house: House, tmp_path: Path) -> None:

@@ -50,11 +50,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where bank/ is")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--quick", action="store_true", help="one draw, few rows: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="one draw, one epsilon, few rows: to see that it runs")
     options = parser.parse_args()
-    draws, people = (1, 300) if options.quick else (40, 10_000)
+    draws, people, epsilons = (1, 300, EPSILONS[-1:]) if options.quick else (40, 10_000, EPSILONS)
     sets = [DataSet.split("RAND", *rand_data()[:2]), bank(options.data), generated(people)]
-    result = {"machine": machine.describe(), "draws": draws, "data": {one.name: measure(one, draws) for one in sets}}
+    measured = {one.name: measure(one, draws, epsilons) for one in sets}
+    result = {"machine": machine.describe(), "draws": draws, "data": measured}
     show(result, Console())
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
@@ -101,12 +102,12 @@ class Setting:
         return log_loss(self.data, WALRModel(self.prepared.standardiser, weights, True, self.norm_bound))
 
 
-def measure(data: DataSet, draws: int) -> list[dict[str, Any]]:
+def measure(data: DataSet, draws: int, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     prepared, labels = PreparedRows.of(*data.train), data.train[1]
     rows = QuantisedRows(prepared.rows.weights, FRAC_BITS)
     exact = weighted_aggregate(rows, labels)
     found = []
-    for epsilon in EPSILONS:
+    for epsilon in epsilons:
         setting, generator = Setting(data, prepared, rows, epsilon), np.random.default_rng(5)
         without = setting.loss(fit(rows, exact, SolverSettings(l2=1 / rows.n_rows)).weights)
         noise = setting.case.noise_std * generator.standard_normal((draws, rows.n_features))

@@ -19,6 +19,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where bank/ is")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--quick", action="store_true", help="few draws, few rows: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="few draws, two epsilons, few rows: to see that it runs")
     options = parser.parse_args()
-    draws, people = (3, 300) if options.quick else (300, 10_000)
+    draws, people, epsilons = (3, 300, EPSILONS[:2]) if options.quick else (300, 10_000, EPSILONS)
     console = Console()
     result: dict[str, Any] = {"machine": machine.describe(), "draws": draws, "data": {}}
     sets = [DataSet.split("RAND", *rand_data()[:2]), bank(options.data), generated(people)]
     for data in sets:
-        measured = result["data"][data.name] = measure(data, draws)
+        measured = result["data"][data.name] = measure(data, draws, epsilons)
         show(data.name, measured, console)
     result["forecast_error"] = {name: worst(result["data"].values(), name) for name in WRONG}
     console.print_json(data={"forecast_error": result["forecast_error"]})
@@ -99,7 +100,7 @@ def generated(people: int) -> DataSet:
 # --- measured --------------------------------------------------------------------------------------------
 
 
-def measure(data: DataSet, draws: int) -> dict[str, Any]:
+def measure(data: DataSet, draws: int, epsilons: Sequence[float]) -> dict[str, Any]:
     prepared = PreparedRows.of(*data.train)
     rows, norm_bound = QuantisedRows(prepared.rows.weights, FRAC_BITS), prepared.bound * 2.0**-FRAC_BITS
     labels = data.train[1]
@@ -107,11 +108,11 @@ def measure(data: DataSet, draws: int) -> dict[str, Any]:
     without = log_loss(data, WALRModel(prepared.standardiser, exact, True, norm_bound))
     happened = {
         epsilon: [log_loss(data, private_model(epsilon, prepared)) - without for _ in range(draws)]
-        for epsilon in EPSILONS
+        for epsilon in epsilons
     }
     strength = float(scores(rows, exact).std())
     assumed = {name: _assumed(labels.mean(), strength, factor) for name, factor in WRONG.items()}
-    expected = {name: excesses(rows, norm_bound, one, draws) for name, one in assumed.items()}
+    expected = {name: excesses(rows, norm_bound, one, draws, epsilons) for name, one in assumed.items()}
     return {
         "rows": rows.n_rows,
         "columns": rows.n_features,
@@ -142,11 +143,13 @@ def _assumed(rate: float, strength: float, factor: float) -> Assumed:
     return Assumed(rarer if rate < 0.5 else 1 - rarer, strength * factor)
 
 
-def excesses(rows: QuantisedRows, norm_bound: float, assumed: Assumed, draws: int) -> list[float]:
+def excesses(
+    rows: QuantisedRows, norm_bound: float, assumed: Assumed, draws: int, epsilons: Sequence[float]
+) -> list[float]:
     fitting = Fitting(norm_bound, SolverSettings(l2=0.0))
     cases = [
         Case(epsilon, gaussian.analytic_noise_multiplier(epsilon, DELTA) * norm_bound / rows.n_rows, fitting)
-        for epsilon in EPSILONS
+        for epsilon in epsilons
     ]
     exact, *noisy = forecast(
         rows, assumed, [without_noise(fitting, rows.n_rows), *cases], draws=draws, generator=np.random.default_rng(1)

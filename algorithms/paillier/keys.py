@@ -206,10 +206,13 @@ class PrivateKey:
         """
         if threads < 1:
             raise RangeError(f"{threads} threads cannot decrypt")
-        kernel = self.public_key.kernel
-        integers = kernel.integers(residues)
+        return self._plaintexts(self._blinded(self._valid(residues), uniform), threads)
+
+    def _valid(self, residues: Residues) -> list[int]:
+        """Raises RangeError: a ciphertext is invalid."""
+        integers = self.public_key.kernel.integers(residues)
         check_ciphertexts(self.public_key.n, integers)
-        return self._plaintexts(self._blinded(integers, uniform), threads)
+        return integers
 
     def roots(self, residues: Residues) -> list[int]:
         """Of each ciphertext (1 + n)^m r^n the r below n, which shows what it holds (openings); a power mod n.
@@ -220,10 +223,8 @@ class PrivateKey:
             RangeError: a ciphertext is invalid.
         """
         n = mpz(self.public_key.n)
-        integers = self.public_key.kernel.integers(residues)
-        check_ciphertexts(self.public_key.n, integers)
         exponent = gmpy2.invert(n, (self.p - 1) * (self.q - 1))
-        return [int(gmpy2.powmod_sec(integer % n, exponent, n)) for integer in integers]
+        return [int(gmpy2.powmod_sec(integer % n, exponent, n)) for integer in self._valid(residues)]
 
     def _blinded(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
         """Encryptions of the same plaintexts."""

@@ -16,12 +16,14 @@ from blindfit.algorithms.paillier.keys import PublicKey
 
 
 def opens(public_key: PublicKey, ciphertext: int, plaintext: int, root: int) -> bool:
-    """Whether the ciphertext is the plaintext's under this r; a power mod n^2. The key was checked, proof and all.
+    """Whether the ciphertext, prime to n, is the plaintext's under this r; a power mod n^2.
+
+    The key was checked, proof and all.
 
     Args:
         plaintext: in (-n/2, n/2).
     """
     n = gmpy2.mpz(public_key.n)
-    if not 0 < root < n or 2 * abs(plaintext) >= n:
+    if not 0 < root < n or gmpy2.gcd(root, n) != 1 or 2 * abs(plaintext) >= n:
         return False
     return bool((1 + n * plaintext) * gmpy2.powmod(root, n, n * n) % (n * n) == ciphertext)

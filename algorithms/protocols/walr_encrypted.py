@@ -153,6 +153,9 @@ class Opening:
     """What shows to all that the server's answer holds the sum that was decrypted; as in `paillier.openings`.
 
     It is for auditors: who knows the server's noise too learns from the noisy sum the one of the rows themselves.
+
+    Attributes:
+        public_key: without hs, which no server signs and nobody needs to check it.
     """
 
     public_key: bytes
@@ -162,28 +165,31 @@ class Opening:
 
 def step_6_open(answer: NoisySum, private_key: PrivateKey) -> Opening:
     """Of an answer that `step_6_decrypt` has taken."""
-    key = private_key.public_key
-    roots = private_key.roots(key.kernel.residues(_integers(answer.ciphertexts, key)))
-    return Opening(key.to_bytes(), answer.ciphertexts, tuple(roots))
+    key, width = private_key.public_key, private_key.public_key.ciphertext_bytes
+    received = ReceivedCiphertext(width, answer.ciphertexts)
+    taken = received.open(key, length=len(answer.ciphertexts) // width, culprit="")
+    roots = private_key.roots(taken.residues)
+    return Opening(PublicKey(key.n, None, key.proof).to_bytes(), answer.ciphertexts, tuple(roots))
 
 
-def step_6_check_opening(opening: Opening, sums: Sequence[int], request: AggregateOpen, *, server: str) -> None:
-    """At an auditor; the key was checked.
+def step_6_check_opening(
+    opening: Opening, sums: Sequence[int], request: AggregateOpen, *, server: str, consumer: str
+) -> None:
+    """At an auditor, who has the request with the opening's public key.
 
     Raises:
+        MalformedMessage: the key is none, as `step_2_key`, or the ciphertexts are not.
         DataError: the server's ciphertexts hold something else.
     """
-    key = PublicKey.from_bytes(opening.public_key)
-    layout, ciphertexts = layout_of(request, key), _integers(opening.ciphertexts, key)
-    is_whole = len(ciphertexts) == len(opening.roots) == layout.ciphertexts and len(sums) == layout.length
-    is_within = all(abs(value) <= reach_of(request) + 1 for value in sums)
+    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever
+    layout, reach = layout_of(request, key), reach_of(request)
+    received = ReceivedCiphertext(key.ciphertext_bytes, opening.ciphertexts)
+    taken = received.open(key, length=layout.ciphertexts, culprit=server)
+    is_whole = key.hs is None and len(opening.roots) == layout.ciphertexts and len(sums) == layout.length
+    is_within = all(abs(value) <= reach for value in sums)  # else two sums could be one plaintext
+    ciphertexts = key.kernel.integers(taken.residues)
     if not (is_whole and is_within and all(map(partial(opens, key), ciphertexts, layout.join(sums), opening.roots))):
         raise DataError(f"it is not what the ciphertexts of {server} hold")
-
-
-def _integers(ciphertexts: bytes, key: PublicKey) -> list[int]:
-    width = key.ciphertext_bytes
-    return [int.from_bytes(ciphertexts[i : i + width], "big") for i in range(0, len(ciphertexts), width)]
 
 
 # --- steps of the measurement server ------------------------------------------------------------------

@@ -165,7 +165,8 @@ def _question(read: Read) -> str:
 def _sum(read: Read) -> str:
     stated, answer, opening = read.parts.sum, read.answer, read.servers[0].opening
     if opening is not None:
-        walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names)
+        consumer = read.servers[0].about.consumer
+        walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names, consumer=consumer)
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")
     found = "both answers modulo 2^61 - 1" if len(read.servers) > 1 else "the answer"
@@ -177,7 +178,8 @@ def _epsilon(read: Read) -> str:
     request, stated, consumer = read.request, read.parts.sum, read.parts.party.name
     if len(read.servers) == 1:
         require(stated.epsilon_of_both is None, "epsilon_of_both is of two servers")
-        return f"{request.epsilon:g} against {consumer}"
+        unchecked = ", if its rows were as short as it says, which no server could see" if request.key else ""
+        return f"{request.epsilon:g} against {consumer}{unchecked}"
     of_noise = gaussian_epsilon(read.answer.noise_std / read.answer.sensitivity, request.delta)
     if stated.epsilon_of_both is None or not math.isclose(stated.epsilon_of_both, of_noise, rel_tol=1e-6, abs_tol=1e-9):
         raise DataError("epsilon_of_both is not that of both servers' noise")

@@ -9,6 +9,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.json_output import answer
+from blindfit.coordinator.report.reading import plain
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.walr.release_file import RELEASE_FILE
@@ -30,16 +31,18 @@ def export(directory: Path, out: Path, console: Console) -> None:
     checked = checks.verify(encoded)
     if failed := [result for result in checked.results if result.why]:
         raise DataError(
-            f"{source}: {failed[0].name}: {failed[0].why}", hint="export the files as the training left them"
+            f"{source}: {plain(failed[0].name)}: {plain(failed[0].why)}",
+            hint="export the files as the training left them",
         )
     if WALRModel.from_dict(read_json(source.parent / "model.json")).to_dict() != checked.model:
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
-    answer({"file": out})
+    answer({"file": out, "keep_from": checked.not_for})
     console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
     for server in checked.not_for:
         why = "whoever knows its noise learns from this file the sum of rows that it could not read"
-        console.print(f"Keep it from the operator of {server}: {why}.", soft_wrap=True, highlight=False)
+        text = f"Keep it from the operator of {plain(server)}: {why}."
+        console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _found(directory: Path) -> Path:

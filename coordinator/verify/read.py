@@ -110,15 +110,16 @@ class Read:
         """Of all servers together; of an encrypted one as the file opens it."""
         answers = [server.answer for server in self.servers]
         if len(answers) == 1:
-            return replace(answers[0], sums=self._opened, ciphertexts=b"") if self.request.key else answers[0]
+            return replace(answers[0], sums=self.opened, ciphertexts=b"") if self.request.key else answers[0]
         return walr_split.step_6_add(answers, self.request, servers=[server.name for server in self.servers])
 
     @property
-    def _opened(self) -> npt.NDArray[np.int64]:
+    def opened(self) -> npt.NDArray[np.int64]:
+        """What the active party says that an encrypted sum is."""
         try:
             return np.array(self.parts.sum.sums, np.int64)
         except OverflowError:
-            raise DataError("the noisy sum is none that labels give") from None
+            raise DataError("it is a sum that no labels give") from None
 
     @cached_property
     def authority(self) -> x509.Certificate:

@@ -81,7 +81,7 @@ class Refit:
             raise DataError("these are not the rows and ids that were sent")
         if request.in_shares or request.key:
             how = "in shares" if request.in_shares else "encrypted"
-            return f"{len(rows)} rows, as charged; that these were sent {how}, no server could see"
+            return f"{len(rows)} rows, as charged; that they are those which came {how}, no server could see"
         return f"{len(rows)} rows"
 
     def fit(self, read: Read) -> str:

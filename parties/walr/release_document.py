@@ -4,8 +4,8 @@
 
 `sha256` has the digest of each part, and `seal` is the active party's Ed25519 signature of format and digests. The
 bytes of the file are those of `canonical_json`, and a line's end: any other spelling of the same content is refused.
-The format holds no label, no row, no id, and nothing computed from these but the release, the model and a salted hash
-of the rows.
+The format holds no label, no row, no id, and nothing computed from these but the release, the model, a salted hash of
+the rows, and of encrypted rows the server's re-randomised ciphertexts with their roots.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.messages import canonical_json
+from blindfit.algorithms.paillier import key_checks
 from blindfit.algorithms.protocols.walr_encrypted import Opening
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
@@ -31,14 +32,16 @@ FORMAT = "blindfit-release-3"
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
 MOST_SERVERS = 2
-MOST_NUMBERS = 2**16  # fixed_point.MAX_COLUMNS and the intercept
+MOST_NUMBERS = 2**16
+MOST_ROOT_BYTES = key_checks.MOST_BITS // 8
+MOST_KEY_BYTES = 16 * MOST_ROOT_BYTES  # a modulus and its proof
+OCTETS = r"^([0-9a-f]{2})+$"
 UTC_SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
-Certificate = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$", max_length=2 * MOST_CERTIFICATE_BYTES)]
-Octets = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$", max_length=MOST_BYTES)]
+Certificate = Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_CERTIFICATE_BYTES)]
 Time = Annotated[str, Field(pattern=f"^{UTC_SECONDS}$")]
 
 
@@ -90,18 +93,24 @@ class Signer(_Part):
 class EncryptedSum(_Part):
     """What one measurement server signed without reading it, opened: `walr_encrypted.Opening`."""
 
-    public_key: Octets
-    ciphertexts: Octets
-    roots: list[Octets] = Field(min_length=1, max_length=MOST_NUMBERS)
+    public_key: Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_KEY_BYTES)]
+    ciphertexts: Annotated[str, Field(pattern=OCTETS, max_length=MOST_BYTES)]
+    roots: list[Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_ROOT_BYTES)]] = Field(
+        min_length=1, max_length=MOST_NUMBERS
+    )
 
     @property
     def opening(self) -> Opening:
+        """Raises DataError: a root is spelled in more bytes than it has."""
         roots = tuple(int(root, 16) for root in self.roots)
-        return Opening(bytes.fromhex(self.public_key), bytes.fromhex(self.ciphertexts), roots)
+        opening = Opening(bytes.fromhex(self.public_key), bytes.fromhex(self.ciphertexts), roots)
+        if self.of(opening) != self:
+            raise DataError("a root of an encrypted sum has bytes to spare")
+        return opening
 
     @classmethod
     def of(cls, opening: Opening) -> EncryptedSum:
-        roots = [root.to_bytes((root.bit_length() + 7) // 8, "big").hex() for root in opening.roots]
+        roots = [root.to_bytes(max(1, (root.bit_length() + 7) // 8), "big").hex() for root in opening.roots]
         return cls(public_key=opening.public_key.hex(), ciphertexts=opening.ciphertexts.hex(), roots=roots)
 
 

@@ -1,5 +1,6 @@
 """What an active party writes for auditors when it has trained: `release.json`, which may be given to anybody who may
-have the model, and `training_rows.json`, which is for whoever has its rows too, and is as private as they are.
+have the model (but, of encrypted rows, not to the operator of the server, who may know the noise), and
+`training_rows.json`, which is for whoever has its rows too, and is as private as they are.
 """
 
 from __future__ import annotations

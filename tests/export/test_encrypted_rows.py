@@ -49,10 +49,11 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained) 
     lines = {result.name for result in verified.results}
     assert 'servers: whole, walr.trust = "paillier"' in lines
     assert "noisy sum: 3 numbers, what the signed ciphertexts hold" in lines
-    assert "whole: range of the answer: a sum that labels can give, under a key with its proof" in lines
-    assert "epsilon: 1 against shop" in lines
+    assert "whole: range of the answer: a sum that labels can give" in lines
+    assert "epsilon: 1 against shop, if its rows were as short as it says, which no server could see" in lines
     assert (
-        "features: hash of the rows: 92 rows, as charged; that these were sent encrypted, no server could see" in lines
+        "features: hash of the rows: 92 rows, as charged; that they are those which came encrypted, no server could see"
+        in lines
     )
     assert "features: model fitted again: the same weights, bit for bit" in lines
 
@@ -122,7 +123,7 @@ def of_another_key(_trained: Trained) -> Change:
 
 
 def without_proof(encrypted: dict[str, Any], key: PublicKey) -> None:
-    encrypted["public_key"] = PublicKey(key.n, key.hs).to_bytes().hex()
+    encrypted["public_key"] = PublicKey(key.n, None).to_bytes().hex()
 
 
 def of_trusted(trained: Trained) -> Change:
@@ -162,16 +163,38 @@ def twice_opened(encrypted: dict[str, Any], key: PublicKey) -> None:
     encrypted["roots"] *= 2
 
 
+def spare_bytes(encrypted: dict[str, Any], key: PublicKey) -> None:
+    encrypted["roots"][0] = "00" + encrypted["roots"][0]
+
+
+def with_hs(encrypted: dict[str, Any], key: PublicKey) -> None:
+    """Which no server signed: free bytes."""
+    encrypted["public_key"] = PublicKey(key.n, 4, key.proof).to_bytes().hex()
+
+
+def huge_key(encrypted: dict[str, Any], key: PublicKey) -> None:
+    """Under which a power takes for ever."""
+    encrypted["public_key"] = PublicKey(3**5000, None, key.proof).to_bytes().hex()
+
+
+def two_servers(_trained: Trained) -> Change:
+    return lambda parts: parts["servers"].append(parts["servers"][0])
+
+
 LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (summed(1), "noisy sum", "it is not what the ciphertexts of whole hold"),
-    (summed(2**80), "whole: range of the answer", "the noisy sum is none that labels give"),
+    (summed(2**80), "whole: range of the answer", "it is a sum that no labels give"),
     (summed(2**62), "whole: range of the answer", "it is a sum that no labels give"),
     (opened_under(next_root), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(root_past_n), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(twice_opened), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(rerandomised), "servers", "not the statement of a WALR release"),
-    (of_another_key, "whole: range of the answer", "is not the fingerprint of the public key"),
-    (opened_under(without_proof), "whole: range of the answer", "nothing proves that r^n hides under it"),
+    (of_another_key, "noisy sum", "is not the fingerprint of the public key"),
+    (opened_under(without_proof), "noisy sum", "nothing proves that r^n hides under it"),
+    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
+    (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
+    (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
+    (two_servers, "servers", '"paillier" is of 1, and the file has 2'),
     (of_trusted, "servers", 'whole was not asked as walr.trust = "paillier" asks'),
     (of_again, "servers", "not the statement of a WALR release"),
     (not_opened, "servers", "not the statement of a WALR release"),

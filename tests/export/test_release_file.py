@@ -22,6 +22,7 @@ from blindfit.coordinator.verify.refit import Refit, SentRows
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr import release_document
+from blindfit.parties.walr.release_document import FORMAT
 from tests.export.tampering import Change, changes_noticed, flat
 from tests.export.trained import World
 
@@ -163,8 +164,9 @@ def test_ten_thousand_changed_bytes_are_noticed(trained: Trained) -> None:
         b'{"format":1e999}\n',
         b'{"format":' + b"9" * 5000 + b"}\n",
         b"[]\n",
-        b'{"format":"blindfit-release-2","parts":{},"seal":"","sha256":{}}\n',
-        b'{"format":"blindfit-release-2","parts":{"servers":1},"seal":"","sha256":[]}\n',
+        canonical_json({"format": FORMAT, "parts": {}, "seal": "", "sha256": {}}) + b"\n",
+        canonical_json({"format": FORMAT, "parts": {"servers": 1}, "seal": "", "sha256": []}) + b"\n",
+        canonical_json({"format": "another", "parts": {}, "seal": "", "sha256": {}}) + b"\n",
         b" " * (release_document.MOST_BYTES + 1),
     ],
 )
@@ -183,6 +185,17 @@ def test_another_spelling_of_the_same_content_is_refused(trained: Trained) -> No
 
 
 # --- an active party that lies, and seals its lies ----------------------------------------------------------
+
+
+def asked(name: str, value: Any, of: str = "asked") -> Callable[[Trained], Change]:
+    def changed(_trained: Trained) -> Change:
+        def change(parts: dict[str, Any]) -> None:
+            release = parts["servers"][0]["release"]
+            (release[of] if of else release)[name] = value
+
+        return change
+
+    return changed
 
 
 def lowered(parts: dict[str, Any]) -> None:
@@ -234,6 +247,10 @@ def of_another(name: str) -> Callable[[Trained], Change]:
 
 LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
     "epsilon": (lambda _: lowered, "charge is of this release"),
+    "a server without a name": (asked("server", "", of=""), "names"),
+    "a consumer whose name is none": (asked("consumer", 5, of=""), "names"),
+    "a server with a long name": (asked("server", "x" * 257, of=""), "names"),
+    "text that is none": (asked("dataset", "\ud800"), "names"),
     "sum": (lambda _: other_sum, "charge is of this release"),
     "budget": (lambda _: more_budget, "charge is of this release"),
     "hidden release": (lambda _: hidden, "signature of the receipt"),

@@ -52,8 +52,8 @@ MUTANTS = (
         "bases-of-a-peers-choice",
         (8,),
         "algorithms/paillier/keys.py",
-        "return self._plaintexts(self._blinded(integers, uniform), threads)",
-        "return self._plaintexts(list(integers), threads)",
+        "return self._plaintexts(self._blinded(self._valid(residues), uniform), threads)",
+        "return self._plaintexts(self._valid(residues), threads)",
         (f"{DECRYPTION}::test_no_base_of_a_peers_choice_meets_the_private_key",),
     ),
     # --- keys

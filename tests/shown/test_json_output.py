@@ -64,7 +64,7 @@ def test_a_job_and_what_it_leaves(project: Project) -> None:
     assert told("approve", "meter.toml") == {"waiting": []}
     assert told("publish", "shop.toml")["datasets"][0]["source"] == "unchanged"
     assert told("publish", "shop.toml", "rows")["snapshot"] == 2
-    assert told("export", "out", "--out", "release.blindfit") == {"file": "release.blindfit"}
+    assert told("export", "out", "--out", "release.blindfit") == {"file": "release.blindfit", "keep_from": []}
     assert told("report", "out/shop") == {"file": "out/shop/report.html"}
     kept = told("purge", "shop.toml", "--all-ended", "--dry-run")
     assert not kept["removed"]

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.errors import MalformedMessage
+from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
 from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
 from blindfit.algorithms.protocols import walr, walr_encrypted
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows, EncryptedTally, HiddenRows
+from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows, EncryptedTally, HiddenRows, Opening
+from tests.quick_keys import quick_keys
 from tests.walr.seats import labels_of, request_for, rows_of
 
 
@@ -63,6 +64,39 @@ def test_the_released_integers_are_those_of_a_server_that_reads_the_rows(
     assert opened.noise_std == plain.noise_std
     assert hidden.sums.tolist() == []
     assert hidden.rows_kept == n_rows
+
+
+@given(st.integers(1, 9), st.integers(0, 2**20))
+@settings(max_examples=20, deadline=None)
+def test_an_answer_is_opened_to_its_sum_and_to_no_other(
+    insecure_test_key: PrivateKey, n_columns: int, seed: int
+) -> None:
+    """In several ciphertexts too: one number moved, two exchanged, and what one slot could lend to the next."""
+    rows = rows_of(5, n_columns, seed, largest=3)
+    with quick_keys():
+        answer, request = encrypted_answer(rows, labels_of(rows, seed), insecure_test_key, seed)
+        opening = walr_encrypted.step_6_open(answer, insecure_test_key)
+        sums = walr_encrypted.step_6_decrypt(answer, request, insecure_test_key, server="labels").sums.tolist()
+        asked = replace(request, public_key=opening.public_key)
+
+        def check(claimed: list[int], changed: Opening = opening) -> None:
+            walr_encrypted.step_6_check_opening(changed, claimed, asked, server="labels", consumer="shop")
+
+        check(sums)
+        lent = [sums[0] - (1 << request.slot_bits), *(value + (place == 0) for place, value in enumerate(sums[1:]))]
+        others = [[sums[0] + 1, *sums[1:]], [*sums[:-1], sums[-1] - 1], sums[:-1], [*sums, 0], sums[::-1], lent]
+        for other in others:
+            if other != sums:
+                with pytest.raises(DataError):
+                    check(other)
+        roots = opening.roots
+        for bad in (roots[:-1], (*roots, 1), (*roots[:-1], roots[-1] + 1), (*roots[:-1], insecure_test_key.p)):
+            with pytest.raises(DataError):
+                check(sums, replace(opening, roots=bad))
+        with pytest.raises(MalformedMessage):
+            check(sums, replace(opening, ciphertexts=opening.ciphertexts[:-1]))
+        with pytest.raises(MalformedMessage):
+            check(sums, replace(opening, ciphertexts=bytes(len(opening.ciphertexts))))
 
 
 def test_rows_that_do_not_count_are_not_summed(insecure_test_key: PrivateKey) -> None:

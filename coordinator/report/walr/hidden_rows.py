@@ -64,7 +64,8 @@ def server_learnt(facts: Figures) -> Section:
         (
             f"The ids of the {sent} sent for training, how many columns they have, and the norm bound; no feature.",
             "It holds the labels already. Held-out rows were not sent to it.",
-            "It knows neither the noisy sum nor the weights: both are encrypted, or never sent to it.",
+            "It knows neither the noisy sum nor the weights: both are encrypted, or never sent to it. (The file for "
+            "auditors has the noisy sum: it is not for the operator of this server.)",
         ),
     )
 

@@ -38,7 +38,7 @@ MOST_KEY_BYTES = 16 * MOST_ROOT_BYTES  # a modulus and its proof
 OCTETS = r"^([0-9a-f]{2})+$"
 UTC_SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 
-Name = Annotated[str, Field(min_length=1, max_length=256)]
+Name = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$", max_length=256)]  # on one line
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 Certificate = Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_CERTIFICATE_BYTES)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.messages import canonical_json
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import MODEL_KEY
@@ -34,6 +37,48 @@ def changes_noticed(encoded: bytes, changes: int, seed: int) -> int:
         assert not checks.verify(changed).passed
         noticed += 1
     return noticed
+
+
+ODD: list[Any] = [
+    *(None, True, 0, -1, 2**31, 2**63, 10**30, 1e308, 5e-324, 0.0, 1.5),
+    *("", "a", "\ud800", "\n", "00", "[/red]", "\u00e9" * 300, "9" * 70),
+    *([], [1], {}, {"a": 1}, [None], [[]], ["00"]),
+]
+
+
+def odd_parts(encoded: bytes, data_dir: Path, files: int, seed: int) -> None:
+    """An active party seals parts of which some hold what nobody writes: each check says so in a line, and none of what
+    servers signed passes."""
+    key, rng = SigningKey.load_or_create(data_dir / MODEL_KEY), random.Random(seed)
+    whole = json.loads(encoded)["parts"]
+    for _ in range(files):
+        parts = copy.deepcopy(whole)
+        for place in rng.sample(sorted(flat(parts)), rng.choice([1, 1, 2])):
+            _put(parts, place.split("/")[1:], rng.choice(ODD))
+        if rng.random() < 0.2:
+            parts["servers"] = [parts["servers"][0]] * 2
+        verified = checks.verify(_sealed_as_it_is(parts, key))
+        assert not [result for result in verified.results if "\n" in result.why]
+        assert not verified.passed or parts["servers"] == whole["servers"]
+
+
+def _put(parts: Any, place: list[str], odd: Any) -> None:
+    *above, last = place
+    with contextlib.suppress(LookupError, TypeError, ValueError):  # what was above it has gone
+        for step in above:
+            parts = parts[_key(parts, step)]
+        parts[_key(parts, last)] = odd
+
+
+def _key(parts: Any, step: str) -> Any:
+    return int(step) if isinstance(parts, list) else step
+
+
+def _sealed_as_it_is(parts: dict[str, Any], key: SigningKey) -> bytes:
+    """Whatever it is."""
+    digests = release_document._digests(parts)
+    seal = key.sign(release_document._sealed(digests)).hex()
+    return canonical_json({"format": release_document.FORMAT, "parts": parts, "sha256": digests, "seal": seal}) + b"\n"
 
 
 def _changed_once(encoded: bytes, rng: random.Random) -> bytes:

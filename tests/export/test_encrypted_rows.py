@@ -16,7 +16,7 @@ from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.walr.release_document import EncryptedSum
-from tests.export.tampering import Change, changes_noticed, flat
+from tests.export.tampering import Change, changes_noticed, flat, odd_parts
 from tests.export.test_two_servers import RANDOM, Trained
 from tests.quick_keys import quick_keys
 from tests.walr_encrypted.test_jobs import house_in
@@ -215,6 +215,10 @@ def test_garbage_is_one_line(trained: Trained, garbage: str) -> None:
         parts["servers"][0]["encrypted"][garbage] = ["00"] if garbage == "roots" else "00"
 
     assert trained.lied("hidden", change)
+
+
+def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained) -> None:
+    odd_parts(trained.file("hidden"), trained.house.root / "state/shop", 300, seed=5)
 
 
 # --- what the file tells -----------------------------------------------------------------------------------

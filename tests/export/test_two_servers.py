@@ -22,7 +22,7 @@ from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr.release_document import Message
 from blindfit.parties.walr.release_file import transcript_of
 from tests.export import tampering
-from tests.export.tampering import Change, changes_noticed, flat
+from tests.export.tampering import Change, changes_noticed, flat, odd_parts
 from tests.walr_split.house import ROWS, SERVERS, House
 
 JOBS = {"split-labels": "job.toml", "shares": "shares.toml"}
@@ -130,6 +130,11 @@ def test_another_draw_is_another_question(trained: Trained) -> None:
 @pytest.mark.parametrize("trust", JOBS)
 def test_every_changed_byte_is_noticed(trained: Trained, trust: str) -> None:
     assert changes_noticed(trained.file(trust), 100, seed=3) == 100
+
+
+@pytest.mark.parametrize("trust", JOBS)
+def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained, trust: str) -> None:
+    odd_parts(trained.file(trust), trained.house.root / "state/shop", 100, seed=6)
 
 
 def consistent(parts: dict[str, Any]) -> None:

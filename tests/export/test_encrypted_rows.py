@@ -83,6 +83,11 @@ def test_every_changed_byte_is_noticed(trained: Trained) -> None:
     assert changes_noticed(trained.file("hidden"), 100, seed=3) == 100
 
 
+@pytest.mark.soak
+def test_ten_thousand_changed_bytes_are_noticed(trained: Trained) -> None:
+    assert changes_noticed(trained.file("hidden"), 10_000, seed=4) == 10_000
+
+
 def opened_under(change: Callable[[dict[str, Any], PublicKey], object]) -> Callable[[Trained], Change]:
     def of(_trained: Trained) -> Change:
         def changed(parts: dict[str, Any]) -> None:

@@ -250,8 +250,30 @@ def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
         n_columns=own.n_columns + sum(block.n_columns for block in blocks),
         norm_bound=math.isqrt(squares - 1) + 1,
         blocks=text,
-        request_id=parameters_digest({"own": own.request_id, "blocks": text}).hex(),
+        request_id=step_4_name(own.request_id, text),
     )
+
+
+def step_4_name(own: str, blocks: str) -> str:
+    """What a request for all blocks is called."""
+    return parameters_digest({"own": own, "blocks": blocks}).hex()
+
+
+def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> AggregateOpen:
+    """The active party's own request, of one for all blocks; at an auditor.
+
+    Args:
+        own_bound: what the active party says that its own was; the whole one does not tell it to the step.
+
+    Raises:
+        MalformedMessage: the blocks are none, or do not add up to the whole norm bound.
+    """
+    blocks = blocks_of(request, culprit=consumer)
+    own = replace(request, n_columns=own_columns(request, blocks), norm_bound=own_bound, blocks="")
+    if step_4_open(own, blocks).norm_bound != request.norm_bound:
+        reason = "is not that of all blocks"
+        raise MalformedMessage(culprit=consumer, field="norm_bound", reason=reason, step="AggregateOpen")
+    return own
 
 
 # --- the passive party -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ answers do not belong together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives import hashes
 
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.privacy.gaussian import gaussian_epsilon
-from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares, walr_split
+from blindfit.algorithms.protocols import walr, walr_blocks, walr_encrypted, walr_shares, walr_split
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.verify.read import Read, require
 from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
 from blindfit.parties.identity import key_proof
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import Parts
 from blindfit.parties.walr.release_file import transcript_of
@@ -63,7 +63,7 @@ def read_bytes(path: Path) -> bytes:
 def verify(
     encoded: bytes,
     authority: x509.Certificate | None = None,
-    more: Mapping[str, Check] | None = None,
+    more: Callable[[Read], Mapping[str, Check]] | None = None,
 ) -> Verified:
     """
     Args:
@@ -82,7 +82,7 @@ def verify(
     belong = _run_all(BELONGING, read)
     results += belong
     if not any(result.why for result in belong):
-        results += _run_all({**TOGETHER, **(more or {})}, read)
+        results += _run_all({**TOGETHER, **(more(read) if more else {})}, read)
     encrypted = tuple(server.name for server in read.servers if server.part.encrypted)
     return Verified(results, dict(_fingerprints(parts)), parts.model, encrypted)
 
@@ -140,7 +140,9 @@ def _servers(read: Read) -> str:
     require(len({signer.key for signer in signers}) == wanted, "both sign with one key")
     for server in read.servers:
         request, name = server.request, server.name
-        require(not request.blocks, f"{name} released a sum of several parties' columns")
+        require(not request.blocks or trust == TRUSTED, f"{name} released a sum of several parties' columns")
+        has_own_bound = read.parts.sum.own_norm_bound is not None
+        require(has_own_bound == bool(request.blocks), "own_norm_bound is of several parties' columns")
         is_asked = (bool(request.in_shares), bool(request.key)) == (trust == SHARES, trust == PAILLIER)
         require(is_asked, f'{name} was not asked as walr.trust = "{trust}" asks')
     return f'{read.names}, walr.trust = "{trust}"'
@@ -152,7 +154,8 @@ def _question(read: Read) -> str:
         other = walr_split.asked_otherwise(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
     for server in read.servers:
-        name = walr.step_1_name(server.request, read.parts.sum.draw)
+        name = walr.step_1_name(read.own if server.request.blocks else server.request, read.parts.sum.draw)
+        name = walr_blocks.step_4_name(name, server.request.blocks) if server.request.blocks else name
         name = walr_shares.step_1_name(name) if server.request.in_shares else name
         name = walr_encrypted.step_1_name(name, server.request.key) if server.request.key else name
         require(server.request.request_id == name, f"{server.name} answered a request of another draw, or another one")
@@ -170,7 +173,8 @@ def _sum(read: Read) -> str:
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")
     found = "both answers modulo 2^61 - 1" if len(read.servers) > 1 else "the answer"
-    return f"{len(stated.sums)} numbers, {found if opening is None else 'what the signed ciphertexts hold'}"
+    whose = f", of {read.parts.party.name}'s columns alone" if read.request.blocks else ""
+    return f"{len(stated.sums)} numbers{whose}, {found if opening is None else 'what the signed ciphertexts hold'}"
 
 
 def _epsilon(read: Read) -> str:
@@ -179,7 +183,9 @@ def _epsilon(read: Read) -> str:
     if len(read.servers) == 1:
         require(stated.epsilon_of_both is None, "epsilon_of_both is of two servers")
         unchecked = ", if its rows were as short as it says, which no server could see" if request.key else ""
-        return f"{request.epsilon:g} against {consumer}{unchecked}"
+        holders = [block.holder for block in walr_blocks.blocks_of(request, culprit=consumer)]
+        everyone = f"{' and '.join([consumer, *holders])} together" if holders else consumer
+        return f"{request.epsilon:g} against {everyone}{unchecked}"
     of_noise = gaussian_epsilon(read.answer.noise_std / read.answer.sensitivity, request.delta)
     if stated.epsilon_of_both is None or not math.isclose(stated.epsilon_of_both, of_noise, rel_tol=1e-6, abs_tol=1e-9):
         raise DataError("epsilon_of_both is not that of both servers' noise")
@@ -193,22 +199,50 @@ def _transcript(read: Read) -> str:
 
 
 def _fitted(read: Read) -> str:
-    request, answer = read.request, read.answer
+    return _part(read) if read.request.blocks else _whole(read)
+
+
+def _whole(read: Read) -> str:
+    request = read.request
     fit, settings, model = read.parts.fit, read.settings, read.model
     require(len(model.standardiser.columns) + model.intercept == request.n_columns, "the model has other columns")
     require(model.intercept == settings.intercept, "the model's intercept is not that of the settings")
     require(model.norm_bound == request.norm_bound * 2.0**-request.frac_bits, "the model has another norm bound")
+    _check_fit(read, [len(model.weights)])
+    require(fit.init is None or len(fit.init) == len(model.weights), "the start has other columns than the model")
+    require(fit.batches_seed is not None, "the seed of the fit is not there")
+    return f"{len(model.weights)} weights, l2 {fit.l2:.4g}, {fit.solver}"
+
+
+def _part(read: Read) -> str:
+    """What the active party has of a model whose columns several parties hold."""
+    request, fit, settings, part, name = read.request, read.parts.fit, read.settings, read.part, read.parts.party.name
+    blocks = walr_blocks.blocks_of(request, culprit=name)
+    holders = (name, *(block.holder for block in blocks))
+    require(part.party == name and part.data_parties == holders, "the part of the model is of other parties")
+    require(read.sent.width == read.own.n_columns, "the part of the model has other columns")
+    require((part.intercept is not None) == settings.intercept, "the model's intercept is not that of the settings")
+    require(fit.batches_seed is None and fit.init is None, "the server fitted, and the file says how")
+    _check_fit(read, range(1, request.n_columns + 1))  # constant columns of others, which are left out, are not told
+    found = f"{len(part.weights)} weights of {name}'s columns, l2 {fit.l2:.4g}, {fit.solver}"
+    return f"{found}; that {read.servers[0].name} fitted them, {name} says alone"
+
+
+def _check_fit(read: Read, columns: Iterable[int]) -> None:
+    """
+    Args:
+        columns: how many the fit may have had.
+    """
+    request, answer, settings = read.request, read.answer, read.settings
     require(answer.rows_kept > 0 and answer.rows_scaled == 0, "the server changed rows, so nothing was fitted to them")
     of_settings = request.frac_bits if settings.frac_bits == "auto" else settings.frac_bits
     require(of_settings == request.frac_bits, "the settings have other fraction bits than the release")
     if settings.l2 == "auto":
-        _, noise_std = walr.step_6_mean(answer, request)
-        l2 = walr_defaults.default_l2(noise_std, model.norm_bound, len(model.weights), request.epsilon)
+        (_, noise_std), norm_bound = walr.step_6_mean(answer, request), request.norm_bound * 2.0**-request.frac_bits
+        allowed = {walr_defaults.default_l2(noise_std, norm_bound, k, request.epsilon) for k in columns}
     else:
-        l2 = settings.l2
-    require(fit.l2 == l2, "l2 is not that of the settings and the noise")
-    require(fit.init is None or len(fit.init) == len(model.weights), "the start has other columns than the model")
-    return f"{len(model.weights)} weights, l2 {fit.l2:.4g}, {fit.solver}"
+        allowed = {settings.l2}
+    require(read.parts.fit.l2 in allowed, "l2 is not that of the settings and the noise")
 
 
 CHECKS: dict[str, Check] = {

@@ -7,14 +7,11 @@ from pathlib import Path
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.report.reading import plain
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.walr.release_file import RELEASE_FILE
-
-REPORT = "report.json"
 
 
 def export(directory: Path, out: Path, console: Console) -> None:
@@ -34,7 +31,8 @@ def export(directory: Path, out: Path, console: Console) -> None:
             f"{source}: {plain(failed[0].name)}: {plain(failed[0].why)}",
             hint="export the files as the training left them",
         )
-    if WALRModel.from_dict(read_json(source.parent / "model.json")).to_dict() != checked.model:
+    model = read_json(source.parent / "model.json")
+    if not isinstance(model, dict) or any(model.get(name) != value for name, value in checked.model.items()):
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
     answer({"file": out, "keep_from": checked.not_for})
@@ -47,11 +45,6 @@ def export(directory: Path, out: Path, console: Console) -> None:
 
 def _found(directory: Path) -> Path:
     found = [path / RELEASE_FILE for path in _places(directory) if (path / RELEASE_FILE).is_file()]
-    if not found and any(map(_has_several_holders, _places(directory))):
-        raise ConfigError(
-            f"{directory}: several parties held columns, so none has the model that a release file is of",
-            hint="a server's ledger is exported by `blindfit ledger --export`",
-        )
     if len(found) != 1:
         raise ConfigError(
             f"{directory} has {'more than one' if found else 'no'} {RELEASE_FILE}",
@@ -62,10 +55,3 @@ def _found(directory: Path) -> Path:
 
 def _places(directory: Path) -> list[Path]:
     return [directory, *sorted(path for path in directory.glob("*") if path.is_dir())]
-
-
-def _has_several_holders(directory: Path) -> bool:
-    """Whether an active party's own report says so."""
-    content = read_json(directory / REPORT) if (directory / REPORT).is_file() else None
-    privacy = content.get("privacy") if isinstance(content, dict) else None
-    return isinstance(privacy, dict) and bool(privacy.get("holders"))

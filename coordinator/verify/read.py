@@ -11,17 +11,19 @@ from cryptography import x509
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.ledger import LedgerEntry, Receipt
-from blindfit.algorithms.protocols import walr_split, walr_statement
+from blindfit.algorithms.protocols import walr_blocks, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 from blindfit.algorithms.protocols.walr_encrypted import Opening
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.identity import key_proof
 from blindfit.parties.store.receipts import check_given
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import Answered, Parts, SignedReceipt
+from blindfit.parties.walr.rows import SentColumns
 from blindfit.parties.walr.settings import WalrSettings
 
 
@@ -106,6 +108,14 @@ class Read:
         return self.servers[0].request
 
     @cached_property
+    def own(self) -> AggregateOpen:
+        """Of the active party's rows alone, where others hold columns too; else the request."""
+        if not self.request.blocks:
+            return self.request
+        own_bound, consumer = self.parts.sum.own_norm_bound or 0, self.servers[0].about.consumer
+        return walr_blocks.step_4_own(self.request, own_bound, consumer=consumer)
+
+    @cached_property
     def answer(self) -> NoisySum:
         """Of all servers together; of an encrypted one as the file opens it."""
         answers = [server.answer for server in self.servers]
@@ -141,3 +151,18 @@ class Read:
         if model.to_dict() != self.parts.model:
             raise DataError("the model is not written as a training writes it")
         return model
+
+    @cached_property
+    def part(self) -> VerticalModelPart:
+        """The active party's, where others hold columns too."""
+        part = VerticalModelPart.from_dict(self.parts.model)
+        if part.to_dict() != self.parts.model:
+            raise DataError("the part of the model is not written as a training writes it")
+        return part
+
+    @property
+    def sent(self) -> SentColumns:
+        """What the active party's rows were made of."""
+        if self.request.blocks:
+            return SentColumns(self.part.standardiser, self.part.intercept is not None)
+        return SentColumns(self.model.standardiser, self.model.intercept)

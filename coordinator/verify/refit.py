@@ -25,7 +25,6 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.training.rows import read_rows
 from blindfit.parties.walr.fit import fit_sum, rows_to_fit
 from blindfit.parties.walr.release_file import ROWS_FORMAT
-from blindfit.parties.walr.rows import SentColumns
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class SentRows:
 
     salt: bytes
     ids: list[str]
-    not_counted: list[int]
+    not_counted: list[int] | None  # None: the server alone knows, as others hold columns too
 
     @classmethod
     def read(cls, path: Path) -> SentRows:
@@ -52,8 +51,8 @@ def _is_rows(content: dict[str, Any]) -> bool:
         and re.fullmatch(f"[0-9a-f]{{{2 * SALT_BYTES}}}", salt) is not None
         and isinstance(ids, list)
         and all(isinstance(i, str) for i in ids)
-        and isinstance(left_out, list)
-        and all(type(i) is int and 0 <= i < len(ids) for i in left_out)
+        and (left_out is None or isinstance(left_out, list))
+        and all(type(i) is int and 0 <= i < len(ids) for i in left_out or [])
     )
 
 
@@ -69,8 +68,10 @@ class Refit:
     sent: SentRows
     _rows: dict[int, IntegerRows] = field(default_factory=dict)
 
-    def checks(self) -> dict[str, Check]:
-        return {"features: hash of the rows": self.hash, "features: model fitted again": self.fit}
+    def checks(self, read: Read) -> dict[str, Check]:
+        """Columns of several parties are at none of them, so nobody but the server fits such a model again."""
+        checks: dict[str, Check] = {"features: hash of the rows": self.hash}
+        return checks if read.request.blocks else {**checks, "features: model fitted again": self.fit}
 
     def hash(self, read: Read) -> str:
         request, rows = read.request, self._integers(read)
@@ -87,16 +88,15 @@ class Refit:
     def fit(self, read: Read) -> str:
         request, answer = read.request, read.answer
         fit, model, settings = read.parts.fit, read.model, read.settings
+        if self.sent.not_counted is None or fit.batches_seed is None:
+            raise DataError("training_rows.json is of a training with columns at several parties")
         kept = np.ones(len(self.sent.ids), np.bool_)
         kept[self.sent.not_counted] = False
         rows = self._integers(read)
         if kept.sum() != answer.rows_kept:
             raise DataError("another number of rows counted than training_rows.json says")
         start = None if fit.init is None else np.array(fit.init)
-        columns, generator = (
-            SentColumns(model.standardiser, model.intercept),
-            generator_of(bytes.fromhex(fit.batches_seed)),
-        )
+        columns, generator = read.sent, generator_of(bytes.fromhex(fit.batches_seed))
         to_fit = rows_to_fit(rows, kept, columns.trained_on, request)
         found, _ = fit_sum(to_fit, columns.trained_on, answer, request, settings, start, generator, lambda *_: None)
         weights = found.result.weights
@@ -113,11 +113,10 @@ class Refit:
         return self._rows[id(read)]
 
     def _rounded(self, read: Read) -> IntegerRows:
-        request, model = read.request, read.model
-        columns = SentColumns(model.standardiser, model.intercept)
+        request, columns = read.own, read.sent
         if len(self.sent.ids) != request.n_rows or columns.width != request.n_columns:
             raise DataError("training_rows.json and the release have different numbers of rows or columns")
-        features = self._features(model.standardiser.columns)
+        features = self._features(columns.standardiser.columns)
         return fixed_point.quantise_rows(columns.of(features), request.norm_bound, request.frac_bits)
 
     def _features(self, columns: tuple[str, ...]) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ def run(
             "--features and --rows go together", hint="--rows is the training_rows.json beside the active party's model"
         )
     trusted: x509.Certificate | None = read_certificate(authority) if authority else None
-    more = Refit(features, row_id, SentRows.read(rows)).checks() if features and rows else None
+    more = Refit(features, row_id, SentRows.read(rows)).checks if features and rows else None
     verified = checks.verify(checks.read_bytes(release), trusted, more)
     if as_json:
         sys.stdout.write(json.dumps(_content(verified), indent=2) + "\n")

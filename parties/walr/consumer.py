@@ -21,7 +21,7 @@ from blindfit.parties.walr.fit import FittedModel, bounds_of, fit_walr, init_wei
 from blindfit.parties.walr.holders import passives_of
 from blindfit.parties.walr.lead import lead
 from blindfit.parties.walr.reading import cluster_of, prepare_rows
-from blindfit.parties.walr.release_file import BATCHES, write_release, write_rows
+from blindfit.parties.walr.release_file import BATCHES, own_fit, write_release, write_rows
 from blindfit.parties.walr.report import report_of, summary
 from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
@@ -58,7 +58,8 @@ class Consumer:
         report = report_of(session, prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
         start = init_weights(init, prepared.standardiser, job.walr)
-        write_release(self._party, session, released, fit.model, fit.fit, start, randomness.seed_of(BATCHES))
+        of_fit = own_fit(job, fit.fit, start, randomness.seed_of(BATCHES))
+        write_release(self._party, session, released, fit.model, of_fit)
         write_rows(self._party, session, released, prepared.train.ids)
         return summary(report)
 

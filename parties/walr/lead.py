@@ -17,6 +17,7 @@ from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
 from blindfit.parties.walr.reading import read_where
+from blindfit.parties.walr.release_file import servers_fit, write_release, write_rows
 from blindfit.parties.walr.report import header, summary
 from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
@@ -39,6 +40,8 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     part = part_of(session, prepared, fit, intercept=intercept)
     report = report_of(session, prepared, released, fit, clock.laps)
     write_part(party, session.id, part, report)
+    write_release(party, session, released, part, servers_fit(job, fit), prepared.grid.norm_bound)
+    write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
         written.write_table(party.file(session.id, HELD_OUT_ROWS), {"id": prepared.test_ids})
     return summary(report)

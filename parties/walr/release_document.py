@@ -126,12 +126,13 @@ class Answered(_Part):
 
 
 class Sum(_Part):
-    """What was fitted: the answers of all servers together."""
+    """What was fitted: the answers of all servers together; of several holders' columns the active party's."""
 
     draw: str = Field(max_length=256)  # the job's privacy.release
     sums: list[int] = Field(min_length=1, max_length=MOST_NUMBERS)  # grid steps
     noise_std: float = Field(gt=0)  # grid steps
     epsilon_of_both: float | None = Field(ge=0)  # against the active party alone, where two servers added noise
+    own_norm_bound: int | None = Field(ge=1)  # grid steps; of the active party's columns, where others hold some
 
 
 class Fit(_Part):
@@ -140,7 +141,7 @@ class Fit(_Part):
     solver: Name
     iterations: int = Field(ge=0, le=2**31)
     converged: bool
-    batches_seed: Hash
+    batches_seed: Hash | None  # the server's, where it fitted
     init: list[float] | None = Field(max_length=MOST_NUMBERS)
 
 
@@ -164,7 +165,7 @@ class Parts(_Part):
     party: Signer
     authority: Certificate
     fit: Fit
-    model: dict[str, Any]  # WALRModel.to_dict
+    model: dict[str, Any]  # WALRModel.to_dict, or the active party's VerticalModelPart.to_dict
     transcript: list[Message] = Field(max_length=16)
     made: Made
 

@@ -14,10 +14,12 @@ import numpy as np
 from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares, walr_split, walr_statement
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, WeightRows
+from blindfit.algorithms.protocols.walr_blocks import BlockFit
 from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
 from blindfit.algorithms.protocols.walr_shares import MaskedRows
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_fit import WalrFit
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files import written
@@ -51,22 +53,26 @@ def write_release(
     party: Party,
     session: Session[WalrJob],
     released: Released,
-    model: WALRModel,
-    fit: WalrFit,
-    start: Floats | None,
-    batches_seed: bytes,
+    model: WALRModel | VerticalModelPart,
+    fit: Fit,
+    own_norm_bound: int | None = None,
 ) -> None:
-    """Of what one server released, or two with shares; sealed with the key that signs model parts."""
+    """Of what one server released, or two with shares; sealed with the key that signs model parts.
+
+    Args:
+        model: the party's part, where others hold columns too.
+        own_norm_bound: grid steps; of the party's columns, where others hold some.
+    """
     key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), connections.current(party.identity)
     proof = key_proof.prove(identity, key_proof.RELEASES, key.public_bytes)
     each = list(zip(released.servers, released.requests, released.answers, strict=True))
     messages = [transcript_of(request, one.signed, _between(session, server)) for server, request, one in each]
     parts = Parts(
         servers=[_answered(party, session, *of_server) for of_server in each],
-        sum=_sum(session.job, released),
+        sum=_sum(session.job, released, own_norm_bound),
         party=Signer.of(session.me.name, key.public_bytes, proof),
         authority=key_proof.encoded(key_proof.authority_of(identity)).hex(),
-        fit=_fit(session.job, fit, start, batches_seed),
+        fit=fit,
         model=model.to_dict(),
         transcript=[message for of_server in messages for message in of_server],
         made=Made(time=stamp(), session=session.id, numpy=np.__version__),
@@ -92,19 +98,20 @@ def _answered(
     )
 
 
-def _sum(job: WalrJob, released: Released) -> Sum:
+def _sum(job: WalrJob, released: Released, own_norm_bound: int | None) -> Sum:
     answer = released.aggregate.answer
     return Sum(
         draw=job.required_privacy.release,
         sums=answer.sums.tolist(),
         noise_std=answer.noise_std,
         epsilon_of_both=walr_split.epsilon_of_both(released.request) if job.asks_shares else None,
+        own_norm_bound=own_norm_bound,
     )
 
 
-def _fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) -> Fit:
+def own_fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) -> Fit:
     return Fit(
-        settings={**job.walr.model_dump(), "init": None},  # a path of the operator's
+        settings=_settings(job),
         l2=fit.l2,
         solver=fit.result.solver,
         iterations=int(fit.result.iterations),
@@ -112,6 +119,23 @@ def _fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) 
         batches_seed=batches_seed.hex(),
         init=None if start is None else [float(weight) for weight in start],
     )
+
+
+def servers_fit(job: WalrJob, fit: BlockFit) -> Fit:
+    """Of several holders' columns: what the server told of it."""
+    return Fit(
+        settings=_settings(job),
+        l2=fit.l2,
+        solver=fit.solver,
+        iterations=int(fit.iterations),
+        converged=bool(fit.converged),
+        batches_seed=None,
+        init=None,
+    )
+
+
+def _settings(job: WalrJob) -> dict[str, Any]:
+    return {**job.walr.model_dump(), "init": None}  # a path of the operator's
 
 
 def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> list[Message]:
@@ -137,11 +161,13 @@ def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> l
 
 
 def write_rows(party: Party, session: Session[WalrJob], released: Released, ids: Sequence[str]) -> None:
-    """Which rows were sent, in their order, which of them did not count, and the salt of their hash."""
+    """Which rows were sent, in their order, which of them did not count, and the salt of their hash. Where others hold
+    columns too, nobody but the server knows which counted."""
+    not_counted = None if released.request.blocks else np.flatnonzero(~released.aggregate.kept).tolist()
     content = {
         "format": ROWS_FORMAT,
         "content_salt": content_salt(party, session).hex(),  # servers that do not read rows are not told it
         "ids": list(ids),
-        "not_counted": np.flatnonzero(~released.aggregate.kept).tolist(),
+        "not_counted": not_counted,
     }
     written.write_file(party.file(session.id, ROWS_FILE), canonical_json(content) + b"\n")  # as nobody reads it

@@ -41,7 +41,7 @@ class Trained:
         return Refit(str(table or self.world.table), "id", sent)
 
     def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
-        return checks.verify(encoded, self.world.authority, refit.checks() if refit else None)
+        return checks.verify(encoded, self.world.authority, refit.checks if refit else None)
 
     def parts(self, which: str) -> dict[str, Any]:
         parts: dict[str, Any] = json.loads(self.file(which))["parts"]

@@ -58,7 +58,7 @@ class Trained:
 
     def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
         authority = read_certificate(self.house.root / "nodes-authority" / "authority.pem")
-        return checks.verify(encoded, authority, refit.checks() if refit else None)
+        return checks.verify(encoded, authority, refit.checks if refit else None)
 
     def lied(self, name: str, change: Change) -> dict[str, str]:
         """What the checks that fail say, each under its name, of a file that its active party seals."""

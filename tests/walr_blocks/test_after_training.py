@@ -17,7 +17,6 @@ from blindfit.coordinator.plan.command import plan
 from blindfit.coordinator.report import content, write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.verify.export import export
 from tests.walr_blocks.house import HOLDERS, House
 
 EVALUATE = """
@@ -118,14 +117,12 @@ def test_a_passive_partys_own_report_says_where_the_figures_are(trained: tuple[H
     assert "the weights of their own columns" in kind_of("walr").in_short(own)
 
 
-def test_neither_plan_nor_release_file_is_made_up(trained: tuple[House, JobSession, JobSession]) -> None:
-    house, session, _ = trained
+def test_no_plan_is_made_up(trained: tuple[House, JobSession, JobSession]) -> None:
+    house, _, _ = trained
     quiet = Console(quiet=True)
     with pytest.raises(ConfigError, match="draws labels from all columns, and bank and chain hold some"):
         plan(load_job(house.root / "job.toml"), house.root, Asked(), house.root / "plan", quiet)
-    with pytest.raises(ConfigError, match="several parties held columns"):
-        export(house.root / "state/shop/models" / session.id, house.root / "release.blindfit", quiet)
-    assert not list(house.root.glob("release*")) + list(house.root.glob("plan*"))
+    assert not list(house.root.glob("plan*"))
 
 
 def test_the_preflight_says_who_learns_what_and_the_noise_of_all(

@@ -1,0 +1,210 @@
+"""The release file of an active party that holds some columns of a model, and whoever would change it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.protocols import walr_blocks
+from blindfit.coordinator.verify import checks
+from blindfit.coordinator.verify.checks import Verified
+from blindfit.coordinator.verify.export import export
+from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.parties.files.private_files import read_certificate
+from tests.export.tampering import Change, changes_noticed, flat, odd_parts, sealed_again
+from tests.export.test_two_servers import RANDOM
+from tests.walr_blocks.house import COLUMNS, House
+
+ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
+
+
+@dataclass
+class Trained:
+    house: House
+    directory: Path  # the active party's
+
+    @property
+    def file(self) -> bytes:
+        return (self.directory / "release.json").read_bytes()
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        parts: dict[str, Any] = json.loads(self.file)["parts"]
+        return parts
+
+    @property
+    def refit(self) -> Refit:
+        return Refit(str(self.house.root / "shop.csv"), "id", SentRows.read(self.directory / "training_rows.json"))
+
+    def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
+        authority = read_certificate(self.house.root / "nodes-authority" / "authority.pem")
+        return checks.verify(encoded, authority, refit.checks if refit else None)
+
+    def lied(self, change: Change) -> dict[str, str]:
+        changed = sealed_again(self.file, self.house.root / "state/shop", change)
+        return {result.name: result.why for result in self.verify(changed).results if result.why}
+
+
+def trained_in(house: House) -> Trained:
+    return Trained(house, house.root / "state/shop/models" / house.run().id)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return trained_in(House(tmp_path_factory.mktemp("house")))
+
+
+# --- what passes ------------------------------------------------------------------------------------------
+
+
+def test_all_passes_but_that_nobody_fits_the_model_again(trained: Trained) -> None:
+    verified = trained.verify(trained.file, trained.refit)
+    assert [(r.name, r.why) for r in verified.results if r.why] == []
+    assert len(verified.results) == ALL_CHECKS + 1
+    lines = {result.name for result in verified.results}
+    assert "noisy sum: 3 numbers, of shop's columns alone, the answer" in lines
+    assert "epsilon: 4 against shop and bank and chain together" in lines
+    (fitted,) = [line for line in lines if line.startswith("model and fit")]
+    assert "2 weights of shop's columns" in fitted
+    assert "that meter fitted them, shop says alone" in fitted
+    assert not [line for line in lines if "fitted again" in line]
+    assert any(re.fullmatch(r"features: hash of the rows: \d+ rows", line) for line in lines)
+
+
+def test_it_is_exported_beside_the_part_of_the_model_that_it_is_of(trained: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "release.blindfit"
+    export(trained.directory, out, Console(quiet=True))
+    assert trained.verify(out.read_bytes()).passed
+    path = trained.directory / "model.json"
+    kept = path.read_bytes()
+    path.write_text(json.dumps({**json.loads(kept), "intercept": 3.0}))
+    try:
+        with pytest.raises(DataError, match=r"model\.json is not the model of"):
+            export(trained.directory, tmp_path / "other.blindfit", Console(quiet=True))
+    finally:
+        path.write_bytes(kept)
+    assert not (tmp_path / "other.blindfit").exists()
+
+
+def test_other_rows_are_not_those_that_were_sent(trained: Trained, tmp_path: Path) -> None:
+    lines = (trained.house.root / "shop.csv").read_text().splitlines()
+    other = [line.rsplit(",", 1)[0] + ",0.5" if number else line for number, line in enumerate(lines)]
+    (tmp_path / "shop.csv").write_text("\n".join(other) + "\n")
+    refit = Refit(str(tmp_path / "shop.csv"), "id", trained.refit.sent)
+    failed = {r.name: r.why for r in trained.verify(trained.file, refit).results if r.why}
+    assert failed == {"features: hash of the rows": "these are not the rows and ids that were sent"}
+
+
+# --- whoever would change it ------------------------------------------------------------------------------
+
+
+def test_every_changed_byte_is_noticed(trained: Trained) -> None:
+    assert changes_noticed(trained.file, 100, seed=3) == 100
+
+
+def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained) -> None:
+    odd_parts(trained.file, trained.house.root / "state/shop", 100, seed=7)
+
+
+def blocks_changed(change: Callable[[list[Any]], object]) -> Change:
+    def changed(parts: dict[str, Any]) -> None:
+        asked = parts["servers"][0]["release"]["asked"]
+        blocks = json.loads(asked["blocks"])["blocks"]
+        change(blocks)
+        asked["blocks"] = walr_blocks.named([walr_blocks.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks])
+
+    return changed
+
+
+def put(*path: str | int, value: Any) -> Change:
+    def change(parts: Any) -> None:
+        for step in path[:-1]:
+            parts = parts[step]
+        parts[path[-1]] = value
+
+    return change
+
+
+def model(**values: Any) -> Change:
+    return lambda parts: parts["model"].update(values)
+
+
+LIES: dict[str, tuple[Change, str, str]] = {
+    "another sum": (put("sum", "sums", 0, value=1), "noisy sum", "it is not what meter answered"),
+    "another own bound": (put("sum", "own_norm_bound", value=7), "question", "norm_bound: is not that of all blocks"),
+    "no own bound": (put("sum", "own_norm_bound", value=None), "servers", "own_norm_bound"),
+    "a holder less": (blocks_changed(lambda b: b.pop()), "question", "norm_bound: is not that of all blocks"),
+    "another holder": (
+        blocks_changed(lambda b: b[0].__setitem__(0, "branch")),
+        "question",
+        "meter answered a request of another draw, or another one",
+    ),
+    "a part of others": (model(data_parties=["shop", "bank"]), "model and fit", "is of other parties"),
+    "columns that were not there": (
+        lambda parts: parts["model"]["standardiser"]["columns"].append("more"),
+        "model and fit",
+        "",
+    ),
+    "no intercept": (model(intercept=None), "model and fit", "other columns"),
+    "l2 of another noise": (put("fit", "l2", value=0.5), "model and fit", "l2 is not that of the settings"),
+    "a seed of its own": (put("fit", "batches_seed", value="0" * 64), "model and fit", "the server fitted"),
+    "another trust": (put("fit", "settings", "trust", value="paillier"), "servers", "several parties' columns"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
+    change, check, why = LIES[lie]
+    failed = trained.lied(change)
+    assert check in failed, failed
+    assert why in failed[check]
+    assert "signature of the seal" not in failed
+
+
+def test_one_partys_file_cannot_be_passed_off_as_of_several(trained: Trained, tmp_path: Path) -> None:
+    house = trained.house.copied_to(tmp_path)
+    alone = Trained(house, house.root / "state/shop/models" / house.run(job="alone.toml").id)
+    assert alone.verify(alone.file).passed
+    assert "servers" in alone.lied(put("sum", "own_norm_bound", value=5))
+    failed = alone.lied(lambda parts: parts.update(model=trained.parts["model"]))
+    assert "model and fit" in failed
+
+
+# --- what the file tells -----------------------------------------------------------------------------------
+
+
+def test_nothing_of_other_columns_is_in_the_file_but_what_the_active_party_was_told(trained: Trained) -> None:
+    parts = trained.parts
+    assert list(parts["model"]["weights"]) == ["x", "z"]
+    assert len(parts["servers"][0]["release"]["sums"]) == 3
+    text = trained.file.decode()
+    for holder in ("bank", "chain"):
+        assert not [name for name in COLUMNS[holder] if f'"{name}"' in text]
+        numbers = re.findall(r"-?\d+\.\d{6,}", (trained.house.root / f"{holder}.csv").read_text())
+        assert len(numbers) > 1000
+        assert not [number for number in numbers if number in text]
+    assert not [name for name in trained.refit.sent.ids if f'"{name}"' in text]
+    assert trained.refit.sent.not_counted is None
+
+
+def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(
+    trained: Trained, tmp_path: Path
+) -> None:
+    labels = list(trained.house.labels or [])
+    at = int(trained.house.common[0].removeprefix("row "))
+    labels[at] = 1 - labels[at]
+    other = trained_in(House(tmp_path, labels=labels))
+    ours, theirs = flat(trained.parts), flat(other.parts)
+    assert ours.keys() == theirs.keys()
+    differing = {path for path in ours if ours[path] != theirs[path]}
+    told = re.compile("/servers/0/release/asked/blocks")
+    assert {path for path in differing if not RANDOM.fullmatch(path) and not told.fullmatch(path)} == set()
+    assert any(path.startswith("/servers/0/release/sums") for path in differing)

@@ -178,7 +178,7 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
         table = json.loads(request.blocks)["blocks"]
         blocks = tuple(Block(*(str(holder), int(n), int(bound), bytes.fromhex(sha))) for holder, n, bound, sha in table)
         is_canonical = named(blocks) == request.blocks
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         is_canonical = False
     if not is_canonical:
         raise refuse("is not a list of blocks")
@@ -263,7 +263,7 @@ def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> Aggr
     """The active party's own request, of one for all blocks; at an auditor.
 
     Args:
-        own_bound: what the active party says that its own was; the whole one does not tell it to the step.
+        own_bound: what the active party says that its own was: the whole bound, rounded up, leaves two or so.
 
     Raises:
         MalformedMessage: the blocks are none, or do not add up to the whole norm bound.

@@ -6,7 +6,7 @@ answers do not belong together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,12 +17,14 @@ from cryptography.hazmat.primitives import hashes
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.privacy.gaussian import gaussian_epsilon
 from blindfit.algorithms.protocols import walr, walr_blocks, walr_encrypted, walr_shares, walr_split
-from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.coordinator.verify.read import Read, require
 from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
 from blindfit.parties.identity import key_proof
 from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS
 from blindfit.parties.walr import release_document
+from blindfit.parties.walr.fit import l2_of
+from blindfit.parties.walr.holders import walr_part
 from blindfit.parties.walr.release_document import Parts
 from blindfit.parties.walr.release_file import transcript_of
 
@@ -154,7 +156,8 @@ def _question(read: Read) -> str:
         other = walr_split.asked_otherwise(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
     for server in read.servers:
-        name = walr.step_1_name(read.own if server.request.blocks else server.request, read.parts.sum.draw)
+        own = read.own if server.request.blocks else server.request
+        name = walr.step_1_name(own, read.parts.sum.draw)
         name = walr_blocks.step_4_name(name, server.request.blocks) if server.request.blocks else name
         name = walr_shares.step_1_name(name) if server.request.in_shares else name
         name = walr_encrypted.step_1_name(name, server.request.key) if server.request.key else name
@@ -171,6 +174,7 @@ def _sum(read: Read) -> str:
         consumer = read.servers[0].about.consumer
         walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names, consumer=consumer)
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
+    require(not read.request.blocks or len(stated.sums) == read.own.n_columns, "it is not one number for each column")
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")
     found = "both answers modulo 2^61 - 1" if len(read.servers) > 1 else "the answer"
     whose = f", of {read.parts.party.name}'s columns alone" if read.request.blocks else ""
@@ -183,8 +187,7 @@ def _epsilon(read: Read) -> str:
     if len(read.servers) == 1:
         require(stated.epsilon_of_both is None, "epsilon_of_both is of two servers")
         unchecked = ", if its rows were as short as it says, which no server could see" if request.key else ""
-        holders = [block.holder for block in walr_blocks.blocks_of(request, culprit=consumer)]
-        everyone = f"{' and '.join([consumer, *holders])} together" if holders else consumer
+        everyone = f"{' and '.join(read.holders)} together" if request.blocks else consumer
         return f"{request.epsilon:g} against {everyone}{unchecked}"
     of_noise = gaussian_epsilon(read.answer.noise_std / read.answer.sensitivity, request.delta)
     if stated.epsilon_of_both is None or not math.isclose(stated.epsilon_of_both, of_noise, rel_tol=1e-6, abs_tol=1e-9):
@@ -208,7 +211,7 @@ def _whole(read: Read) -> str:
     require(len(model.standardiser.columns) + model.intercept == request.n_columns, "the model has other columns")
     require(model.intercept == settings.intercept, "the model's intercept is not that of the settings")
     require(model.norm_bound == request.norm_bound * 2.0**-request.frac_bits, "the model has another norm bound")
-    _check_fit(read, [len(model.weights)])
+    _check_fit(read, len(model.weights))
     require(fit.init is None or len(fit.init) == len(model.weights), "the start has other columns than the model")
     require(fit.batches_seed is not None, "the seed of the fit is not there")
     return f"{len(model.weights)} weights, l2 {fit.l2:.4g}, {fit.solver}"
@@ -216,33 +219,27 @@ def _whole(read: Read) -> str:
 
 def _part(read: Read) -> str:
     """What the active party has of a model whose columns several parties hold."""
-    request, fit, settings, part, name = read.request, read.parts.fit, read.settings, read.part, read.parts.party.name
-    blocks = walr_blocks.blocks_of(request, culprit=name)
-    holders = (name, *(block.holder for block in blocks))
-    require(part.party == name and part.data_parties == holders, "the part of the model is of other parties")
-    require(read.sent.width == read.own.n_columns, "the part of the model has other columns")
-    require((part.intercept is not None) == settings.intercept, "the model's intercept is not that of the settings")
+    fit, part, own, name = read.parts.fit, read.part, read.own, read.parts.party.name
+    require(part.party == name and part.data_parties == read.holders, "the part of the model is of other parties")
+    require(read.sent.width == own.n_columns, "the part of the model has other columns")
+    has_intercept = part.intercept is not None
+    require(has_intercept == read.settings.intercept, "the model's intercept is not that of the settings")
+    grid = Grid(own.frac_bits, own.norm_bound)
+    made = walr_part(name, read.holders, part.standardiser, part.weights, part.intercept, grid)
+    require(part.to_dict() == made.to_dict(), "the part of the model is not as a WALR training makes it")
     require(fit.batches_seed is None and fit.init is None, "the server fitted, and the file says how")
-    _check_fit(read, range(1, request.n_columns + 1))  # constant columns of others, which are left out, are not told
+    _check_fit(read, read.request.n_columns)
     found = f"{len(part.weights)} weights of {name}'s columns, l2 {fit.l2:.4g}, {fit.solver}"
-    return f"{found}; that {read.servers[0].name} fitted them, {name} says alone"
+    return f"{found}: that {read.servers[0].name} fitted them so, {name} says alone"
 
 
-def _check_fit(read: Read, columns: Iterable[int]) -> None:
-    """
-    Args:
-        columns: how many the fit may have had.
-    """
+def _check_fit(read: Read, n_features: int) -> None:
     request, answer, settings = read.request, read.answer, read.settings
     require(answer.rows_kept > 0 and answer.rows_scaled == 0, "the server changed rows, so nothing was fitted to them")
     of_settings = request.frac_bits if settings.frac_bits == "auto" else settings.frac_bits
     require(of_settings == request.frac_bits, "the settings have other fraction bits than the release")
-    if settings.l2 == "auto":
-        (_, noise_std), norm_bound = walr.step_6_mean(answer, request), request.norm_bound * 2.0**-request.frac_bits
-        allowed = {walr_defaults.default_l2(noise_std, norm_bound, k, request.epsilon) for k in columns}
-    else:
-        allowed = {settings.l2}
-    require(read.parts.fit.l2 in allowed, "l2 is not that of the settings and the noise")
+    l2 = l2_of(settings, answer, request, n_features)
+    require(read.parts.fit.l2 == l2, "l2 is not that of the settings and the noise")
 
 
 CHECKS: dict[str, Check] = {

@@ -115,6 +115,12 @@ class Read:
         own_bound, consumer = self.parts.sum.own_norm_bound or 0, self.servers[0].about.consumer
         return walr_blocks.step_4_own(self.request, own_bound, consumer=consumer)
 
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """Of columns: the active party, and the passive ones by name."""
+        blocks = walr_blocks.blocks_of(self.request, culprit=self.servers[0].about.consumer)
+        return (self.parts.party.name, *(block.holder for block in blocks))
+
     @cached_property
     def answer(self) -> NoisySum:
         """Of all servers together; of an encrypted one as the file opens it."""

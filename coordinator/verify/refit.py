@@ -88,8 +88,10 @@ class Refit:
     def fit(self, read: Read) -> str:
         request, answer = read.request, read.answer
         fit, model, settings = read.parts.fit, read.model, read.settings
-        if self.sent.not_counted is None or fit.batches_seed is None:
+        if self.sent.not_counted is None:
             raise DataError("training_rows.json is of a training with columns at several parties")
+        if fit.batches_seed is None:
+            raise DataError("the seed of the fit is not there")
         kept = np.ones(len(self.sent.ids), np.bool_)
         kept[self.sent.not_counted] = False
         rows = self._integers(read)

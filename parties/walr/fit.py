@@ -15,7 +15,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
 from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser, pieces
-from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds
+from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds, default_l2
 from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released, treatment_of
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.measurement.servers import Released
@@ -66,6 +66,14 @@ def fit_walr(
     return FittedModel(
         WALRModel(prepared.standardiser, fit.result.weights, settings.intercept, norm_bound), fit, noise_std
     )
+
+
+def l2_of(settings: WalrSettings, answer: NoisySum, request: AggregateOpen, n_features: int) -> float:
+    """Of a fit to so many columns."""
+    if settings.l2 != "auto":
+        return settings.l2
+    (_, noise_std), norm_bound = walr.step_6_mean(answer, request), request.norm_bound * 2.0**-request.frac_bits
+    return default_l2(noise_std, norm_bound, n_features, request.epsilon)
 
 
 def init_weights(init: Pretrained | None, standardiser: Standardiser, settings: WalrSettings) -> Floats | None:

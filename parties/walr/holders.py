@@ -20,6 +20,8 @@ from blindfit.algorithms.protocols.walr_blocks import (
     BlockWanted,
 )
 from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
@@ -164,15 +166,34 @@ def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *,
     """What joint predictions score this party's columns by."""
     columns = fit.weights[:-1] if intercept else fit.weights
     standardiser = prepared.standardiser
+    own = float(fit.weights[-1]) if intercept else None
+    return walr_part(
+        session.me.name, chain_of(session), standardiser, columns[list(standardiser.kept)], own, prepared.grid
+    )
+
+
+def walr_part(
+    party: str,
+    holders: tuple[str, ...],
+    standardiser: Standardiser,
+    weights: Floats,
+    intercept: float | None,
+    grid: Grid,
+) -> VerticalModelPart:
+    """
+    Args:
+        holders: the active party, then the passive ones by name.
+        grid: with the bound of the party's own rows.
+    """
     return VerticalModelPart(
-        party=session.me.name,
-        role=session.me.role,
+        party=party,
+        role="active" if party == holders[0] else "passive",
         model="logistic",
-        data_parties=chain_of(session),
+        data_parties=holders,
         standardiser=standardiser,
-        weights=columns[list(standardiser.kept)],
-        intercept=float(fit.weights[-1]) if intercept else None,
-        row_bound=max(1, int(np.ldexp(prepared.grid.real_bound, FEATURE_BITS))),
+        weights=weights,
+        intercept=intercept,
+        row_bound=max(1, int(np.ldexp(grid.real_bound, FEATURE_BITS))),
     )
 
 

@@ -40,7 +40,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     part = part_of(session, prepared, fit, intercept=intercept)
     report = report_of(session, prepared, released, fit, clock.laps)
     write_part(party, session.id, part, report)
-    write_release(party, session, released, part, servers_fit(job, fit), prepared.grid.norm_bound)
+    write_release(party, session, released, part, servers_fit(job, fit), grid.norm_bound)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
         written.write_table(party.file(session.id, HELD_OUT_ROWS), {"id": prepared.test_ids})

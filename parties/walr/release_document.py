@@ -5,7 +5,8 @@
 `sha256` has the digest of each part, and `seal` is the active party's Ed25519 signature of format and digests. The
 bytes of the file are those of `canonical_json`, and a line's end: any other spelling of the same content is refused.
 The format holds no label, no row, no id, and nothing computed from these but the release, the model, a salted hash of
-the rows, and of encrypted rows the server's re-randomised ciphertexts with their roots.
+the rows, of encrypted rows the server's re-randomised ciphertexts with their roots, and of several holders each one's
+norm bound.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report
-from blindfit.parties.walr.fit import fit_sum, rows_to_fit
+from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.settings import WalrSettings
 
@@ -76,6 +76,9 @@ def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomne
     trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
     generator = randomness.generator(BATCHES)
     rows = rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request)
+    # Not of the columns that are trained on: how many of others' are constant is nobody's to know.
+    l2 = l2_of(settings, answer, request, request.n_columns)
+    settings = settings.model_copy(update={"l2": l2})
     fit, _ = fit_sum(rows, trained_on, answer, request, settings, None, generator, report)
     weights = np.zeros(request.n_columns)
     weights[trained_on] = walr_blocks.step_8_rounded(fit.result.weights, int(answer.rows_kept))

@@ -9,6 +9,14 @@ PROTOCOL, DESK = "algorithms/protocols/walr_blocks.py", "parties/measurement/des
 
 MUTANTS = (
     Mutant(
+        "l2-tells-how-many-columns-of-others-are-constant",
+        (12,),
+        "parties/walr/server.py",
+        "l2_of(settings, answer, request, request.n_columns)",
+        "l2_of(settings, answer, request, len(trained_on))",
+        ("tests/walr_blocks/test_release_file.py::test_l2_does_not_tell_how_many_columns_of_others_are_constant",),
+    ),
+    Mutant(
         "the-active-party-gets-the-sums-of-anothers-columns",
         (4, 12),
         PROTOCOL,

@@ -25,7 +25,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 
 FORMAT = "blindfit-walr-release-1"
 ASKED = tuple(f.name for f in fields(AggregateOpen) if f.name not in walr.NOT_CONTENT)
-MOST_NAME_BYTES = 256
+MOST_NAME_CHARS = 256
 PROOF = ("entry", "receipt", "receipt_signature")
 ANSWERED = tuple(f.name for f in fields(NoisySum) if f.name not in (*PROOF, "sums", "ciphertexts"))
 _TYPES: dict[str, type] = {"Integer": int, "Real": float, "Text": str}
@@ -81,9 +81,10 @@ def read(
             if type(value) is not _TYPE_OF[name]:
                 raise TypeError
         about = Between(stated["server"], stated["consumer"], stated["population"])
-        if not all(0 < len(name.encode()) <= MOST_NAME_BYTES for name in (about.server, about.consumer)):
+        if not all(0 < len(name) <= MOST_NAME_CHARS for name in (about.server, about.consumer)):
             raise ValueError
-        "".join(text for text in (about.population, *stated["asked"].values()) if isinstance(text, str)).encode()
+        texts = [text for text in stated["asked"].values() if isinstance(text, str)]
+        "".join([about.server, about.consumer, about.population, *texts]).encode()  # half a surrogate has no digest
         request = AggregateOpen(
             protocol_version=PROTOCOL_VERSION,
             request_id=stated["request_id"],

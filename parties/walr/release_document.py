@@ -20,6 +20,7 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.paillier import key_checks
@@ -33,7 +34,7 @@ FORMAT = "blindfit-release-3"
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
 MOST_SERVERS = 2
-MOST_NUMBERS = 2**16
+MOST_NUMBERS = fixed_point.MAX_COLUMNS  # the intercept's among them
 MOST_ROOT_BYTES = key_checks.MOST_BITS // 8
 MOST_KEY_BYTES = 16 * MOST_ROOT_BYTES  # a modulus and its proof
 OCTETS = r"^([0-9a-f]{2})+$"

@@ -43,7 +43,7 @@ demo-dp-lr: $(VENV)/.demo  ## logistic regression with DP of whole rows, with an
 
 test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh
-	@$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile $(PYTEST_ARGS)  # one more than cores: many wait
+	@$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile $(PYTEST_ARGS)  # two more than cores: many wait
 
 mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (ten minutes at most)
 	@$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)

@@ -43,7 +43,7 @@ class Effort:
 
 
 FULL = Effort(5, 20, 100, 61, 96, BLOCKS, 50, (128, 256, 512), 10, (0.5, 1.0, 8.0))
-QUICK = Effort(1, 1, 1, 1, 64, (), 3, (256,), 2, (1.0,))
+QUICK = Effort(1, 1, 1, 1, 64, (), 1, (256,), 2, (1.0,))
 
 
 def timed(run: Callable[..., Found], *arguments: Any, **options: Any) -> tuple[Found, float]:

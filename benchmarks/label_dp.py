@@ -59,7 +59,7 @@ class Effort:
 
 
 FULL = Effort(10, EPSILONS, 50, label_dp_audit.DRAWS)
-QUICK = Effort(2, (0.5, 8.0), 5, 50_000)
+QUICK = Effort(2, (0.5, 8.0), 1, 20_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--quick", action="store_true", help="few draws, two epsilons, few rows: to see that it runs")
     options = parser.parse_args()
-    draws, people, epsilons = (3, 300, EPSILONS[:2]) if options.quick else (300, 10_000, EPSILONS)
+    draws, people, epsilons = (2, 300, EPSILONS[:2]) if options.quick else (300, 10_000, EPSILONS)
     console = Console()
     result: dict[str, Any] = {"machine": machine.describe(), "draws": draws, "data": {}}
     sets = [DataSet.split("RAND", *rand_data()[:2]), bank(options.data), generated(people)]

@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="few rows: to see that it runs")
     options = parser.parse_args()
-    rows, repetitions = (4000, 1) if options.quick else (20_000, 5)
+    rows, repetitions = (1000, 1) if options.quick else (20_000, 5)
     result = {"machine": machine.describe(), **measure(options.rows or rows, options.features, repetitions)}
     show(result, Console())
     if options.json:

@@ -22,6 +22,7 @@ from typing import IO, Any
 from unittest import mock
 
 import typer.main
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
@@ -55,8 +56,16 @@ _command_of = cache(typer.main.get_command)  # a command of each function of the
 Done = subprocess.CompletedProcess[str]
 
 
-def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.main) -> Done:
-    """What `blindfit ARGUMENTS` says and how it ends, in a directory; a party whose file is right is not started."""
+def _not_drawn(_canvas: FigureCanvasSVG, file: IO[str], **_metadata: Any) -> None:
+    file.write("<svg></svg>")
+
+
+def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.main, pictures: bool = False) -> Done:
+    """What `blindfit ARGUMENTS` says and how it ends, in a directory; a party whose file is right is not started.
+
+    Args:
+        pictures: are drawn in a report. They take a fifth of a second; tests/report draws each kind.
+    """
     said, errors, code = io.StringIO(), io.StringIO(), 0
     processes = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     with (
@@ -67,6 +76,7 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
         mock.patch.object(sys, "argv", ["blindfit", *arguments]),
         mock.patch.object(launcher, "subprocess", processes),
         mock.patch.object(typer.main, "get_command", _command_of),
+        contextlib.nullcontext() if pictures else mock.patch.object(FigureCanvasSVG, "print_svg", _not_drawn),
         mock.patch.object(node, "set_up_logs", side_effect=AssertionError("a party makes a process its own")),
     ):
         try:

@@ -113,8 +113,8 @@ def _at_once(equations: Sequence[Equations], prior: Floats, variances: Floats) -
 # --- 2,000 rows, ten columns at each of two parties -----------------------------------------------------------
 
 
-def train(setting: Setting, signal: tuple[float, float], seed: int = 0) -> Training:
-    return simulate(planted(np.random.default_rng(seed), ROWS, (COLUMNS, COLUMNS), signal=signal), setting)
+def train(setting: Setting, signal: tuple[float, float], seed: int = 0, *, rows: int = ROWS) -> Training:
+    return simulate(planted(np.random.default_rng(seed), rows, (COLUMNS, COLUMNS), signal=signal), setting)
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,15 @@ def own_auc(training: Training) -> float:
     return training.seen[1].own_auc(np.arange(len(training.y)), training.y)
 
 
-def retrained(count: int, seed: int = 0) -> list[Training]:
-    """Trainings on the same rows, each with batches of its own."""
-    return [train(replace(SMALL_BATCHES, seed=number), STRONG, seed) for number in range(count)]
+def retrained(count: int, seed: int = 0, *, looked_at: Sequence[int] | None = None) -> list[Training]:
+    """Trainings on the same rows, each with batches of its own.
+
+    Args:
+        looked_at: of the others the first epochs alone are run, which `over_trainings` needs; by default all are whole.
+    """
+    few = replace(SMALL_BATCHES, epochs=FIRST_EPOCHS)
+    settings = [SMALL_BATCHES if looked_at is None or number in looked_at else few for number in range(count)]
+    return [train(replace(setting, seed=number), STRONG, seed) for number, setting in enumerate(settings)]
 
 
 def auc_over(trainings: Sequence[Training]) -> float:

@@ -37,9 +37,13 @@ def test_without_noise_a_rarer_value_is_read_from_128_rows(reader: Reader, seed:
 
 
 @READERS
-@COLUMNS
-@pytest.mark.parametrize("batch_rows", [96, SMALL_BATCHES.batch_rows])
+@pytest.mark.parametrize(
+    ("batch_rows", "column"),
+    [(96, chance(0.3)), (96, telling), (SMALL_BATCHES.batch_rows, telling)],
+    ids=["96-chance", "96-telling", "128-telling"],
+)
 def test_at_the_defaults_no_column_is_read(reader: Reader, column: Column, batch_rows: int) -> None:
+    """Of smaller batches more can be read: where a column of chance is not from 96 rows, it is not from 128."""
     setting = replace(SMALL_BATCHES, batch_rows=batch_rows, epochs=EPOCHS)
     seen, truth = lattice_features.train(reader, setting, column)
     found = lattice_features.most_right_in_noise(seen, truth, setting.gradient_noise)

@@ -21,17 +21,19 @@ from tests.attacks.least_squares_labels import (
 )
 from tests.attacks.views import DEFAULTS, Setting, breast, coins, most_right_within, simulate, without_defences
 
+FEWER_ROWS = 1000  # of batches of the same size: as many equations for each label, solved all at once
+
 
 def test_reshuffled_batches_without_defences_give_nearly_every_label() -> None:
     setting = without_defences(**RESHUFFLED)
-    training = train(setting, STRONG)
+    training = train(setting, STRONG, rows=FEWER_ROWS)
     assert attack(training, setting).share > 0.9
     assert own_auc(training) < 0.8
 
 
 def test_jitter_and_noise_do_not_help_where_batches_are_reshuffled() -> None:
     setting = Setting(**RESHUFFLED)
-    training = train(setting, STRONG)
+    training = train(setting, STRONG, rows=FEWER_ROWS)
     assert attack(training, setting).auc > own_auc(training) + 0.1
 
 
@@ -65,7 +67,7 @@ def test_on_coins_it_gives_what_the_formula_says(batch_rows: int) -> None:
 
 def test_several_trainings_are_like_reshuffled_batches() -> None:
     """Nothing at one training can prevent it: docs/gradients.md says so."""
-    trainings = retrained(10)
+    trainings = retrained(10, looked_at=[0, 9])
     gains = [auc_over(trainings[:count]) - own_auc(trainings[0]) for count in (1, 10)]
     assert gains[0] < 0.05
     assert gains[1] > 0.1
@@ -73,7 +75,7 @@ def test_several_trainings_are_like_reshuffled_batches() -> None:
 
 def test_too_few_rows_for_the_columns_give_the_labels_and_are_refused() -> None:
     found = []
-    for seed in range(5):
+    for seed in range(3):
         setting = Setting(batch_rows=24, shorten=False, seed=seed)
         training = simulate(coins(np.random.default_rng(seed), breast()), setting)
         found.append(attack(training, setting).auc)

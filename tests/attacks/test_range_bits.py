@@ -30,7 +30,7 @@ JOB = (
     "split.test_fraction=0",
 )
 UNSAFE = 'falcon.unsafe=["weight-bits"]'
-PAIRS = 4
+READ, ASKED = 3, 4  # pairs of labels: both answers are among the first, and the rule has no room for so many
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def told_bits(project: Project) -> float:
 
 def test_without_the_rule_every_pair_of_labels_is_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = Attack(monkeypatch)
-    said = [attack.equal(project, place, UNSAFE, f"falcon.l2={place / 1000}") for place in range(1, PAIRS + 1)]
-    assert said == [attack.labels[0] == attack.labels[place] for place in range(1, PAIRS + 1)]
+    said = [attack.equal(project, place, UNSAFE, f"falcon.l2={place / 1000}") for place in range(1, READ + 1)]
+    assert said == [attack.labels[0] == attack.labels[place] for place in range(1, READ + 1)]
     assert len(set(said)) == 2
 
 
@@ -103,7 +103,7 @@ def test_with_the_rule_every_answer_is_counted_until_there_is_none(
     attack, answers = Attack(monkeypatch), list[bool]()
 
     def ask() -> None:
-        for place in range(1, PAIRS + 1):
+        for place in range(1, ASKED + 1):
             answers.append(attack.equal(project, place, f"falcon.l2={place / 1000}", f'name="job-{place}"'))
 
     with pytest.raises(PolicyRefused, match="trainings before told") as refused:

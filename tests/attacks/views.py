@@ -31,7 +31,6 @@ from blindfit.parties.vertical.prepared import FEATURE_BOUND, clip_rows
 Floats = NDArray[np.float64]
 
 JOB = TaylorSettings()
-noise_drawn = lru_cache(maxsize=2**14)(gradient_noise)  # it follows from its arguments, in trainings of many columns
 
 
 @dataclass(frozen=True)
@@ -182,9 +181,7 @@ def simulate(data: Data, setting: Setting) -> Training:
             ]
             residuals = np.sum(terms, axis=0) + label_terms[batch]
             for place, (part, optimiser) in enumerate(zip(features, optimisers, strict=True)):
-                step = (parameters.data_parties[place], epoch, number)
-                noise = noise_drawn(setting.noise_key, parameters, step, part.shape[1])
-                gradient = part[batch].T @ residuals + np.array(noise, dtype=np.int64)
+                gradient = part[batch].T @ residuals + noise_of(parameters, setting, place, (epoch, number))
                 views[place].append(View(epoch, number, batch, gradient, optimiser.weights.copy()))
                 scale = (1 << grid.gradient_bits) * len(batch)
                 optimiser.step(gradient / scale, epoch, number)
@@ -213,6 +210,32 @@ def parameters_of(features: Sequence[Rows], grid: Grid, setting: Setting) -> Tay
         kept_noise_std=0.0 if setting.epsilon is None else label_noise_std(setting.job, sum(columns)),
         hold_out_loss=False,
     )
+
+
+def noise_of(parameters: TaylorParameters, setting: Setting, place: int, step: tuple[int, int]) -> Rows:
+    """What the key node adds to a party's gradient in this epoch and batch."""
+    epoch, number = step
+    party, columns, grid = parameters.data_parties[place], parameters.columns[place], parameters.grid
+    fresh = _drawn(setting.noise_key, grid, (party, epoch, number), parameters.noise_std, 0.0, columns)
+    return fresh + _drawn(setting.noise_key, grid, (party, 0, number), 0.0, parameters.kept_noise_std, columns)
+
+
+@lru_cache(maxsize=2**15)
+def _drawn(
+    key: bytes, grid: Grid, where: tuple[str, int, int], noise_std: float, kept_std: float, columns: int
+) -> Rows:
+    """It follows from these alone, in many trainings; what is kept, in none from the epoch."""
+    parameters = TaylorParameters(
+        data_parties=(where[0],),
+        key_node="key-node",
+        columns=(columns,),
+        grid=grid,
+        epochs=1,
+        noise_std=noise_std,
+        kept_noise_std=kept_std,
+        hold_out_loss=False,
+    )
+    return np.array(gradient_noise(key, parameters, where, columns), dtype=np.int64)
 
 
 def _batches(plan: RowPlan, epoch: int, setting: Setting) -> Sequence[Rows]:

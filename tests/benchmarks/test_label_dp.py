@@ -237,7 +237,6 @@ def test_the_whole_benchmark_on_toy_data(
     toy: Dataset, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(label_dp_data, "crime", lambda _: toy)
-    monkeypatch.setattr(label_dp, "QUICK", label_dp.Effort(2, (0.5, 8.0), 1, 20_000))
     result = run(tmp_path, page)
     figures = result["datasets"]["Crime"]
     assert [row["epsilon"] for row in figures["rows"]] == [0.5, 8.0]

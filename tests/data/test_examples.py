@@ -83,8 +83,7 @@ def test_walr_without_statsmodels(tmp_path):
 
 def test_advertising_data(tmp_path):
     arguments = ("--people", 40_000, "--rows-per-person", 2.5, "--features", 10, "--positive-rate", 0.03, "--seed", 5)
-    done = run("advertising/generate.py", *arguments, "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert run_here("advertising/generate.py", *arguments, "--out", tmp_path) == (0, "")
     n_rows = pq.read_metadata(tmp_path / "features.parquet").num_rows
     # Poisson: 5 standard deviations are sqrt(40000 * 1.5) * 5 = 1225.
     assert abs(n_rows - 100_000) < 1225

@@ -31,7 +31,7 @@ def weights_in(project: Project, path: str) -> dict[str, float]:
     return weights
 
 
-def test_a_run_and_the_same_again(project: Project) -> None:
+def test_a_run_a_partys_own_page_and_the_same_run_again(project: Project) -> None:
     done = run(project, "out")
     assert done.returncode == 0, done.stderr
     assert "budget 2 of 4 spent on patients, 2 left" in " ".join(done.stdout.split())
@@ -39,6 +39,12 @@ def test_a_run_and_the_same_again(project: Project) -> None:
     assert report["parties"]["clinic"]["summary"]["privacy"]["charged_now"] is True
     assert "evaluation" not in report["parties"]["clinic"]["summary"]
     assert "Privacy statement" in project.path("out/report.html").read_text()
+
+    shown = project.blindfit("report", "out/clinic")
+    assert shown.returncode == 0, shown.stderr
+    page = project.path("out/clinic/report.html").read_text()  # the party's own
+    assert "each row, features and label, a visit" in page
+    assert "Accuracy" in page
 
     again = run(project, "again")
     assert again.returncode == 0, again.stderr
@@ -152,15 +158,6 @@ def test_pretraining_as_a_command(project: Project) -> None:
     refused = project.blindfit("pretrain", "clinic.toml", "--dataset", "patients", "--out", "leak.json")
     assert "the rows of patients have a privacy budget, so they are not public" in error_line(refused)
     assert not project.path("leak.json").exists()
-
-
-def test_a_partys_own_page(project: Project) -> None:
-    assert run(project, "out").returncode == 0
-    done = project.blindfit("report", "out/clinic")
-    assert done.returncode == 0, done.stderr
-    page = project.path("out/clinic/report.html").read_text()
-    assert "each row, features and label, a visit" in page
-    assert "Accuracy" in page
 
 
 def test_the_example(tmp_path: Path) -> None:

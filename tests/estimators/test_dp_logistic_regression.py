@@ -203,7 +203,7 @@ def largest_gap(samples):
 
 
 def test_an_audit_of_whole_fits_finds_no_more_than_epsilon():
-    assert largest_gap(fits_of_neighbours(1000)) < 1.0
+    assert largest_gap(fits_of_neighbours(500)) < 1.0
 
 
 def test_the_audit_finds_a_missing_clip(monkeypatch):
@@ -212,7 +212,8 @@ def test_the_audit_finds_a_missing_clip(monkeypatch):
         return (columns * residuals[:, None] * (CLIP_STEPS / clip_norm)).astype(np.int64)
 
     monkeypatch.setattr(dp_gradient, "clipped_gradients", unclipped)
-    assert largest_gap(fits_of_neighbours(500)) > 1.0
+    # An event has 96 % of one side's fits and 4 % of the other's; 88 % and 12 % would still show 1.14: 6 deviations.
+    assert largest_gap(fits_of_neighbours(250)) > 1.0
 
 
 # --- the start ------------------------------------------------------------------------------------------------

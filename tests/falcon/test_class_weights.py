@@ -42,8 +42,9 @@ def test_a_rare_class_is_called_as_often_as_by_scikit_learn() -> None:
     x, y = data.data[kept][:, [1, 4, 9, 14, 18, 19]], 1 - data.target[kept]  # of which none tells the class by itself
 
     def case_of(weights: str) -> RealCase:
-        options = {"class_weights": weights, "security": "semi-honest", "waves": "medium", "epochs": 25}
-        options |= {"learning_rate": 1.0, "schedule": "constant", "unsafe": ["weight-bits"], "validation_fraction": 0}
+        options = {"class_weights": weights, "security": "semi-honest", "waves": "medium", "epochs": 15}
+        options |= {"learning_rate": 2.0, "schedule": "constant", "unsafe": ["weight-bits"], "validation_fraction": 0}
+        options |= {"batch_rows": 1000}
         tables = {"protocol": "falcon", "falcon": options, "split": {"test_fraction": 0.3}}
         return RealCase(np.split(x, 2, axis=1), y, validate(tables, FalconJob, source="the job"), seed=1)
 

@@ -62,7 +62,7 @@ def fitted(blocks: list[np.ndarray], y: np.ndarray, **options: object) -> tuple[
 
 def test_lasso_of_the_diabetes_data() -> None:
     data = load_diabetes()
-    options = {"model": "linear", "l1": 0.1, "learning_rate": 0.25, "epochs": 60}
+    options = {"model": "linear", "l1": 0.1, "learning_rate": 0.4, "epochs": 30}
     case, found = fitted(np.split(data.data, 2, axis=1), data.target, **options)
     x, y = np.hstack([own.columns for own in case.prepared]), case.prepared[0].labels.y
     model = Lasso(alpha=0.1, tol=1e-8).fit(np.delete(x, case.parameters.columns[0] - 1, axis=1), y)
@@ -74,7 +74,7 @@ def test_lasso_of_the_diabetes_data() -> None:
 def test_logistic_regression_with_l1_of_the_breast_cancer_data() -> None:
     data = load_breast_cancer()
     x, y = data.data[:, [1, 4, 9, 14, 18, 19, 21, 24]], 1 - data.target
-    case, found = fitted(np.split(x, 2, axis=1), y, l1=0.05, learning_rate=1.0, epochs=60)
+    case, found = fitted(np.split(x, 2, axis=1), y, l1=0.05, learning_rate=2.0, epochs=30)
     columns = np.hstack([own.columns for own in case.prepared])
     columns = np.delete(columns, case.parameters.columns[0] - 1, axis=1)
     order = np.concatenate(case.prepared[0].plan.batches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +41,55 @@ def project(tmp_path: Path) -> Project:
     return make(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    """The job has run once, for a coordinator who keeps the receipts in the same folder."""
-    root = tmp_path_factory.mktemp("trained")
+def begun(root: Path, train: Callable[[Project], str]) -> Begun:
+    """For a coordinator who keeps the receipts in the same folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(root / RECEIPTS))
-        return Begun.by(root, lambda project: Nodes(project.root).run(*PRIVATE).id, make)
+        return Begun.by(root, train, make)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, list[tuple[str, int]]]:
+    """The job has run once; whoever put something in, and how many charges its ledger had then."""
+    tell, seen = seats.DataSeat._tell, []
+    root = tmp_path_factory.mktemp("trained")
+
+    async def noted(self: Any, values: Any) -> None:
+        seen.append((self.me, charges(root)[self.me]))
+        await tell(self, values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seats.DataSeat, "_tell", noted)
+        return begun(root, lambda project: Nodes(project.root).run(*PRIVATE).id), seen
+
+
+@pytest.fixture(scope="module")
+def trained(watched: tuple[Begun, list[tuple[str, int]]]) -> Begun:
+    return watched[0]
+
+
+@pytest.fixture(scope="module")
+def unopened(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The job was lost before anything was opened."""
+    return begun(tmp_path_factory.mktemp("unopened"), lambda project: lose(project, program, "_opened"))
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The job was lost once its weights had been opened."""
+    return begun(tmp_path_factory.mktemp("opened"), lambda project: lose(project, data_party, "write_part"))
 
 
 @pytest.fixture
-def again(trained: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Where the job has run once."""
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Begun], Project]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / RECEIPTS))
-    return trained.copied(tmp_path)
+    return lambda begun: begun.copied(tmp_path)
+
+
+@pytest.fixture
+def again(trained: Begun, copied: Callable[[Begun], Project]) -> Project:
+    """Where the job has run once."""
+    return copied(trained)
 
 
 def lost(*_: Any) -> None:
@@ -86,16 +122,9 @@ def test_every_data_party_is_charged_for_whole_rows_as_promised(trained: Begun) 
 
 
 def test_nothing_is_put_in_before_this_partys_charge_is_on_the_disk(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    watched: tuple[Begun, list[tuple[str, int]]],
 ) -> None:
-    tell, seen = seats.DataSeat._tell, []
-
-    async def watched(self: Any, values: Any) -> None:
-        seen.append((self.me, charges(project.root)[self.me]))
-        await tell(self, values)
-
-    monkeypatch.setattr(seats.DataSeat, "_tell", watched)
-    Nodes(project.root).run(*PRIVATE)
+    seen = watched[1]
     assert {name for name, _ in seen} == set(DATA_PARTIES)
     assert {count for _, count in seen} == {1}
 
@@ -125,27 +154,33 @@ def test_another_snapshot_is_charged_at_all(trained: Begun, again: Project) -> N
 # --- lost trainings -------------------------------------------------------------------------------------------------
 
 
-def test_a_training_that_opened_nothing_has_paid_for_the_next_one(project: Project) -> None:
+def test_a_training_that_opened_nothing_has_paid_for_the_next_one(
+    unopened: Begun, copied: Callable[[Begun], Project]
+) -> None:
     """Resumed or not, and by whatever name: nobody saw the noise that was drawn."""
-    session = lose(project, program, "_opened")
+    project = copied(unopened)
     assert charges(project.root) == ONCE
     Nodes(project.root).run(*PRIVATE, 'name="another-name"')
     assert charges(project.root) == ONCE
-    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{session}"')  # what it opens is another draw
+    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # what it opens is another draw
     assert charges(project.root) == TWICE
 
 
-def test_a_resumed_training_has_paid_where_nothing_was_opened(project: Project) -> None:
-    session = lose(project, program, "_opened")
-    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{session}"')
+def test_a_resumed_training_has_paid_where_nothing_was_opened(
+    unopened: Begun, copied: Callable[[Begun], Project]
+) -> None:
+    project = copied(unopened)
+    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{unopened.session}"')
     assert charges(project.root) == ONCE
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-def test_weights_that_were_opened_and_lost_are_charged_again(project: Project, resumes: bool) -> None:
-    session = lose(project, data_party, "write_part")
+def test_weights_that_were_opened_and_lost_are_charged_again(
+    opened: Begun, copied: Callable[[Begun], Project], resumes: bool
+) -> None:
+    project = copied(opened)
     assert charges(project.root) == ONCE
-    Nodes(project.root).run(*PRIVATE, *([f'falcon.resume="{session}"'] if resumes else []))
+    Nodes(project.root).run(*PRIVATE, *([f'falcon.resume="{opened.session}"'] if resumes else []))
     assert charges(project.root) == TWICE
 
 
@@ -163,9 +198,9 @@ def test_two_sessions_of_a_question_at_once_open_two_draws_for_two_charges(
     assert charges(project.root) == TWICE
 
 
-def test_who_cannot_pay_for_a_second_opening_opens_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied: Callable[[Begun], Project]) -> None:
+    project = copied(opened)
     set_budget(project.root, "shop-b", 1.2)
-    lose(project, data_party, "write_part")
     with pytest.raises(BudgetExhausted) as refused:
         Nodes(project.root).run(*PRIVATE)
     assert refused.value.population == "people"

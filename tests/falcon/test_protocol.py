@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -188,14 +189,20 @@ def uniform_p_value(elements: Any) -> float:
     return float(stats.chisquare(counts).pvalue)
 
 
+@cache
+def opened_by(run: str, *, macs: bool = True) -> Opened:
+    opened = Opened()
+    case = Case(options={"macs": macs, "epochs": 2, "kept_bits": 5, "patience": 3})
+    train(case, wire=opened.wire, run=run)
+    return opened
+
+
 @pytest.mark.parametrize("macs", [True, False])
 def test_every_opened_value_is_uniform_but_for_the_bits(macs: bool) -> None:
     """A simulator that draws uniform elements, and knows the bits, is not told from the run: 1e-6 for each test."""
-    opened = Opened()
-    case = Case(options={"macs": macs, "epochs": 3, "kept_bits": 5, "patience": 3})
-    train(case, wire=opened.wire)
+    opened = opened_by("run-1", macs=macs)
     bits = [values for values in opened.sums if len(values) <= 2 and values[0] == 0]
-    assert [len(values) for values in bits] == [2, 2, 2]
+    assert [len(values) for values in bits] == [2, 2]
     assert {int(values[1]) for values in bits} <= {0, 1}
     masked = [values for values in opened.sums if not (len(values) <= 2 and values[0] == 0)]
     everything = np.concatenate(masked)
@@ -213,9 +220,7 @@ def test_the_same_training_twice_opens_nothing_twice() -> None:
     """Under the same seeds too: a name's masks are its own (a session's name comes once)."""
     sums = []
     for run in ("run-1", "run-2"):
-        opened = Opened()
-        train(Case(options={"epochs": 2}), wire=opened.wire, run=run)
-        sums.append({int(value) for values in opened.sums if len(values) > 2 for value in values})
+        sums.append({int(value) for values in opened_by(run).sums if len(values) > 2 for value in values})
     assert not sums[0] & sums[1]
     assert len(sums[0]) > 10_000
 
@@ -231,7 +236,7 @@ def test_no_two_items_of_a_run_have_one_name(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Dealer, "correction", noted)
     for run in ("run-1", "run-2"):
-        train(Case(options={"patience": 1}), run=run)
+        train(Case(rows=160, options={"epochs": 2, "patience": 1}), run=run)
     assert len(names) > 200
     assert len(set(names)) == len(names)
 

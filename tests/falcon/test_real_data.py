@@ -22,7 +22,7 @@ BANK = Path(__file__).parents[3] / "shared" / "data" / "bank"
 CLOSE = 0.005
 # Who is as good after fewer epochs is so after those of a job's defaults; the soak has all of these.
 EPOCHS = FalconSettings().epochs
-FEW_EPOCHS = 8
+FEW_EPOCHS = 5
 
 
 def splits(full: Iterable[int], few: Iterable[int], soak: Iterable[int]) -> list[Any]:
@@ -56,10 +56,10 @@ def aucs(case: RealCase, key: PrivateKey | None = None) -> tuple[float, float]:
     return tested.auc_pairs / pairs, float(roc_auc_score(y[test], fitted.decision_function(x[test])))
 
 
-@pytest.mark.parametrize(("seed", "epochs"), splits([0], range(1, 5), range(1, 5)))
+@pytest.mark.parametrize(("seed", "epochs"), splits([0], [1, 2], range(1, 5)))
 def test_breast_cancer_is_told_as_well_as_by_scikit_learn(seed: int, epochs: int) -> None:
     """The shares are the same numbers with MACs and without; MACs have tests of their own, and cost half a run."""
-    shared, joined = aucs(breast(seed, epochs=epochs, security="malicious" if seed == 0 else "semi-honest"))
+    shared, joined = aucs(breast(seed, epochs=epochs, security="malicious" if seed == 1 else "semi-honest"))
     assert abs(shared - joined) < CLOSE
     assert joined > 0.98
 

@@ -21,7 +21,17 @@ from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.running import Running
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.falcon.project import DATA_PARTIES, REPEATABLE, Begun, make, make_quick, report, table, weights
+from tests.falcon.project import (
+    DATA_PARTIES,
+    REPEATABLE,
+    Begun,
+    make,
+    make_judged,
+    make_quick,
+    report,
+    table,
+    weights,
+)
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
@@ -40,7 +50,7 @@ def quick(tmp_path: Path) -> Project:
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, JobSession]:
     """A whole job, with MACs, several batches and figures of test rows."""
     root = tmp_path_factory.mktemp("done")
-    session = Nodes(make(root).root).run()
+    session = Nodes(make(root, epochs=2).root).run("falcon.batch_rows=108")
     return Begun(root, session.id), session
 
 
@@ -52,14 +62,24 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 @pytest.fixture(scope="module")
 def lost(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    """The quick job was lost after its first epoch."""
-    return Begun.by(tmp_path_factory.mktemp("lost"), lambda project: stopped_after(1, project), make_quick)
+    """A judged job was lost after its first epoch."""
+    return Begun.by(tmp_path_factory.mktemp("lost"), lambda project: stopped_after(1, project), make_judged)
+
+
+@pytest.fixture(scope="module")
+def unrounded(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The quick job has run once, and opened weights as they are."""
+    root = tmp_path_factory.mktemp("unrounded")
+    return Begun.by(root, lambda project: Nodes(project.root).run(*REPEATABLE).id, make_quick)
+
+
+MACS = (*REPEATABLE, 'falcon.security="malicious"')
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    """A training with MACs was lost after its third and last epoch."""
-    return Begun.by(tmp_path_factory.mktemp("stopped"), lambda project: stopped_after(3, project, *REPEATABLE))
+    """A training with MACs was lost after its second and last epoch."""
+    return Begun.by(tmp_path_factory.mktemp("stopped"), lambda project: stopped_after(2, project, *MACS), make_quick)
 
 
 def plain_descent(root: Path, *, epochs: int, rate: float = 0.5, l2: float = 0.01) -> np.ndarray:
@@ -79,14 +99,19 @@ def together(found: dict[str, Any]) -> np.ndarray:
     return np.concatenate([found[name] for name in DATA_PARTIES])
 
 
-@pytest.mark.parametrize("security", ["malicious", "semi-honest"])
-def test_weights_are_those_of_plain_descent_on_the_joined_table(project: Project, security: str) -> None:
-    session = Nodes(project.root).run(*REPEATABLE, f'falcon.security="{security}"')
-    found = together(weights(project.root, session.id))
+def check_plain_descent(root: Path, session: str, *, epochs: int) -> None:
     # Of the grid of features, 2^-12, and of shares (tests/falcon/test_protocol.py); no row stands out here.
-    rows: Any = report(project.root, session.id)["rows"]
+    rows: Any = report(root, session)["rows"]
     assert rows["shrunk"] == 0
-    assert np.abs(found - plain_descent(project.root, epochs=3)).max() < 5e-4
+    assert np.abs(together(weights(root, session)) - plain_descent(root, epochs=epochs)).max() < 5e-4
+
+
+def test_weights_are_those_of_plain_descent_on_the_joined_table(project: Project) -> None:
+    check_plain_descent(project.root, Nodes(project.root).run(*REPEATABLE).id, epochs=3)
+
+
+def test_they_are_so_without_macs(unrounded: Begun) -> None:
+    check_plain_descent(unrounded.root, unrounded.session, epochs=2)
 
 
 def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
@@ -110,9 +135,9 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 
-TRAINED = 216  # of 300 rows, and of a quick job's 235
+TRAINED = 216  # of 300 rows of a whole job, and of all others here
 WEIGHTS = 3 * 7 / TRAINED  # of three columns
-END, QUICK_END = math.log2(2 * 3 + 1) / TRAINED, math.log2(2 * 2 + 1) / TRAINED  # of where three, and two, epochs end
+END = math.log2(2 * 2 + 1) / TRAINED  # of where two epochs end
 
 
 def counted(root: Path) -> list[float]:
@@ -136,7 +161,7 @@ def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(
     done: tuple[Begun, JobSession], tmp_path: Path
 ) -> None:
     project, first = done[0].copied(tmp_path), done[1].id
-    again = Nodes(project.root).run().id
+    again = Nodes(project.root).run("falcon.batch_rows=108").id
     for name in DATA_PARTIES:
         assert np.array_equal(weights(project.root, first)[name], weights(project.root, again)[name])
     assert sorted(counted(project.root)) == [pytest.approx(END), pytest.approx(WEIGHTS)]
@@ -159,12 +184,11 @@ def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(
     project = trained.copied(tmp_path)
     shutil.rmtree(project.root / gone)
     Nodes(project.root).run()
-    assert sorted(counted(project.root)) == [pytest.approx(QUICK_END)] * 2 + [pytest.approx(WEIGHTS)] * 2
+    assert sorted(counted(project.root)) == [pytest.approx(END)] * 2 + [pytest.approx(WEIGHTS)] * 2
 
 
-def test_unrounded_weights_take_the_whole_of_every_label(quick: Project) -> None:
-    nodes = Nodes(quick.root)
-    nodes.run(*REPEATABLE)
+def test_unrounded_weights_take_the_whole_of_every_label(unrounded: Begun, tmp_path: Path) -> None:
+    nodes = Nodes(unrounded.copied(tmp_path).root)
     nodes.run(*REPEATABLE, "falcon.epochs=3")  # who allows it allows it again
     with pytest.raises(PolicyRefused, match="weight bits"):
         nodes.run()
@@ -225,7 +249,7 @@ def test_scores_that_grow_end_the_job_with_what_to_do(quick: Project) -> None:
     with pytest.raises(ScoresOutOfRange, match="in epoch 1") as ended:
         Nodes(quick.root).run("falcon.learning_rate=400", 'falcon.schedule="constant"', "falcon.l2=0")
     assert "falcon.learning_rate" in ended.value.hint
-    assert counted(quick.root) == [pytest.approx(QUICK_END)]
+    assert counted(quick.root) == [pytest.approx(END)]
 
 
 # --- what goes on -----------------------------------------------------------------------------------------------------
@@ -257,17 +281,16 @@ def stopped_after(epoch: int, project: Project, *overrides: str, party: str = "s
     raise AssertionError("the training was not lost")
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 3])
+@pytest.mark.parametrize("epoch", [1, 2])
 def test_a_training_that_stopped_goes_on_to_the_same_weights(stopped: Begun, tmp_path: Path, epoch: int) -> None:
     """Who stopped earlier lacks what is kept of later epochs, and nothing else."""
     project, session = stopped.copied(tmp_path), stopped.session
     for name in DATA_PARTIES:
-        assert epochs_at(project, name, session) == {1, 2, 3}
-        for later in range(epoch + 1, 4):
+        assert epochs_at(project, name, session) == {1, 2}
+        for later in range(epoch + 1, 3):
             (project.root / f"state/{name}/checkpoints/{session}/epoch-{later}.json").unlink()
-    resumed = Nodes(project.root).run(*REPEATABLE, f'falcon.resume="{session}"')
-    found = together(weights(project.root, resumed.id))
-    assert np.abs(found - plain_descent(project.root, epochs=3)).max() < 5e-4
+    resumed = Nodes(project.root).run(*MACS, f'falcon.resume="{session}"')
+    check_plain_descent(project.root, resumed.id, epochs=2)
 
 
 THREE = (*REPEATABLE, "falcon.epochs=3")
@@ -283,8 +306,7 @@ def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: Projec
     assert again == session
     assert (epochs_at(quick, "bank", session), epochs_at(quick, "shop-a", session)) == ({1}, {1, 2})
     resumed = Nodes(quick.root).run(*THREE, f'falcon.resume="{session}"')
-    found = together(weights(quick.root, resumed.id))
-    assert np.abs(found - plain_descent(quick.root, epochs=3)).max() < 5e-4
+    check_plain_descent(quick.root, resumed.id, epochs=3)
 
 
 def until(come: Callable[[], bool]) -> None:
@@ -311,37 +333,37 @@ def test_weights_that_are_opened_again_are_counted_again(quick: Project, monkeyp
         with pytest.raises(BlindfitError):
             Nodes(quick.root).run()
     (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
-    assert sorted(counted(quick.root)) == [pytest.approx(QUICK_END), pytest.approx(WEIGHTS)]
+    assert sorted(counted(quick.root)) == [pytest.approx(END), pytest.approx(WEIGHTS)]
     Nodes(quick.root).run(f'falcon.resume="{session}"')
-    assert sorted(counted(quick.root)) == [pytest.approx(QUICK_END)] + [pytest.approx(WEIGHTS)] * 2
+    assert sorted(counted(quick.root)) == [pytest.approx(END)] + [pytest.approx(WEIGHTS)] * 2
 
 
 def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_path: Path) -> None:
     """Also where it is lost before it opens a weight; and once more for the epochs that a resumed one may add."""
     project = lost.copied(tmp_path)
-    assert counted(project.root) == [pytest.approx(QUICK_END)]
+    assert counted(project.root) == [pytest.approx(END)]
     Nodes(project.root).run(f'falcon.resume="{lost.session}"')
     again = math.log2(2 * 1 + 1) / TRAINED
-    assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(QUICK_END), pytest.approx(WEIGHTS)]
+    assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(END), pytest.approx(WEIGHTS)]
 
 
-def test_a_check_that_was_begun_and_not_passed_ends_the_training(project: Project) -> None:
+def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project) -> None:
     """Whoever tampered has the MAC key then, whatever it says or does not say: nobody uses it again."""
     residues, told = check._residues, [0]
 
     async def silent(mine: Any, me: str, *more: Any) -> Any:
         told[0] += 1
-        if told[0] > 12 and me == "shop-a":
+        if told[0] > 6 and me == "shop-a":  # six in an epoch, which all have kept
             raise PeerUnreachable(peer="bank", address="-", step="Residue", reason="it says nothing more")
         return await residues(mine, me, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "_residues", silent)
         with pytest.raises(BlindfitError):
-            Nodes(project.root).run("falcon.epochs=6")
-    (session,) = (path.name for path in (project.root / "state/bank/checkpoints").iterdir())
+            Nodes(quick.root).run(*MACS)
+    (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
     with pytest.raises(PolicyRefused, match="there is no checkpoint"):
-        Nodes(project.root).run("falcon.epochs=6", f'falcon.resume="{session}"')
+        Nodes(quick.root).run(*MACS, f'falcon.resume="{session}"')
 
 
 def test_one_session_at_a_time_for_a_training() -> None:
@@ -353,7 +375,7 @@ def test_one_session_at_a_time_for_a_training() -> None:
         pass
 
 
-def test_when_a_check_fails_nothing_is_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
     open_shares = seats.told_by_all
     told = [0]
@@ -361,16 +383,16 @@ def test_when_a_check_fails_nothing_is_kept(project: Project, monkeypatch: pytes
     async def changed(mine: Any, others: Any, kind: Any, channel: Any) -> Any:
         if type(mine).__name__ == "OpenedShares":
             told[0] += 1
-            if told[0] == 100:
+            if told[0] == 40:  # 33 in an epoch, which all have kept
                 mine = type(mine)(values_plus_one(mine.values))
         return await open_shares(mine, others, kind, channel)
 
     monkeypatch.setattr(seats, "told_by_all", changed)
     with pytest.raises(BlindfitError, match=r"MALFORMED_MESSAGE|openings"):
-        Nodes(project.root).run("falcon.epochs=6")
-    assert told[0] >= 100
+        Nodes(quick.root).run(*MACS)
+    assert told[0] >= 40
     for name in (*DATA_PARTIES, "notary"):
-        assert not list((project.root / f"state/{name}/checkpoints").glob("*/*")), name
+        assert not list((quick.root / f"state/{name}/checkpoints").glob("*/*")), name
 
 
 def values_plus_one(values: np.ndarray) -> np.ndarray:

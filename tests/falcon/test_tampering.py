@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import Trained
 from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import codec
-from tests.falcon.local import KEY_NODE, Case, train
+from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
 
 TAMPERED = ("Correction", "MaskedInput", "OpenedShares", "CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue")
 SMALL = {"epochs": 2, "patience": 1, "kept_bits": 4}
@@ -53,12 +53,24 @@ class Tamper:
         return codec.encode(kind(**parts))
 
 
-def case(n_parties: int) -> Case:
-    return Case(n_parties=n_parties, rows=160, options=SMALL)
+@dataclass(frozen=True)
+class Training:
+    """
+    Attributes:
+        tested: on test rows too, whose figures are half of a run.
+    """
+
+    n_parties: int
+    tested: bool = False
+
+    @property
+    def case(self) -> Case:
+        return Case(n_parties=self.n_parties, rows=160, options=SMALL if self.tested else SMALL | UNTESTED)
 
 
 @cache
-def messages_of_a_run(n_parties: int) -> list[str]:
+def undisturbed(training: Training) -> tuple[list[str], dict[str, Trained]]:
+    """Its messages, and what each seat ends with."""
     seen: list[str] = []
 
     def wire(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -66,31 +78,29 @@ def messages_of_a_run(n_parties: int) -> list[str]:
             seen.append(step)
         return data
 
-    train(case(n_parties), wire=wire)
-    return seen
+    return seen, train(training.case, wire=wire)
 
 
-def one_run(n_parties: int, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
+def messages_of_a_run(training: Training) -> list[str]:
+    return undisturbed(training)[0]
+
+
+def one_run(training: Training, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
     """The first error, and what was changed; fails where the training went on to its end."""
-    error, what = outcome(n_parties, number, place)
+    error, what = outcome(training, number, place)
     assert error is not None, f"{what}: not noticed"
     return error, what
 
 
-def outcome(n_parties: int, number: int, place: int) -> tuple[BlindfitError | None, tuple[str, str, str]]:
+def outcome(training: Training, number: int, place: int) -> tuple[BlindfitError | None, tuple[str, str, str]]:
     """As `one_run`; no error where nobody noticed, and the models are those of an undisturbed run."""
     tamper, error = Tamper(number, place), None
     try:
-        same(train(case(n_parties), wire=tamper.wire), undisturbed(n_parties))
+        same(train(training.case, wire=tamper.wire), undisturbed(training)[1])
     except (MacCheckFailed, MalformedMessage) as noticed:
         error = noticed
     assert tamper.what is not None
     return error, tamper.what
-
-
-@cache
-def undisturbed(n_parties: int) -> dict[str, Trained]:
-    return train(case(n_parties))
 
 
 def same(models: dict[str, Trained], expected: dict[str, Trained]) -> None:
@@ -121,18 +131,20 @@ def check_noticed_or_unused(error: BlindfitError | None, what: tuple[str, str, s
 @pytest.mark.parametrize("step", TAMPERED)
 def test_a_change_of_any_kind_of_message_ends_the_training(step: str, n_parties: int) -> None:
     """The first message of its kind and a late one."""
-    numbers = [number for number, name in enumerate(messages_of_a_run(n_parties), 1) if name == step]
+    training = Training(n_parties)
+    numbers = [number for number, name in enumerate(messages_of_a_run(training), 1) if name == step]
     for number in (numbers[0], numbers[-2]):
-        error, what = one_run(n_parties, number, place=3)
+        error, what = one_run(training, number, place=3)
         assert what[2] == step
         check_named(error, what, n_parties)
 
 
 def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
     """Whichever message it is but of the last round: no party has unmasked anything."""
-    last = len(messages_of_a_run(2))
-    for number in np.linspace(1, last, 8).astype(int).tolist():
-        one_run(2, number, place=number)
+    training = Training(2, tested=True)
+    last = len(messages_of_a_run(training))
+    for number in np.linspace(1, last, 6).astype(int).tolist():
+        one_run(training, number, place=number)
 
 
 @pytest.mark.soak
@@ -140,17 +152,18 @@ def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
 @pytest.mark.parametrize("_of_ten_thousand", range(0, 10_000, 500))
 def test_ten_thousand_single_changes_all_end_the_training(_of_ten_thousand: int) -> None:
     """Each run ends where its change is noticed, so half of a run on average."""
-    counts = {n: len(messages_of_a_run(n)) for n in (2, 3)}
+    counts = {Training(n, tested=True): len(messages_of_a_run(Training(n, tested=True))) for n in (2, 3)}
     for turn in range(500):
-        n_parties = 2 + turn % 2
-        number = 1 + secrets.randbelow(counts[n_parties])
-        check_noticed_or_unused(*outcome(n_parties, number, secrets.randbelow(2**20)), n_parties)
+        training = Training(2 + turn % 2, tested=True)
+        number = 1 + secrets.randbelow(counts[training])
+        check_noticed_or_unused(*outcome(training, number, secrets.randbelow(2**20)), training.n_parties)
 
 
 def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() -> None:
     """Places after one another in what is dealt for a comparison: of some the one set is taken, of some the other."""
-    number = next(n for n, name in enumerate(messages_of_a_run(2), 1) if name == "Correction" and n > 160)
-    ends = [outcome(2, number + 2, place) for place in range(3880, 3884)]
+    training = Training(2)
+    number = max(n for n, name in enumerate(messages_of_a_run(training), 1) if name == "Correction")
+    ends = [outcome(training, number, place) for place in range(4)]  # the first of it: weights against their limits
     for error, what in ends:
         check_noticed_or_unused(error, what, 2)
     assert {error is None for error, _ in ends} == {True, False}
@@ -158,7 +171,8 @@ def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() 
 
 def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:
     """Not in general: who deals wrongly and knows the MAC key can make the MACs fit (docs/falcon.md)."""
-    numbers = [number for number, name in enumerate(messages_of_a_run(2), 1) if name == "Correction"]
-    error, what = one_run(2, numbers[len(numbers) // 2], place=99)
+    training = Training(2)
+    numbers = [number for number, name in enumerate(messages_of_a_run(training), 1) if name == "Correction"]
+    error, what = one_run(training, numbers[len(numbers) // 2], place=99)
     assert what[0] == KEY_NODE
     assert isinstance(error, MacCheckFailed)

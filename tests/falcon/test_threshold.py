@@ -50,7 +50,7 @@ from blindfit.parties.falcon.kept import from_state, to_state
 from blindfit.parties.vertical.prepared import FEATURE_BOUND as CLIPPED_TO
 from blindfit.parties.wire import codec
 from tests.falcon.converting import integers_of
-from tests.falcon.local import KEY_NODE, Case, network_of, train
+from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
 from tests.falcon.test_protocol import plain_epochs, uniform_p_value, weights_of
 
 Floats = NDArray[np.float64]
@@ -105,7 +105,7 @@ def bound(case: Case, epochs: int) -> float:
 def test_weights_are_those_of_plain_steps_within_the_bound(
     insecure_test_key: PrivateKey, n_parties: int, options: dict[str, Any]
 ) -> None:
-    case = encrypted_case(insecure_test_key, n_parties, rows=220, **{"epochs": 2, **options})
+    case = encrypted_case(insecure_test_key, n_parties, rows=220, **{"epochs": 2, **UNTESTED, **options})
     found, plain = weights_of(case, train(case, key=insecure_test_key)), case.plain(case.parameters.epochs)
     assert bound(case, case.parameters.epochs) < 3e-3
     assert np.linalg.norm(found - plain) <= bound(case, case.parameters.epochs)
@@ -113,14 +113,14 @@ def test_weights_are_those_of_plain_steps_within_the_bound(
 
 
 def test_under_a_real_key(real_key: PrivateKey) -> None:
-    case = encrypted_case(real_key, epochs=1, rows=220)
+    case = encrypted_case(real_key, epochs=1, rows=220, **UNTESTED)
     found = weights_of(case, train(case, key=real_key))
     assert np.linalg.norm(found - case.plain(1)) <= bound(case, 1)
     falcon.check_parameters(case.parameters)
 
 
 def test_training_stops_where_the_loss_no_longer_falls(insecure_test_key: PrivateKey) -> None:
-    case = encrypted_case(insecure_test_key, rows=200, patience=2, tolerance=0.02, epochs=20)
+    case = encrypted_case(insecure_test_key, rows=200, patience=2, tolerance=0.02, epochs=20, **UNTESTED)
     trained = train(case, key=insecure_test_key)
     assert {one.epochs for one in trained.values()} == {plain_epochs(case)}
     assert 2 < trained["hospital"].epochs < 20
@@ -171,7 +171,7 @@ def test_weights_that_grow_are_refused_and_nothing_is_opened(insecure_test_key: 
 @pytest.fixture(scope="module")
 def stopped(insecure_test_key: PrivateKey) -> tuple[Case, Floats, dict[str, list[dict[str, Any]]]]:
     """A training's weights, and what its parties kept after each epoch, as they write it."""
-    case = encrypted_case(insecure_test_key, rows=180, patience=2)
+    case = encrypted_case(insecure_test_key, rows=180, patience=2, **UNTESTED)
     kept: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def keep(name: str) -> Progress:
@@ -552,7 +552,7 @@ def test_no_weight_and_no_score_is_larger_than_its_masks_are_for(
 
 
 def test_the_factor_of_weights_is_what_l2_leaves_of_them(insecure_test_key: PrivateKey) -> None:
-    case = encrypted_case(insecure_test_key, optimiser=PULLED, epochs=2, rows=200)
+    case = encrypted_case(insecure_test_key, optimiser=PULLED, epochs=2, rows=200, **UNTESTED)
     kept: list[Model] = []
     told = {"hospital": Progress(keep=lambda model, _go_on: kept.append(replace(model)))}
     trained: dict[str, Trained] = train(case, progress=told, key=insecure_test_key)

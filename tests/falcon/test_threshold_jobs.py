@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from blindfit.parties.falcon.settings import FalconJob, FalconSettings
 from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, weights
 from tests.falcon.test_seats import plain_descent, stopped_after, together
 from tests.nodes import Nodes
+from tests.quick_keys import quick_keys
 from tests.vertical.project import Project
 
 ENCRYPTED = 'falcon.backend="threshold"'
@@ -60,6 +61,12 @@ def dealt(real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Dealt:
     return noted
 
 
+@pytest.fixture
+def small_keys() -> Iterator[None]:
+    with quick_keys():
+        yield
+
+
 def found_in(root: Path, numbers: Sequence[int]) -> set[int]:
     """Those that a file there has, as octets or as digits."""
     contents = [path.read_bytes() for path in root.rglob("*") if path.is_file()]
@@ -93,8 +100,9 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
     assert not found_in(project.root / "state", secrets)
 
 
-def test_weights_may_stay_shared_and_be_tested_there(project: Project, dealt: Dealt) -> None:
-    session = Nodes(project.root).run(ENCRYPTED, 'falcon.weights="shared"', "split.test_fraction=0.45")
+def test_weights_may_stay_shared_and_be_tested_there(project: Project, small_keys: None) -> None:
+    options = ("falcon.batch_rows=100", "split.test_fraction=0.45")
+    session = Nodes(project.root).run(ENCRYPTED, 'falcon.weights="shared"', *options)
     bank: Any = report(project.root, session.id)
     assert bank["evaluation"]["rows"] >= 50
     assert 0.5 < bank["evaluation"]["auc"] <= 1
@@ -154,7 +162,7 @@ def test_macs_are_where_all_is_in_shares(backend: str, security: str, macs: bool
 
 
 def test_more_residuals_than_their_masks_hide_are_refused(
-    project: Project, dealt: Dealt, monkeypatch: pytest.MonkeyPatch
+    project: Project, small_keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encrypted_descent, "MOST_VALUES", 200)
     with pytest.raises(

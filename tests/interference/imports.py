@@ -1,7 +1,8 @@
 """What parties import in a job until it is charged, in processes that have not imported it before.
 
 An import takes up to half a second, which whoever waits for an answer sees: it may not hang on anybody's rows. Each
-world runs in a fork of one process, which has imported the harness alone. It is asked line by line for two worlds each:
+world runs in a fork of one process, which has imported the harness alone, and ends at its charge: what is imported
+later is not asked for. It is asked line by line for two worlds each:
 
     echo "SYSTEM PARTY [planted]" | python -m tests.interference.imports AUTHORITY
 """
@@ -10,15 +11,18 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import structlog
 
 from blindfit.parties.data.source import Source
 from blindfit.parties.store.store import Transaction
+from blindfit.parties.work.plain_arrow import leave_pandas_out
 from tests.interference.neighbours import changed
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import Case, run
@@ -33,31 +37,29 @@ def worlds(system: str, party: str) -> tuple[Case, Case]:
     return case, case.with_data(changed(case.data, party, {first: {"label": another}}))
 
 
-def imported(case: Case, authority: Path, *, label: str = "") -> list[str]:
-    """Names of the modules, in order of the alphabet: several parties run at once.
+def tell(case: Case, authority: Path, label: str) -> None:
+    """Names of the modules, in order of the alphabet: several parties run at once. The process ends with the charge.
 
     Args:
         label: of a party whose first row decides on an import, planted where rows are read.
     """
     found: set[str] = set()
-    listening = [True]
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "import" and listening:
+        if event == "import":
             found.add(str(arguments[0]))
 
-    def charged(self: Transaction, entry: Any, add: Any = Transaction.add_entry) -> None:
-        listening.clear()
-        add(self, entry)
+    def charged(*_: object) -> NoReturn:
+        sys.stdout.write(json.dumps(sorted(list(found))) + "\n")  # noqa: C414 (a copy: other threads go on adding)
+        sys.stdout.flush()
+        os._exit(0)
 
-    mock.patch.object(Transaction, "add_entry", charged).start()  # for as long as the fork lives
+    mock.patch.object(Transaction, "add_entry", charged).start()
     if label:
         _plant(float(label))
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     sys.addaudithook(heard)
-    ran = run(case, authority)
-    assert ran.errors == ("",), ran.errors
-    return sorted(found)
+    raise AssertionError(f"no charge: {run(case, authority).errors}")
 
 
 def _plant(label: float) -> None:
@@ -72,19 +74,19 @@ def _plant(label: float) -> None:
     mock.patch.object(Source, "batches", told).start()
 
 
-def tell(case: Case, authority: Path, label: str) -> None:
-    sys.stdout.write(json.dumps(imported(case, authority, label=label)) + "\n")
-
-
 def main(authority: str) -> None:
+    leave_pandas_out()  # as a party's process does
     for line in sys.stdin:
         system, party, *planted = line.split()
         one, other = worlds(system, party)
         label = str(next(iter(one.data[party].values()))["label"]) if planted else ""
         for case in (one, other):
-            process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
-            process.start()
-            process.join()
+            with tempfile.TemporaryDirectory(prefix="interference-") as folder:
+                tempfile.tempdir = folder  # the world leaves its own there
+                process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
+                process.start()
+                process.join()
+                tempfile.tempdir = None
             if process.exitcode:
                 sys.stdout.write("null\n")
             sys.stdout.flush()

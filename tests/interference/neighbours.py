@@ -20,7 +20,7 @@ from typing import Any
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.tables import SplitSettings
-from tests.interference.systems import SYSTEMS, binary
+from tests.interference.systems import SYSTEMS
 from tests.interference.views import differences
 from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run
 
@@ -47,6 +47,7 @@ class Probe:
     """Runs cases, each once; further jobs go on from one and the same first job."""
 
     authority: Path
+    _worlds: dict[Pair, tuple[Ran, Ran]] = field(default_factory=dict)
     _ran: dict[str, Ran] = field(default_factory=dict)
     _begun: dict[str, Begun] = field(default_factory=dict)
 
@@ -76,6 +77,18 @@ class Probe:
     def side(self, side: Side) -> Ran:
         return self.run(side.case, *side.then, publish=side.publish, cut=side.cut)
 
+    def worlds(self, pair: Pair) -> tuple[Ran, Ran]:
+        """Of all observers of the pair."""
+        if pair not in self._worlds:
+            one, other = pair.build(pair.case, self)
+            self._worlds[pair] = self.side(one), self.side(other)
+        return self._worlds[pair]
+
+    @property
+    def errors(self) -> list[str]:
+        """Of all jobs that have run."""
+        return [error for ran in self._ran.values() for error in ran.errors if error]
+
     def again(self, case: Case) -> Ran:
         """The same a second time, from nothing."""
         return self.run(case, time=2)
@@ -99,9 +112,15 @@ class Probe:
 
 
 @cache
+def set_up(system: str) -> Case:
+    """Once: nobody changes a case."""
+    return SYSTEMS[system]()
+
+
+@cache
 def data_of_systems() -> list[Data]:
     """Unchanged, as each sets them up."""
-    return [system().data for system in SYSTEMS.values()]
+    return [set_up(system).data for system in SYSTEMS]
 
 
 HELD_OUT_FILES = ("test_scores.csv", "test_rows.csv", "held_out_scores.csv", "held_out_rows.csv")
@@ -137,7 +156,7 @@ class Pair:
 
     @property
     def case(self) -> Case:
-        return replace(SYSTEMS[self.system](), source=self.source)
+        return replace(set_up(self.system), source=self.source)
 
     @property
     def observers(self) -> list[str]:
@@ -146,10 +165,9 @@ class Pair:
 
 def told_apart(pair: Pair, observer: str, probe: Probe) -> list[str]:
     """By what this observer can tell the pair's two worlds apart; a line for each."""
-    case = pair.case
-    one, other = (probe.side(side).record for side in pair.build(case, probe))
+    case, (one, other) = pair.case, probe.worlds(pair)
     declared, covered = (*case.declares, *pair.declared), pair.private in case.covered
-    return differences(one, other, observer, declared=declared, omitted=pair.omitted, covered=covered)
+    return differences(one.record, other.record, observer, declared=declared, omitted=pair.omitted, covered=covered)
 
 
 # --- changes of one unit -------------------------------------------------------------------------------------
@@ -241,23 +259,22 @@ def rare_class(party: str) -> Build:
 
 
 def class_alone_in_test(party: str) -> Build:
-    """The one positive label among the held-out rows, or none there."""
+    """The one positive label among the held-out rows, or none there; there is one among the training rows."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
-        test, train = probe.held_out(case), probe.trained(case)
-        ones = [row for i, row in enumerate(train) if binary(i)]
-        return pair(case, labels(case.data, party, [*ones, test[0]]), labels(case.data, party, ones))
+        test, train = probe.held_out(case)[0], probe.trained(case)[0]
+        return pair(case, labels(case.data, party, [test, train]), labels(case.data, party, [train]))
 
     return build
 
 
 def class_alone_in_training(party: str) -> Build:
-    """The one positive label among the training rows, or none there: valid tables, of both classes."""
+    """The one positive label among the training rows, or none there: valid tables, of both classes. The first of these
+    worlds is the first of those above, which is run once for both."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
-        test, train = probe.held_out(case), probe.trained(case)
-        ones = test[: len(test) // 2]
-        return pair(case, labels(case.data, party, [*ones, train[0]]), labels(case.data, party, ones))
+        test, train = probe.held_out(case)[0], probe.trained(case)[0]
+        return pair(case, labels(case.data, party, [test, train]), labels(case.data, party, [test]))
 
     return build
 

@@ -14,6 +14,7 @@ from tests.interference.world import Case
 Choices = Mapping[str, Sequence[Any]]
 
 SPLIT: Choices = {"seed": range(1, 1000), "split__test_fraction": (0.1, 0.2, 0.35, 0.5)}
+LARGE_SPLIT: Choices = {**SPLIT, "split__test_fraction": (0.35, 0.5)}  # a smaller part of so few rows is refused
 DP: Choices = {"privacy__epsilon": (0.5, 1.0, 2.0)}
 VERTICAL: Choices = {
     **SPLIT,
@@ -70,7 +71,7 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
     "falcon": {
-        **SPLIT,
+        **LARGE_SPLIT,
         "falcon__intercept": (True, False),
         "falcon__schedule": ("inverse", "exponential"),
         "falcon__learning_rate": (0.02, 0.3),
@@ -81,7 +82,8 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__waves": ("medium", "wide"),
     },
     "falcon-untested": {
-        **SPLIT,
+        "seed": range(1, 1000),
+        "split__test_fraction": (0.5, 0.0),  # of so few rows a smaller part is refused, and nothing would be compared
         "falcon__intercept": (True, False),
         "falcon__schedule": ("inverse", "exponential"),
         "falcon__learning_rate": (0.02, 0.3),
@@ -92,7 +94,7 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__waves": ("medium", "wide"),
     },
     "falcon-threshold": {
-        **SPLIT,
+        **LARGE_SPLIT,
         "falcon__intercept": (True, False),
         "falcon__schedule": ("inverse", "exponential"),
         "falcon__learning_rate": (0.02, 0.3),

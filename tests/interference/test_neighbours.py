@@ -12,7 +12,7 @@ from blindfit.parties.data import source
 from blindfit.parties.data.source import RowBatch
 from tests.interference import world
 from tests.interference.known import LEAKS, NOT_RANDOM, leak
-from tests.interference.neighbours import COORDINATOR, NORM, PAIRS, Pair, Probe, a_feature, told_apart
+from tests.interference.neighbours import COORDINATOR, NORM, PAIRS, Pair, Probe, a_feature, set_up, told_apart
 from tests.interference.settings import built_with
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import differences, not_random
@@ -50,7 +50,7 @@ def test_others_see_the_same_where_the_data_are_in_postgresql(
 ) -> None:
     monkeypatch.setattr(world, "SERVERS", [postgres])
     assert [line for observer in pair.observers for line in told_apart(pair, observer, probe)] == []
-    assert probe.side(pair.build(pair.case, probe)[1]).errors[-1] == ""
+    assert probe.worlds(pair)[1].errors[-1] == ""
 
 
 def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
@@ -64,7 +64,7 @@ def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
             if mine[party] != its[party]
         }
         assert differing == {pair.private}, pair.id
-        ends = [probe.side(side).errors for side in (one, other)]
+        ends = [ran.errors for ran in probe.worlds(pair)]
         assert pair.refused == all(any(errors) for errors in ends), (pair.id, ends)
 
 
@@ -87,13 +87,13 @@ TWINS = [
 @pytest.mark.parametrize("name", TWINS)
 def test_random_ids_are_drawn_anew(name: str, probe: Probe) -> None:
     """A hash of what the data are comes out the same again."""
-    assert not_random(probe.run(SYSTEMS[name]()).record, probe.again(SYSTEMS[name]()).record) == []
+    assert not_random(probe.run(set_up(name)).record, probe.again(set_up(name)).record) == []
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
     """What differs by chance is told from what differs by data; and every party, and the coordinator, is heard."""
-    case = SYSTEMS[name]()
+    case = set_up(name)
     ran, again = probe.run(case), probe.again(case)
     assert ran.errors == ("",)
     assert ran.record.charged == bool(case.covered)

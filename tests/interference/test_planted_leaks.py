@@ -145,7 +145,7 @@ def test_a_hold_out_loss_is_told_where_no_budget_pays_and_nowhere_else(
     probe: Probe, system: str, is_told: bool
 ) -> None:
     """Of a training that was cut off, and goes on: the coordinator has waited for no end."""
-    side, _ = resumed(a_label("bank"))(SYSTEMS[system](), probe)
+    side, _ = resumed(a_label("bank", LAST))(SYSTEMS[system](), probe)
     streams = probe.side(side).record.streams.values()
     told = {field.name for lines in streams for line in lines for field in line.fields}
     assert ("progress/hold-out loss" in told) == is_told

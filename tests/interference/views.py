@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,8 @@ from tests.interference.kinds import (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class Shown:
-    """One field of what was seen.
+class Shown(NamedTuple):
+    """One field of what was seen; there are a million.
 
     Attributes:
         value: as it was; only that of an EXACT field is compared.
@@ -38,7 +38,7 @@ class Shown:
     treatment: Treatment
     charged: bool
 
-    def text(self, numbers: Mapping[tuple[str, Any], int], declared: Collection[str], *, covered: bool) -> str:
+    def text(self, numbers: Mapping[tuple[str, Any], int], declared: tuple[str, ...], *, covered: bool) -> str:
         """As it is compared.
 
         Args:
@@ -46,7 +46,7 @@ class Shown:
             declared: names that this comparison takes for DECLARED.
             covered: whether a charge pays for the private unit, so that nothing RELEASED may come before it.
         """
-        if any(fnmatchcase(self.name, pattern) for pattern in declared):
+        if declared and is_of(self.name, declared):
             return f"<{kind_of(self.value)}>"
         if self.treatment is RELEASED and covered and not self.charged:
             return f"{_plain(self.value)} before its charge"
@@ -62,6 +62,11 @@ class Shown:
     def key(self) -> tuple[str, Any]:
         """One of equal random values; a dataset's version goes by several names."""
         return ("", _plain(self.value))
+
+
+@cache
+def is_of(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def kind_of(value: Any) -> str:
@@ -101,12 +106,12 @@ class Line:
     def texts(
         self,
         numbers: Mapping[tuple[str, Any], int],
-        declared: Collection[str],
-        omitted: Collection[str],
+        declared: tuple[str, ...],
+        omitted: tuple[str, ...],
         *,
         covered: bool,
     ) -> list[str]:
-        fields = [s for s in self.fields if not any(fnmatchcase(s.name, pattern) for pattern in omitted)]
+        fields = [s for s in self.fields if not is_of(s.name, omitted)] if omitted else self.fields
         return [self.what, *(f"{s.name} = {s.text(numbers, declared, covered=covered)}" for s in fields)]
 
 
@@ -159,8 +164,8 @@ def differences(
     other: Record,
     observer: str,
     *,
-    declared: Collection[str] = (),
-    omitted: Collection[str] = (),
+    declared: tuple[str, ...] = (),
+    omitted: tuple[str, ...] = (),
     covered: bool = False,
 ) -> list[str]:
     """What this observer could tell the two runs apart by; a line for each."""

@@ -74,8 +74,9 @@ def racing(n_threads: int) -> None:
             dataset = datasets.setdefault(Path(directory).parent, dataset_of(Path(directory).parent / str(os.getpid())))
             house = House(Path(directory), {"visits": dataset}, LAST_UNIT)
             names = [prefix if prefix == "same" else f"{prefix}-{i}" for i in range(n_threads)]
-            print(*threads.map(lambda name, h=house, at=float(start): race(h, name, at), names), flush=True)
-            house.close()
+            got = list(threads.map(lambda name, h=house, at=float(start): race(h, name, at), names))
+            house.close()  # before anybody is told: who hears it removes the files
+            print(*got, flush=True)
 
 
 def race(house: House, name: str, start: float) -> str:

@@ -197,7 +197,7 @@ def dataset_in(directory: Path) -> LabelDataset:
 
 
 def test_nothing_counts_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run(monkeypatch, tmp_path, sequences=250, steps=8)
+    run(monkeypatch, tmp_path, sequences=150, steps=8)
 
 
 @pytest.mark.soak

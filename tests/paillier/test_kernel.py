@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
 from math import gcd, prod
 from typing import Any
@@ -52,9 +52,15 @@ def vector_of(n: int, pairs: list[tuple[int, int]]) -> Vector:
 def vectors(draw: st.DrawFn, *, least: int = 0, most: int = 7) -> Vector:
     """Residues prime to n, with arbitrary powers of 1 + n beside them."""
     n = draw(st.sampled_from(MODULI))
+    return vector_of(n, draw(pairs_for(n, least, most)))
+
+
+@cache
+def pairs_for(n: int, least: int, most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Made once: to make a strategy takes longer than to draw from it."""
     edges = [1, 2, n - 1, n + 1, n * n - 1]
     units = (st.integers(1, n * n - 1) | st.sampled_from(edges)).filter(lambda value: gcd(value, n) == 1)
-    return vector_of(n, draw(st.lists(st.tuples(units, EXPONENTS), min_size=least, max_size=most)))
+    return st.lists(st.tuples(units, EXPONENTS), min_size=least, max_size=most)
 
 
 def inverse(integer: int, n: int) -> int:

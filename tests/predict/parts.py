@@ -13,6 +13,8 @@ from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, Vertica
 ACTIVE, PASSIVES = "bank", ("post", "rail", "shop")
 DATA_PARTIES = (ACTIVE, *PASSIVES)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
+STEPS = st.integers(-9 * 8192, 9 * 8192)  # of half of 2^-12
+PLACES = st.sampled_from(["clip", "other clip", "step", "mean", "anywhere", "anywhere"])
 
 
 def standardiser(columns: int = 3, dropped: tuple[int, ...] = (), seed: int = 0) -> Standardiser:
@@ -78,8 +80,14 @@ def rows_for(draw: st.DrawFn, part: VerticalModelPart, most: int = 6) -> np.ndar
     n = draw(st.integers(0, most))
     rows = np.empty((n, len(part.standardiser.columns)))
     for i, j in np.ndindex(*rows.shape):
-        mean, std = known.get(j, (0.0, 1.0))
-        steps = draw(st.integers(-9 * 8192, 9 * 8192))  # of half of 2^-12
-        near = [mean + std * part.feature_bound, mean - std * part.feature_bound, mean + std * steps / 8192, mean]
-        rows[i, j] = draw(st.sampled_from([value for value in near if np.isfinite(value)] or [0.0]) | FINITE)
+        rows[i, j] = _value(draw, *known.get(j, (0.0, 1.0)), part.feature_bound)
     return rows
+
+
+def _value(draw: st.DrawFn, mean: float, std: float, bound: float) -> float:
+    place = draw(PLACES)
+    if place == "anywhere":
+        return draw(FINITE)
+    away = draw(STEPS) / 8192 if place == "step" else {"clip": bound, "other clip": -bound, "mean": 0.0}[place]
+    value = mean + std * away
+    return value if np.isfinite(value) else mean

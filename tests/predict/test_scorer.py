@@ -25,7 +25,7 @@ from blindfit.parties.predict.prediction import Scored, table_of
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
 PATH = Path(__file__).parents[2] / "docs" / "scorer.py"
-LAW = settings(deadline=None, max_examples=300)
+LAW = settings(deadline=None, max_examples=200)
 
 
 @pytest.fixture(scope="module")

@@ -33,18 +33,18 @@ def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
     return made
 
 
-@pytest.mark.parametrize("n_parties", [2, 3])
 @pytest.mark.parametrize(
-    "options",
+    ("n_parties", "options"),
     [
-        {},
-        {"macs": False},
-        {"patience": 2, "kept_bits": 4},
-        {"epochs": 1, "patience": 1, "optimiser": MOMENTUM},
-        {"test_rows": 0, "validation_rows": 100},
-        {"model": "linear", "waves_name": "wide", "patience": 2},
-        {"weighted": True, "patience": 2, "macs": False},
-        {"optimiser": replace(MOMENTUM, l1=0.02), "sampling": "replacement"},
+        (2, {}),
+        (3, {"macs": False}),
+        (2, {"patience": 2, "kept_bits": 4}),
+        (3, {"patience": 2, "kept_bits": 4}),
+        (2, {"epochs": 1, "patience": 1, "optimiser": MOMENTUM}),
+        (3, {"test_rows": 0, "validation_rows": 100}),
+        (2, {"model": "linear", "waves_name": "wide", "patience": 2}),
+        (3, {"weighted": True, "patience": 2, "macs": False}),
+        (2, {"optimiser": replace(MOMENTUM, l1=0.02), "sampling": "replacement"}),
     ],
     ids=str,
 )
@@ -58,7 +58,7 @@ def test_rounds_and_what_is_dealt_are_those_of_a_training(
             dealt.append(len(codec.decode(data, Correction, culprit="").values))
         return data
 
-    case = Case(n_parties=n_parties, batches=3, options=options)
+    case = Case(n_parties=n_parties, rows=301, options={"epochs": 3, **options})  # a batch of 100 and one of 101
     epochs = train(case, wire=wire)[KEY_NODE].epochs
     cost = cost_of(case.parameters)
     every = cost.start + cost.first + cost.epoch.times(epochs - 1) + cost.end
@@ -70,7 +70,7 @@ def test_rounds_and_what_is_dealt_are_those_of_a_training(
 @pytest.mark.parametrize("n_parties", [2, 3])
 def test_bytes_are_those_of_a_training(n_parties: int) -> None:
     """Up to what frames of messages take, and the checks."""
-    case = Case(n_parties=n_parties)
+    case = Case(n_parties=n_parties, rows=160, options={"epochs": 2})
     sent: dict[bool, list[int]] = {True: [], False: []}
 
     def wire(sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
@@ -85,7 +85,7 @@ def test_bytes_are_those_of_a_training(n_parties: int) -> None:
 
 def test_checks_between_openings_are_counted(sat: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each party keeps what it opened until the next check, up to a limit."""
-    case = Case()
+    case = Case(rows=160, options={"epochs": 2})
     few = cost_of(case.parameters).all
     for module in (seats, counted):
         monkeypatch.setattr(module, "MOST_UNCHECKED", 500)

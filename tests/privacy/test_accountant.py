@@ -71,7 +71,7 @@ def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bo
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(12, id="short"),
+        pytest.param(8, id="short"),
         pytest.param(1000, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(7200)]),
     ],
 )

@@ -22,7 +22,7 @@ from tests.privacy.noise_checks import FALSE_ALARM, Draw, chi_square_p_value, fa
 
 STD = LEAST_STD_STEPS
 SIZES = [
-    pytest.param(60_000, 1, id="short"),
+    pytest.param(40_000, 1, id="short"),
     pytest.param(1_000_000, 9, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
 ]
 

@@ -110,8 +110,8 @@ class Project:
     directory: Path
     processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
 
-    def blindfit(self, *arguments: str) -> Done:
-        return blindfit(self.directory, *arguments)
+    def blindfit(self, *arguments: str, pictures: bool = False) -> Done:
+        return blindfit(self.directory, *arguments, pictures=pictures)
 
     def in_a_process(self, *arguments: str) -> Done:
         return in_a_process(self.directory, *arguments)

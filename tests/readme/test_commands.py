@@ -103,6 +103,11 @@ class Typed:
 
 
 ONE_EPOCH = "an epoch does all that twenty do"
+TWO_EPOCHS = "two do all that twenty do"
+NO_TEST_ROWS = {  # of the Falcon jobs after the demo
+    "add": "--set falcon.epochs=2 --set split.test_fraction=0",
+    "why": f"{TWO_EPOCHS}, and the demo has test figures",
+}
 FEWER_DRAWS = {  # of what demos simulate, not of what they run
     "examples/taylor/epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
     "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
@@ -125,6 +130,9 @@ SPLIT = (
 LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
 TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
 SHARED = "blindfit run examples/falcon/job.toml --out runs/falcon"
+PLAN = "blindfit plan examples/walr/job.toml"
+RELEASE_LABELS = "blindfit run examples/label_dp/job.toml --out runs/label_dp"
+TRAIN_IN_PRIVATE = "blindfit run examples/dp_lr/job.toml --out runs/dp_lr"
 SAMPLES = Typed(
     add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
 )
@@ -138,10 +146,15 @@ def quick_demos(terminal: Terminal) -> None:
         terminal.edit(name, draws, fewer)
 
 
+def data_of_walr(terminal: Terminal) -> None:
+    """What `make demo` makes."""
+    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+
+
 def walr_has_run(terminal: Terminal) -> None:
     """What `make demo` leaves."""
-    for command in ("python examples/walr/prepare.py", "blindfit run examples/walr/job.toml --out runs/walr"):
-        assert terminal.type(command).returncode == 0
+    data_of_walr(terminal)
+    assert terminal.type("blindfit run examples/walr/job.toml --out runs/walr").returncode == 0
 
 
 def walr_has_run_and_quick_demos(terminal: Terminal) -> None:
@@ -154,7 +167,7 @@ def a_job_waits(terminal: Terminal) -> None:
     for shown in to_type("docs/organisations.md"):
         if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
             assert terminal.type(shown.text).returncode == 0
-    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+    data_of_walr(terminal)
     for command in (CLINIC, INSURER, SUBMIT):
         terminal.start(command, BETWEEN[command].until)
 
@@ -191,7 +204,7 @@ GIVEN: dict[str, Given] = {
     "docs/organisations.md": walr_has_run,
     "docs/taylor.md": data_of_taylor,
     "docs/tour.md": walr_has_run_and_quick_demos,
-    "docs/walr.md": walr_has_run,
+    "docs/walr.md": data_of_walr,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo": "README.md",
@@ -201,13 +214,16 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo-falcon": "docs/falcon.md",
     SHARED: "docs/tour.md",
     LINK: "docs/tour.md",
+    PLAN: "README.md",
+    RELEASE_LABELS: "docs/label_dp.md",
+    TRAIN_IN_PRIVATE: "docs/dp_lr.md",
 }
 
 TYPED: dict[str, dict[str, Typed]] = {
     "README.md": {
         "make demo": Typed(says=("gain kept",), writes=("runs/walr/report.html", "runs/walr/insurer/model.json")),
         "blindfit check examples/walr/job.toml": Typed(says=("row norms", r"about .* MB to send")),
-        "blindfit plan examples/walr/job.toml": Typed(
+        PLAN: Typed(
             add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
         ),
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
@@ -229,9 +245,6 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit show examples/walr/job.toml": Typed(says=("epsilon = 1.0", "walr.rate is not set")),
         "blindfit check examples/walr/job.toml": Typed(says=("row norms", r"about .* MB to send")),
-        "blindfit plan examples/walr/job.toml": Typed(
-            add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
-        ),
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
             says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
         ),
@@ -250,11 +263,9 @@ TYPED: dict[str, dict[str, Typed]] = {
             why="as many rows as one likes",
         ),
         "blindfit run examples/advertising/job.toml --out runs/advertising": Typed(says=("of one person",)),
-        "blindfit run examples/label_dp/job.toml --out runs/label_dp": Typed(says=(r"1 of 4 spent",)),
         "blindfit run examples/label_dp/job.toml --set label_dp.regressor=random-forest --set 'label_dp.options={}'": (
             Typed(says=("random-forest", r"1 of 4 spent"))  # costs nothing
         ),
-        "blindfit run examples/dp_lr/job.toml --out runs/dp_lr": Typed(says=("start|public rows",)),
         "blindfit audit staircase --epsilon 2": SAMPLES,
         "blindfit audit pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
         "--non-members examples/dp_lr/data/patients.csv": Typed(says=("Membership: 60 members", "Inversion: ")),
@@ -267,7 +278,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         SHARED: Typed(
             add="--set falcon.epochs=2",
-            why="two do all that twenty do",
+            why=TWO_EPOCHS,
             says=("in shares with MACs, 2 epochs",),
             writes=("runs/falcon/hospital/model.json", "runs/falcon/hospital/test_rows.csv"),
         ),
@@ -315,23 +326,19 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
-        "blindfit run examples/dp_lr/job.toml --out runs/dp_lr": Typed(writes=("runs/dp_lr/hospital/model.json",)),
+        TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
     "docs/falcon.md": {
         "make demo-falcon": Typed(
             add="--set falcon.epochs=2",
-            why="two do all that twenty do",
+            why=TWO_EPOCHS,
             says=("opened weights", "scikit-learn"),
             writes=("runs/falcon/report.html",),
         ),
         "blindfit run examples/falcon/job.toml --set falcon.backend=threshold --out runs/encrypted": Typed(
-            add="--set falcon.epochs=2",
-            why="two do all that twenty do",
-            writes=("runs/encrypted/report.html",),
+            **NO_TEST_ROWS, writes=("runs/encrypted/report.html",)
         ),
-        "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(
-            add="--set falcon.epochs=2", why="two do all that twenty do"
-        ),
+        "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(**NO_TEST_ROWS),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
         "blindfit import-falcon job.json --out imported": Typed(
@@ -351,6 +358,7 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/label_dp.md": {
         "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
+        RELEASE_LABELS: Typed(says=(r"1 of 4 spent",)),
     },
     "docs/measurement.md": {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=("insurer", "members")),
@@ -370,7 +378,6 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/walr.md": {
-        "blindfit plan examples/walr/job.toml": Typed(add="--draws 3", why="twenty draws take longer"),
         "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6 --wanted 0.96 --out runs/plan": Typed(
             add="--draws 3",
             why="twenty draws take longer",

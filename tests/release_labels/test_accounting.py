@@ -79,17 +79,17 @@ def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bo
 
 def test_mixed_with_others_never_below_the_library() -> None:
     rng = random.Random(3)
-    for _ in range(10):
+    for _ in range(6):
         events = [ReleaseEvent.pure(rng.uniform(0.05, 2.0), N) for _ in range(rng.randint(1, 4))]
         events += [
             ReleaseEvent("gaussian", rng.uniform(0.8, 8.0), N),
             ReleaseEvent("laplace", rng.uniform(0.5, 8.0), N),
         ]
         delta = 10 ** rng.uniform(-9, -3)
-        ours = composed_epsilon(events, delta)
-        assert library_epsilon(events, delta, pessimistic=False) <= ours
+        ours, least = composed_epsilon(events, delta), library_epsilon(events, delta, pessimistic=False)
+        assert least <= ours
         assert ours <= library_epsilon(events, delta, pessimistic=True) * (1 + 1e-3)
-        assert composed_epsilon(events[1:], delta) < library_epsilon(events, delta, pessimistic=False)
+        assert composed_epsilon(events[1:], delta) < least
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 2e6, 0.5 / MOST_MULTIPLIER])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.field import P
 from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.parties.wire import codec
-from tests.falcon.local import KEY_NODE, train
+from tests.falcon.local import KEY_NODE, UNTESTED, train
 from tests.falcon.test_tampering import TAMPERED, Tamper
 from tests.protocols.counts import assert_as_often
 from tests.shared_scores.local import KEPT_BITS, LIMIT, Scoring, case_of, changed, shares_of, trained
@@ -34,8 +35,7 @@ def rounded(part: np.ndarray, bits: int) -> np.ndarray:
 
 
 def test_weights_are_kept_as_they_would_be_opened() -> None:
-    case = case_of(3)
-    case.parameters = replace(case.parameters, weights_stay_shared=False)
+    case = case_of(3, weights_stay_shared=False, macs=False, **UNTESTED)
     opened = np.concatenate([train(case)[name].weights for name in case.parameters.data_parties])
     assert np.array_equal(Scoring(3).weights, opened * 2**KEPT_BITS)
     assert all(model.weights.size == 0 for model in trained(3).values())
@@ -96,7 +96,7 @@ def test_a_part_has_no_more_bits_than_it_asks_for(limit: float, bits: int) -> No
 
 def test_what_a_party_keeps_is_uniform() -> None:
     """Of many trainings of one model: its shares of weights that are the same each time, their MACs and its key."""
-    kept = [train(case_of(epochs=1), run=f"run-{number}") for number in range(8)]
+    kept = [train(case_of(epochs=1, **UNTESTED), run=f"run-{number}") for number in range(8)]
     for name in ("hospital", "laboratory"):
         numbers = np.concatenate([shares_of(model[name]).flat[:-1] for model in kept])  # the key is of the seed alone
         found = np.bincount((numbers.astype(np.float64) / P * 10).astype(int), minlength=10)
@@ -134,7 +134,7 @@ def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place:
 
 
 def test_shares_of_another_training_do_not_fit() -> None:
-    other = shares_of(train(case_of(), run="another")["laboratory"])
+    other = shares_of(train(case_of(**UNTESTED), run="another")["laboratory"])
     with pytest.raises(SharesDoNotFit):
         Scoring(kept={"laboratory": other}).run()
 
@@ -159,6 +159,7 @@ def test_who_guesses_all_weights_is_not_told_that_the_guess_is_right() -> None:
 # --- who deviates ----------------------------------------------------------------------------------------------
 
 
+@cache
 def steps_of_a_run() -> list[str]:
     seen: list[str] = []
 

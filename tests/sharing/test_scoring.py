@@ -63,8 +63,7 @@ def plain_ks(z: Floats, y: NDArray[np.int64]) -> float:
     return float(np.abs(up).max())
 
 
-@pytest.mark.parametrize("n_parties", [2, 3])
-@pytest.mark.parametrize("threshold", [0.5, 0.2])
+@pytest.mark.parametrize(("threshold", "n_parties"), [(0.5, 2), (0.2, 3)])
 def test_figures_are_those_of_the_plain_scores(threshold: float, n_parties: int) -> None:
     z, y = scored()
     found = in_shares(z, y, threshold, n_parties)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ import pytest
 from blindfit import __version__
 from blindfit.coordinator import cli
 from blindfit.coordinator.exit_codes import ExitCode
-from tests.command import ROOT, blindfit
+from tests.command import ROOT, Piped, blindfit
 from tests.processes.conftest import Project, project
 
 __all__ = ["project"]  # a fixture
@@ -70,14 +71,8 @@ def test_a_party_that_is_told_to_stop_has_done_what_was_asked(project: Project) 
 
 def test_a_job_that_is_told_to_stop(project: Project) -> None:
     project.edit("meter.toml", "[policy]", '[policy]\napprove = "ask"')
-    with subprocess.Popen(
-        [sys.executable, "-m", "blindfit", "run", "job.toml", "--out", "out"],
-        cwd=project.directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
+    process = Piped([sys.executable, "-m", "blindfit", "run", "job.toml", "--out", "out"], cwd=project.directory)
+    with contextlib.closing(process):
         assert any("approval" in line for line in process.stdout)
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)

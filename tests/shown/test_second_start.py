@@ -12,6 +12,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.wire.listening import check_free
+from tests.command import Piped
 from tests.ports import held_address
 from tests.processes.conftest import Project, project
 
@@ -59,10 +60,12 @@ def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
         "hint: is another process using the port?",
     ]
     before = sorted(path.name for path in project.path("state/shop").iterdir())
-    other = project.in_a_process("party", "meter.toml", "--set", "data_dir=state/shop")
+    words = [sys.executable, "-m", "blindfit", "party", "meter.toml", "--set", "data_dir=state/shop"]
+    other = Piped(words, cwd=project.directory)
+    _, errors = other.communicate(60)
     assert other.returncode == 2
     pid = project.processes["shop"].pid
-    said = [line for line in other.stderr.splitlines() if "[warning" not in line]
+    said = [line for line in errors.splitlines() if "[warning" not in line]
     assert said == [
         f"error: data_dir = state/shop: shop (process {pid}) is up and keeps it, so meter cannot",
         "hint: start each party once, with a data_dir of its own; jobs for parties that are up: blindfit submit",

@@ -57,9 +57,9 @@ def test_weights_that_are_known_give_what_happens_with_their_labels() -> None:
 
 
 def test_a_sample_forecasts_what_all_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, cases = rows_of(12_000), [without_noise(FITTING, 12_000), Case(1.0, 0.02, FITTING)]
+    rows, cases = rows_of(6000), [without_noise(FITTING, 6000), Case(1.0, 0.02, FITTING)]
     whole = forecast(rows, Assumed(0.3, 1.0), cases, draws=40, generator=draw())
-    monkeypatch.setattr(walr_plan, "MOST_FITTED_ROWS", 3000)
+    monkeypatch.setattr(walr_plan, "MOST_FITTED_ROWS", 1500)
     sampled = forecast(rows, Assumed(0.3, 1.0), cases, draws=40, generator=draw())
     excess = [noisy.mean - exact.mean for exact, noisy in (whole, sampled)]
     assert excess[0] > 0

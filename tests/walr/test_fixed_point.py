@@ -36,7 +36,7 @@ def squares(row: np.ndarray) -> int:
 # --- reals to integers --------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(FINITE, BOUNDS, FRAC_BITS)
 def test_every_integer_row_is_within_the_bound(rows: np.ndarray, bound: int, frac_bits: int) -> None:
     for row in quantise_rows(rows, bound, frac_bits):
@@ -83,7 +83,7 @@ def test_rounding_to_nearest_would_pass_the_bound() -> None:
 # --- integers to shorter integers ---------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(INTEGERS, BOUNDS)
 def test_only_rows_that_are_too_long_change(rows: np.ndarray, bound: int) -> None:
     before = rows.copy()
@@ -110,7 +110,7 @@ def row_of_squared_norm(target: int, first: list[int]) -> list[int]:
     return row
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(
     st.one_of(st.integers(2**10, MAX_NORM_BOUND), st.just(MAX_NORM_BOUND)),
     st.lists(st.floats(-1, 1), max_size=40),

@@ -80,7 +80,7 @@ def test_the_noise_of_both_is_gaussian_of_twice_the_variance() -> None:
 def answers_of_one_row(label: int) -> list[tuple[float, float]]:
     """Of both servers, over splits; a fraction of P."""
     rows = ConsumerRows(("a",), np.array([[NORM_BOUND]], np.int32))
-    made = (release(rows, np.array([label], np.uint8), seed)[0] for seed in range(2000))
+    made = (release(rows, np.array([label], np.uint8), seed)[0] for seed in range(600))
     return [(one.sums[0] / P, other.sums[0] / P) for one, other in made]
 
 

@@ -21,7 +21,7 @@ from tests.wire.site import proxied
 TIMEOUTS = Timeouts(step_s=12.0, reconnect_s=6.0)
 DEADLINE_S = 60.0  # a step, a cut and the end of a session, and the machine may be busy
 MESSAGES = 12
-AT_ONCE = 10
+AT_ONCE = 30
 
 
 @dataclass(frozen=True, slots=True, repr=False)

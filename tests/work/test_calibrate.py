@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import LocalCluster
 
 from blindfit.algorithms.errors import ComputeFailed
 from blindfit.coordinator import calibrate
 from tests.command import Done, blindfit
 from tests.processes.reading import error_line
+from tests.work.test_cluster import cluster
 
 PARTY = """
 name = "shop"
@@ -65,8 +65,8 @@ def test_this_machine(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_small_batches")
 def test_a_cluster(tmp_path: Path) -> None:
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
-        address = cluster.scheduler_address
+    with cluster() as running:
+        address = running.scheduler_address
         finished = run(tmp_path, "compute.backend=dask", f"compute.address={address}")
     assert (finished.returncode, finished.stderr) == (0, "")
     check_figures(finished.stdout, address)

@@ -22,13 +22,13 @@ from typing import IO, Any
 from unittest import mock
 
 import typer.main
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
 
 ROOT = Path(__file__).parents[1]
+CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
 IMPORTED = [
     fitting.__name__,
@@ -45,6 +45,7 @@ IMPORTED = [
     *("encodings.idna", "xml.dom.minidom"),
     "joblib",
     *("pandas", "pyarrow.pandas_compat"),  # which pyarrow looks for
+    __name__,  # where a child begins
     "tests.preloaded",
 ]
 
@@ -56,7 +57,7 @@ _command_of = cache(typer.main.get_command)  # a command of each function of the
 Done = subprocess.CompletedProcess[str]
 
 
-def _not_drawn(_canvas: FigureCanvasSVG, file: IO[str], **_metadata: Any) -> None:
+def _not_drawn(_canvas: object, file: IO[str], **_metadata: Any) -> None:
     file.write("<svg></svg>")
 
 
@@ -76,7 +77,7 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
         mock.patch.object(sys, "argv", ["blindfit", *arguments]),
         mock.patch.object(launcher, "subprocess", processes),
         mock.patch.object(typer.main, "get_command", _command_of),
-        contextlib.nullcontext() if pictures else mock.patch.object(FigureCanvasSVG, "print_svg", _not_drawn),
+        contextlib.nullcontext() if pictures else mock.patch(f"{CANVAS}.print_svg", _not_drawn),
         mock.patch.object(node, "set_up_logs", side_effect=AssertionError("a party makes a process its own")),
     ):
         try:

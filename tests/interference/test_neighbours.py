@@ -53,19 +53,18 @@ def test_others_see_the_same_where_the_data_are_in_postgresql(
     assert probe.worlds(pair)[1].errors[-1] == ""
 
 
-def test_two_worlds_of_a_pair_are_two(probe: Probe) -> None:
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_two_worlds_of_a_pair_are_two(pair: Pair, probe: Probe) -> None:
     """Else there is nothing to tell apart; nor is there much of a job that never runs."""
-    for pair in PAIRS:
-        one, other = pair.build(pair.case, probe)
-        differing = {
-            party
-            for mine, its in zip((one.case.data, *one.then), (other.case.data, *other.then), strict=True)
-            for party in mine
-            if mine[party] != its[party]
-        }
-        assert differing == {pair.private}, pair.id
-        ends = [ran.errors for ran in probe.worlds(pair)]
-        assert pair.refused == all(any(errors) for errors in ends), (pair.id, ends)
+    one, other = pair.build(pair.case, probe)
+    differing = {
+        party
+        for mine, its in zip((one.case.data, *one.then), (other.case.data, *other.then), strict=True)
+        for party in mine
+        if mine[party] != its[party]
+    }
+    assert differing == {pair.private}
+    assert pair.refused == all(any(ran.errors) for ran in probe.worlds(pair))
 
 
 def test_the_list_of_leaks_is_of_pairs() -> None:

@@ -19,15 +19,16 @@ from blindfit.protos import control_pb2 as pb
 from tests.vertical.project import Project
 
 DEADLINE_S = 120
+EPOCHS = 30  # so many that none ends before it is stopped, however late that is heard
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=150, epochs=12)
+    return Project.make(tmp_path, rows=110, epochs=EPOCHS)
 
 
 def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, str]:
-    """A run that is stopped once it has printed this; without it, once it has begun a process."""
+    """A run that is stopped once it has printed what this is a pattern of; without it, once it has begun a process."""
     process = subprocess.Popen(
         project.command("run", "job.toml", "--out", "out", "--set", "taylor.patience=0", *words),
         cwd=project.root,
@@ -39,7 +40,7 @@ def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, st
     )
     said, give_up = "", time.monotonic() + DEADLINE_S
     assert process.stdout is not None
-    while until and until not in said:
+    while until and not re.search(until, said):
         assert time.monotonic() < give_up
         said += process.stdout.readline()
         assert process.poll() is None, said
@@ -56,13 +57,13 @@ def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, st
 
 
 def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: Project) -> None:
-    code, said, errors = interrupted(project, "epoch 3 of 12")
+    code, said, errors = interrupted(project, rf"epoch ([3-9]|\d\d) of {EPOCHS}, hold-out loss 0\.\d{{4}}")
     assert code == 130
     assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
     assert "Traceback" not in errors
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
-    assert re.findall(r"^  epoch (\d+) of 12", said, re.M)[:3] == ["1", "2", "3"]
-    assert re.search(r"^  epoch 3 of 12, hold-out loss 0\.\d{4}", said, re.M)
+    told = [int(number) for number in re.findall(rf"^  epoch (\d+) of {EPOCHS}", said, re.M)]
+    assert told == sorted(set(told))  # the newest now and then: one that ends soon after another may be left out
     again = project.run(f"taylor.resume={session}", "taylor.patience=0")
     assert again.returncode == 0, again.stderr
     assert "epoch 1 of" not in again.stdout

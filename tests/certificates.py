@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
+from blindfit.parties.identity import connections
 from blindfit.parties.identity.authority import PartyFiles, create_authority, issue
 from blindfit.parties.identity.connections import Identity, load_identity
 
@@ -22,6 +26,17 @@ def make_identity(authority_dir: Path, name: str) -> Identity:
     """The identity of a party under that authority, the same for the whole test session and its processes."""
     files = PartyFiles.in_folder(authority_dir / name)
     return load(files if files.certificate.exists() else issue(authority_dir, name, days=1))
+
+
+@contextmanager
+def quick_connections(authority_dir: Path) -> Iterator[None]:
+    """One handshake each, not one to learn the peer's certificate and one with it."""
+
+    def known(_own: object, peer: str, *_: object) -> bytes:
+        return make_identity(authority_dir, peer).certificate_pem
+
+    with mock.patch.object(connections, "probe", known):
+        yield
 
 
 def load(files: PartyFiles) -> Identity:

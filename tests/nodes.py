@@ -1,7 +1,4 @@
-"""The parties of a job file as real nodes of this process: over mutual TLS, with their own files, all logs at hand.
-
-One handshake each, not one to learn the peer's certificate and one with it.
-"""
+"""The parties of a job file as real nodes of this process: over mutual TLS, with their own files, all logs at hand."""
 
 from __future__ import annotations
 
@@ -11,15 +8,14 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.launcher import identity_of
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.identity import authority, connections
+from blindfit.parties.identity import authority
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
-from tests.certificates import make_identity
+from tests.certificates import quick_connections
 
 
 @dataclass
@@ -47,7 +43,7 @@ class Nodes:
             BlindfitError: as the coordinator gets to know it.
         """
         parsed = load_job(self.root / job, list(overrides))
-        with mock.patch.object(connections, "probe", self._certificate):
+        with quick_connections(self.certificates):
             return asyncio.run(self._run(parsed, beside))
 
     async def _run(self, job: Job, beside: Callable[[dict[str, PartyNode]], None]) -> JobSession:
@@ -73,9 +69,6 @@ class Nodes:
         finally:
             for node in nodes.values():
                 await node.stop()
-
-    def _certificate(self, _own: object, peer: str, *_: object) -> bytes:
-        return make_identity(self.certificates, peer).certificate_pem
 
     def _issued(self, name: str) -> str:
         if not (self.certificates / name).exists():

@@ -26,6 +26,16 @@ VERTICAL: Choices = {
     "taylor__epochs": (1, 2, 3),
     "taylor__batch_rows": (32, 64),
 }
+FALCON: Choices = {
+    "falcon__intercept": (True, False),
+    "falcon__schedule": ("inverse", "exponential"),
+    "falcon__learning_rate": (0.02, 0.3),
+    "falcon__optimiser": ("sgd", "momentum"),
+    "falcon__l2": (0.0, 0.01, 1.0),
+    "falcon__epochs": (2, 3),
+    "falcon__security": ("malicious", "semi-honest"),
+    "falcon__waves": ("medium", "wide"),
+}
 CHOICES: Mapping[str, Choices] = {
     "walr": {
         **SPLIT,
@@ -70,29 +80,9 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
-    "falcon": {
-        **LARGE_SPLIT,
-        "falcon__intercept": (True, False),
-        "falcon__schedule": ("inverse", "exponential"),
-        "falcon__learning_rate": (0.02, 0.3),
-        "falcon__optimiser": ("sgd", "momentum"),
-        "falcon__l2": (0.0, 0.01, 1.0),
-        "falcon__epochs": (2, 3),
-        "falcon__security": ("malicious", "semi-honest"),
-        "falcon__waves": ("medium", "wide"),
-    },
-    "falcon-untested": {
-        "seed": range(1, 1000),
-        "split__test_fraction": (0.5, 0.0),  # of so few rows a smaller part is refused, and nothing would be compared
-        "falcon__intercept": (True, False),
-        "falcon__schedule": ("inverse", "exponential"),
-        "falcon__learning_rate": (0.02, 0.3),
-        "falcon__optimiser": ("sgd", "momentum"),
-        "falcon__l2": (0.0, 0.01, 1.0),
-        "falcon__epochs": (2, 3),
-        "falcon__security": ("malicious", "semi-honest"),
-        "falcon__waves": ("medium", "wide"),
-    },
+    "falcon": {**LARGE_SPLIT, **FALCON},
+    # Of so few rows a smaller part is refused, and nothing would be compared.
+    "falcon-untested": {**SPLIT, "split__test_fraction": (0.5, 0.0), **FALCON},
     "falcon-threshold": {
         **LARGE_SPLIT,
         "falcon__intercept": (True, False),

@@ -19,6 +19,7 @@ from blindfit.parties.taylor import data_party, key_node
 from tests.interference.neighbours import (
     COORDINATOR,
     LAST,
+    PAIRS,
     Pair,
     Probe,
     a_feature,
@@ -87,6 +88,23 @@ def test_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(trainer, "read_private", refusing)
     assert any("ends with POLICY_REFUSED" in found for found in told_apart(DP_LR, COORDINATOR, fresh))
+
+
+@pytest.mark.parametrize("part", ["training", "test"])
+def test_a_refusal_where_a_part_of_the_rows_has_one_class(
+    fresh: Probe, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    read_private = trainer.read_private
+
+    def refusing(*given: Any) -> Any:
+        rows = read_private(*given)
+        if not positives(rows.labels[rows.test == (part == "test")]):
+            raise PolicyRefused(party="clinic", field="rows", reason="have one class")
+        return rows
+
+    monkeypatch.setattr(trainer, "read_private", refusing)
+    (pair,) = (pair for pair in PAIRS if pair.id == f"dp-lr-class-alone-in-{part}")
+    assert any("ends with POLICY_REFUSED" in found for found in told_apart(pair, COORDINATOR, fresh))
 
 
 def test_the_text_of_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from tests.interference.neighbours import PAIRS, Probe
 from tests.interference.settings import CHOICES, choices_of, drawn, found_under
 from tests.interference.systems import SYSTEMS
 
-QUICK, ALL, AT_A_TIME = 8, 1000, 50
+QUICK, ALL, AT_A_TIME = 10, 1000, 50
 
 
 @pytest.mark.parametrize("number", range(QUICK))

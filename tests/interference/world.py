@@ -28,12 +28,11 @@ from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.coordinator import operator
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.identity import connections
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
 from tests import quick_keys
-from tests.certificates import make_identity
+from tests.certificates import make_identity, quick_connections
 from tests.interference.recorder import Recorder, listening
 from tests.interference.views import Record
 from tests.postgres import PostgresServer
@@ -379,14 +378,6 @@ def _kept(root: Path) -> dict[str, str]:
 def _one_key() -> PrivateKey:
     """For all runs: how well ciphertexts hide has tests of its own."""
     return insecure_private_key(quick_keys.BITS, uniform=random.Random(512).randrange)
-
-
-@contextmanager
-def quick_connections(authority: Path) -> Iterator[None]:
-    """One handshake each, not one to learn the peer's certificate and one with it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "probe", lambda _own, peer, *_: make_identity(authority, peer).certificate_pem)
-        yield
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.protocols import walr_encrypted
@@ -67,7 +68,8 @@ def shop(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
     def kept(rows: HiddenRows) -> Iterator[EncryptedRows]:
         for batch in batches(rows):
-            width, octets = batch.rows.to_wire()  # type: ignore[union-attr]
+            assert isinstance(batch.rows, FreshCiphertext)
+            width, octets = batch.rows.to_wire()
             numbers = [int.from_bytes(octets[i : i + width], "big") for i in range(0, len(octets), width)]
             one.sent.update(zip(batch.ids, numbers, strict=True))
             yield batch

@@ -1,14 +1,15 @@
-"""[x >= 0] of secret x, |x| < 2^59, as shares of 0 and 1.
+"""[x >= 0] of secret x, |x| < 2^b, as shares of 0 and 1, for any b up to 59.
 
-c = x' + r is opened with x' = x + 2^59 (truncation.py); whether x >= 0 is bit 59 of x'. Below it, modulo 2^59,
-x' = c - s with s = (r mod 2^59) + wrap, as p = -1. The dealer deals the bits of s for both wraps, and c says which one
-holds. With c0 = c mod 2^59 and the borrow u = [c0 < s], all modulo p, where 2^-59 = 4,
+c = x' + r is opened with x' = x + 2^b and r uniform in the field (truncation.py); whether x >= 0 is bit b of x'. Below
+it, modulo 2^b, x' = c - s with s = (r mod 2^b) + wrap, as p = -1. The dealer deals the bits of s for both wraps, and c
+says which one holds: x' is below 2^60. With c0 = c mod 2^b and the borrow u = [c0 < s], all modulo p,
 
-    [x >= 0] = 4 (c - c0 - r + s - 2^59 u)
+    [x >= 0] = 2^-b (c - c0 - r + s - 2^b u)                      2^-b = 2^(61 - b)
 
 The borrow is found in a tree: of two neighbouring groups of bits, [c < s] = [c < s]_high + [c = s]_high [c < s]_low.
+What is dealt grows with b, and the rounds, 1 and log2(b + 1), with its logarithm: who knows that x is small says so.
 
-Rounds: 1 and 6. Source: Damgard, Fitzi, Kiltz, Nielsen, Toft 2006; the dealt pair of bits is ours.
+Source: Damgard, Fitzi, Kiltz, Nielsen, Toft 2006; the dealt pair of bits is ours.
 """
 
 from __future__ import annotations
@@ -18,47 +19,54 @@ import numpy as np
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party, multiply
 from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
-from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.field import BITS, Elements
 from blindfit.algorithms.sharing.shares import Holder, Share, joined
-from blindfit.algorithms.sharing.truncation import MOST_BITS, masked
+from blindfit.algorithms.sharing.truncation import MOST_BITS
 
-S_BITS = MOST_BITS + 1  # of s, which may be 2^59
-_LOW = np.uint64((1 << MOST_BITS) - 1)
 _TOP = np.uint64(1 << MOST_BITS + 1)
 _ONE = np.uint64(1)
 
 
-def comparison_item(name: str, shape: Shape) -> Item:
-    """r, and the bits of s, highest first, of shape (60, *shape): where c wrapped and where it did not."""
+def comparison_item(name: str, shape: Shape, below: int) -> Item:
+    """r, and the bits of s, highest first, of shape (below + 1, *shape): where c wrapped and where it did not."""
 
     def derive(arrays: Arrays) -> Arrays:
-        low, top = arrays["r"] & _LOW, (arrays["r"] >= _TOP).astype(np.uint64)
-        return {"wrapped": _bits(low + top), "plain": _bits(low)}
+        low, top = _low(arrays["r"], below), (arrays["r"] >= _TOP).astype(np.uint64)
+        return {"wrapped": _bits(low + top, below + 1), "plain": _bits(low, below + 1)}  # s may be 2^below
 
-    bits = (S_BITS, *shape)
+    bits = (below + 1, *shape)
     return Item(f"comparison/{name}", random={"r": shape}, derived={"wrapped": bits, "plain": bits}, derive=derive)
 
 
-def _bits(values: Elements) -> Elements:
-    return np.stack([(values >> np.uint64(place)) & _ONE for place in reversed(range(S_BITS))])
+def _low(values: Elements, bits: int) -> Elements:
+    return values & np.uint64((1 << bits) - 1)
 
 
-async def not_negative(party: Party, name: str, x: Share) -> Share:
-    """[x >= 0]: seven rounds."""
-    dealt = await party.dealt(comparison_item(name, x.shape))
-    (c,) = await party.opened(masked(party.holder, x, dealt["r"]))
+def _bits(values: Elements, count: int) -> Elements:
+    return np.stack([(values >> np.uint64(place)) & _ONE for place in reversed(range(count))])
+
+
+async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS) -> Share:
+    """[x >= 0]: seven rounds, or fewer of small numbers.
+
+    Args:
+        below: b, at most 59: |x| < 2^b.
+    """
+    dealt = await party.dealt(comparison_item(name, x.shape, below))
+    (c,) = await party.opened(party.holder.plus(x + dealt["r"], f.elements([1 << below])))
     small = (c < _TOP).astype(np.uint64)
     bits = dealt["plain"] + (dealt["wrapped"] - dealt["plain"]).times(small)
-    borrow = await _below(party, name, c & _LOW, bits)
-    place_values = np.array([1 << place for place in reversed(range(S_BITS))], dtype=np.uint64)
+    c0 = _low(c, below)
+    borrow = await _below(party, name, c0, bits)
+    place_values = np.array([1 << place for place in reversed(range(below + 1))], dtype=np.uint64)
     s = bits.times(place_values.reshape(-1, *(1 for _ in x.shape))).sum_over_first()
-    public = f.subtract(c, c & _LOW)
-    return party.holder.plus(s - dealt["r"] - borrow.times_power_of_two(MOST_BITS), public).times_power_of_two(2)
+    rest = party.holder.plus(s - dealt["r"] - borrow.times_power_of_two(below), f.subtract(c, c0))
+    return rest.times_power_of_two(BITS - below)
 
 
 async def _below(party: Party, name: str, public: Elements, bits: Share) -> Share:
     """[public < s], s by its bits."""
-    mine = _bits(public)
+    mine = _bits(public, len(bits))
     less = bits.times(f.subtract(np.ones_like(mine), mine))
     equal = _equal(party.holder, mine, bits)
     level = 0

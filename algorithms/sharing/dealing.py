@@ -10,6 +10,9 @@ party alone. An array is
 Every item has a name of its own, which no other has under the same seeds, in any run: a mask that is used twice shows
 the difference of what it hid. Names say what an item is for; indices are reserved before they are used (MATH 4.5).
 
+An item is one stream of each seed: the values of all arrays, those at random first, and then the MACs of all. So the
+correction is of the stream's end.
+
     step  who        does                                                       sends
     1     dealer     draws a seed for each party; mac_key = the sum of shares   Seed to each
     2     dealer     for each item, in order                                    Correction to the first party
@@ -61,15 +64,42 @@ class Item:
     def shapes(self) -> dict[str, Shape]:
         return {**self.random, **{name: shape for name, (_, shape) in self.known.items()}, **self.derived}
 
+    @property
+    def size(self) -> int:
+        """Elements of all arrays."""
+        return _size(self.shapes)
+
+    @property
+    def n_random(self) -> int:
+        return _size(self.random)
+
     def correction_length(self, *, macs: bool) -> int:
         """Elements that go to the first party."""
-        counted = [*self.derived.values(), *(shape for _, shape in self.known.values())]
-        values = sum(math.prod(shape) for shape in counted)
-        return values + sum(math.prod(shape) for shape in self.shapes.values()) * macs
+        return self.size * (1 + macs) - self.n_random
 
-    def stream(self, name: str, part: str) -> str:
-        """The name of a party's stream of values, or of MACs, for one array."""
-        return f"{self.name}/{name}/{part}"
+    def stream(self, seed: Seed, *, macs: bool) -> Elements:
+        return seed.elements(f"{self.name}/shares", (self.size * (1 + macs),))
+
+    def known_array(self, seed: Seed, name: str) -> Elements:
+        """
+        Args:
+            seed: of the party that knows it.
+        """
+        return seed.elements(f"{self.name}/{name}/known", self.known[name][1])
+
+
+def _size(shapes: Mapping[str, Shape]) -> int:
+    return sum(map(math.prod, shapes.values()))
+
+
+def _cut(elements: Elements, shapes: Mapping[str, Shape]) -> dict[str, Elements]:
+    """What stands one behind the other."""
+    arrays, place = {}, 0
+    for name, shape in shapes.items():
+        size = math.prod(shape)
+        arrays[name] = elements[place : place + size].reshape(shape)
+        place += size
+    return arrays
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,38 +119,33 @@ class Dealer:
 
     def arrays(self, item: Item) -> Arrays:
         """What is dealt; it leaves the dealer in shares alone."""
-        drawn = {name: self._sum(item.stream(name, "value"), shape) for name, shape in item.random.items()}
-        drawn |= {
-            name: self.seeds[owner].elements(item.stream(name, "known"), shape)
-            for name, (owner, shape) in item.known.items()
+        return self.deal(item)[0]
+
+    def correction(self, item: Item) -> Elements:
+        """What the first party is sent: of the values of all but random arrays, and of all MACs."""
+        return self.deal(item)[1]
+
+    def deal(self, item: Item) -> tuple[Arrays, Elements]:
+        """Both."""
+        sums = item.stream(self.seeds[0], macs=self.macs)
+        for seed in self.seeds[1:]:
+            f.add_to(sums, item.stream(seed, macs=self.macs))
+        drawn = _cut(sums, item.random) | {
+            name: item.known_array(self.seeds[owner], name) for name, (owner, _) in item.known.items()
         }
         derived = item.derive(drawn)
         if {name: array.shape for name, array in derived.items()} != dict(item.derived):
             raise LocalProtocolError(f"{item.name}: other arrays are derived than were announced")
         every = {**drawn, **derived}
-        return {name: every[name] for name in item.shapes}
+        arrays = {name: every[name] for name in item.shapes}
+        return arrays, self._correction(item, arrays, sums)
 
-    def correction(self, item: Item, arrays: Arrays | None = None) -> Elements:
-        """What the first party is sent: values of all but random arrays, then all MACs.
-
-        Args:
-            arrays: `arrays(item)`, where the dealer has them.
-        """
-        arrays = self.arrays(item) if arrays is None else arrays
-        parts = [
-            f.subtract(array, self._sum(item.stream(name, "value"), array.shape))
-            for name, array in arrays.items()
-            if name not in item.random
-        ]
-        if self.macs:
-            parts += [
-                f.subtract(f.multiply(array, self.mac_key), self._sum(item.stream(name, "mac"), array.shape))
-                for name, array in arrays.items()
-            ]
-        return np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0, dtype=np.uint64)
-
-    def _sum(self, stream: str, shape: Shape) -> Elements:
-        return f.total([seed.elements(stream, shape) for seed in self.seeds])
+    def _correction(self, item: Item, arrays: Arrays, sums: Elements) -> Elements:
+        whole = np.concatenate([array.ravel() for array in arrays.values()])
+        values = f.subtract(whole[item.n_random :], sums[item.n_random : item.size])
+        if not self.macs:
+            return values
+        return np.concatenate([values, f.subtract(f.multiply(whole, self.mac_key), sums[item.size :])])
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,32 +172,20 @@ class Expander:
         Raises:
             LocalProtocolError: the correction is not one for this item.
         """
-        values = {name: self.seed.elements(item.stream(name, "value"), shape) for name, shape in item.shapes.items()}
-        shapes = item.shapes if self.macs else {}
-        macs = {name: self.seed.elements(item.stream(name, "mac"), shape) for name, shape in shapes.items()}
+        stream = item.stream(self.seed, macs=self.macs)
         if self.place == 0:
-            _correct(item, values, macs, correction)
-        return {name: Share(values[name], macs[name] if self.macs else None) for name in item.shapes}
+            if correction is None or correction.shape != (item.correction_length(macs=self.macs),):
+                raise LocalProtocolError(f"{item.name}: the correction has the wrong length")
+            f.add_to(stream[item.n_random :], correction)
+        values, macs = _cut(stream, item.shapes), _cut(stream[item.size :], item.shapes if self.macs else {})
+        return {name: Share(value, macs.get(name)) for name, value in values.items()}
 
     def known(self, item: Item, name: str) -> Elements:
         """An array that this party alone knows."""
-        owner, shape = item.known[name]
-        if owner != self.place:
+        if item.known[name][0] != self.place:
             raise LocalProtocolError(f"{item.name}: another party knows {name}")
-        return self.seed.elements(item.stream(name, "known"), shape)
+        return item.known_array(self.seed, name)
 
 
 def mac_key_share(seed: Seed) -> Elements:
     return seed.elements(MAC_KEY, (1,))
-
-
-def _correct(item: Item, values: dict[str, Elements], macs: dict[str, Elements], correction: Elements | None) -> None:
-    """Adds the correction's parts, in the order in which `Dealer.correction` wrote them."""
-    if correction is None or correction.shape != (item.correction_length(macs=bool(macs)),):
-        raise LocalProtocolError(f"{item.name}: the correction has the wrong length")
-    names = [name for name in item.shapes if name not in item.random]
-    place = 0
-    for arrays, name in [*((values, name) for name in names), *((macs, name) for name in macs)]:
-        part = correction[place : place + arrays[name].size].reshape(arrays[name].shape)
-        arrays[name] = f.add(arrays[name], part)
-        place += part.size

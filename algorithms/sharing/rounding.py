@@ -31,7 +31,8 @@ async def clipped(party: Party, name: str, x: Share, limits: Elements) -> Share:
 
 
 async def floored(party: Party, name: str, x: Share, bits: int) -> Share:
-    """floor(x / 2^bits), of |x| < 2^58: eight rounds."""
+    """floor(x / 2^bits), of |x| < 2^58: eight rounds, or fewer for few bits."""
     near = await divide(party, name, x, bits)
-    is_it = await not_negative(party, f"{name}/rest", x - near.times_power_of_two(bits))
+    rest = x - near.times_power_of_two(bits)  # from -2^bits to 2^bits - 1
+    is_it = await not_negative(party, f"{name}/rest", rest, bits + 1)
     return party.holder.plus(near + is_it, f.elements([-1]))

@@ -18,6 +18,7 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import lookup, products, ranges, truncation, waves
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, divide, multiply
+from blindfit.algorithms.sharing.largest import largest
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.shares import Share, joined
 from blindfit.algorithms.sharing.waves import Waves, WaveScales
@@ -142,8 +143,8 @@ class Ranks:
     ks: Share
 
 
-async def ranks(party: Party, name: str, bins: Share) -> Ranks:
-    """From `Counts.bins`: 1 round, and 8 for each halving of the bins."""
+async def ranks(party: Party, name: str, bins: Share, rows: int) -> Ranks:
+    """From `Counts.bins` of so many rows: 1 round, and those of the largest of 2 BINS."""
     negative, positive = bins[:BINS], bins[BINS:]
     below, up_to = negative.cumulated() - negative, positive.cumulated()
     n_negative, n_positive = negative.total(), positive.total()
@@ -153,19 +154,9 @@ async def ranks(party: Party, name: str, bins: Share) -> Ranks:
         party, f"{name}/products", joined([positive, cumulated]), joined([below + below + negative, totals])
     )
     apart = products[2 * BINS :] - products[BINS : 2 * BINS]  # of the shares of both classes, times both numbers
-    return Ranks(products[:BINS].total(), await _largest(party, f"{name}/largest", joined([apart, -apart])))
-
-
-async def _largest(party: Party, name: str, x: Share) -> Share:
-    """Of (n,), n a power of two."""
-    level = 0
-    while len(x) > 1:
-        half = len(x) // 2
-        apart = x[:half] - x[half:]
-        greater = await not_negative(party, f"{name}/{level}", apart)
-        x = x[half:] + await multiply(party, f"{name}/{level}/of two", greater, apart)
-        level += 1
-    return x
+    most = rows * rows // 4  # pairs of a row with the label and one without
+    ks = await largest(party, f"{name}/largest", joined([apart, -apart]), (2 * most).bit_length())
+    return Ranks(products[:BINS].total(), ks)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------

@@ -143,7 +143,9 @@ def network_of(case: Rows, wire: Wire | None = None) -> LocalNetwork:
     parties = case.parameters.data_parties
     roles = {KEY_NODE: "key-node", parties[0]: "active", **dict.fromkeys(parties[1:], "passive")}
     options: dict[str, Any] = {} if wire is None else {"wire": wire}
-    return LocalNetwork(roles, falcon.TABLE, timeout_s=20.0, **options)
+    return LocalNetwork(
+        roles, falcon.TABLE, timeout_s=90.0, **options
+    )  # an epoch with a key of 2048 bits, on a busy machine
 
 
 async def train_together(

@@ -228,13 +228,13 @@ def test_the_same_training_twice_opens_nothing_twice() -> None:
 def test_no_two_items_of_a_run_have_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor of another run: whatever it is for, a mask hides one thing."""
     names: list[str] = []
-    correction = Dealer.correction
+    deal = Dealer.deal
 
-    def noted(self: Dealer, item: Item, arrays: Arrays) -> field.Elements:
+    def noted(self: Dealer, item: Item) -> tuple[Arrays, field.Elements]:
         names.append(item.name)
-        return correction(self, item, arrays)
+        return deal(self, item)
 
-    monkeypatch.setattr(Dealer, "correction", noted)
+    monkeypatch.setattr(Dealer, "deal", noted)
     for run in ("run-1", "run-2"):
         train(Case(rows=160, options={"epochs": 2, "patience": 1}), run=run)
     assert len(names) > 200

@@ -13,6 +13,7 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols.falcon import Model, Progress
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
+from blindfit.algorithms.sharing.field import Elements
 from tests.falcon.local import KEY_NODE, Case, train
 
 EPOCHS = 3
@@ -43,16 +44,16 @@ class Dealt:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.names: Counter[str] = Counter()
         self.arrays: Counter[bytes] = Counter()
-        real = Dealer.arrays
+        real = Dealer.deal
 
-        def arrays(dealer: Dealer, item: Item) -> Arrays:
-            found = real(dealer, item)
+        def deal(dealer: Dealer, item: Item) -> tuple[Arrays, Elements]:
+            found, correction = real(dealer, item)
             self.names[item.name] += 1
             for name in [*item.random, *item.known]:
                 self.arrays[hashlib.sha256(found[name].tobytes()).digest()] += 1
-            return found
+            return found, correction
 
-        patch.setattr(Dealer, "arrays", arrays)
+        patch.setattr(Dealer, "deal", deal)
 
     @property
     def twice(self) -> list[Any]:

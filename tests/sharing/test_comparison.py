@@ -33,6 +33,21 @@ def test_numbers_that_differ_in_their_last_place() -> None:
     assert reconstructed(found, dealer).tolist() == (near >= thresholds).tolist()
 
 
+@pytest.mark.parametrize(("below", "rounds"), [(1, 2), (3, 3), (4, 4), (7, 4), (15, 5), (31, 6), (58, 7)])
+def test_small_numbers_take_fewer_rounds(below: int, rounds: int) -> None:
+    dealer, parties = dealt_to(3)
+    ends = [0, 1, -1, 2**below - 1, 1 - 2**below]
+    x = np.concatenate([ends * 8, np.random.default_rng(below).integers(1 - 2**below, 2**below, 100)])
+    secrets = shared(x, dealer, parties)
+    found, table = compute(
+        dealer, parties, lambda party, place: comparison.not_negative(party, "1", secrets[place], below)
+    )
+    assert reconstructed(found, dealer).tolist() == (x >= 0).tolist()
+    assert len(table.rounds) == rounds
+    opened = [int(c) for c in table.rounds[0][0]]
+    assert min(opened) < 2**60 <= max(opened)  # either case occurred, and small numbers are hidden as large ones are
+
+
 def test_products_and_quotients_take_a_round_each() -> None:
     dealer, parties = dealt_to(3)
     x = np.array([3 << 16, -5 << 16, 1 << 15])

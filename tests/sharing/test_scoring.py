@@ -40,7 +40,7 @@ def in_shares(z: Floats, y: NDArray[np.int64], threshold: float = 0.5, n_parties
             for i, part in enumerate((slice(0, half), slice(half, len(z))))
         ]
         counts = parts[0] + parts[1]
-        ranks = await scoring.ranks(party, "ranks", counts.bins)
+        ranks = await scoring.ranks(party, "ranks", counts.bins, ROWS)
         return scoring.joined([counts.confusion, counts.loss, ranks.auc, ranks.ks, counts.bins])
 
     found, _ = compute(dealer, parties, evaluate)
@@ -115,7 +115,7 @@ def test_one_class_alone_gives_counts() -> None:
     bins = shared(np.concatenate([np.arange(BINS), np.zeros(BINS, np.int64)]), dealer, parties)
 
     async def evaluate(party: Party, place: int) -> Share:
-        ranks = await scoring.ranks(party, "ranks", bins[place])
+        ranks = await scoring.ranks(party, "ranks", bins[place], sum(range(BINS)))
         return scoring.joined([ranks.auc, ranks.ks])
 
     found, _ = compute(dealer, parties, evaluate)

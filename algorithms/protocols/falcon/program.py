@@ -340,7 +340,7 @@ async def _figures(
         return await divide(seat, "errors", errors, _loss_shift(p))
     if counts is None:
         return zeros((0,))
-    ranks = await scoring.ranks(seat, "ranks", counts.bins)
+    ranks = await scoring.ranks(seat, "ranks", counts.bins, p.test_rows)
     loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
     return joined([counts.confusion, loss, ranks.auc, ranks.ks])
 

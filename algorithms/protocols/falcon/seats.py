@@ -378,8 +378,8 @@ class DealerSeat(BlindSeat):
         await self._deal(self._names.named(item))
 
     async def _deal(self, item: Item) -> Arrays:
-        arrays = self._dealer.arrays(item)
-        self._waiting.append(self._dealer.correction(item, arrays))
+        arrays, correction = self._dealer.deal(item)
+        self._waiting.append(correction)
         if sum(map(len, self._waiting)) >= LEAST_PIECE:
             await self.flush()
         return arrays

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import shutil
 
@@ -25,12 +27,25 @@ hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machin
 hypothesis.settings.load_profile("blindfit")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: parties would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+ROOT = Path(__file__).parents[1]
 IN_MEMORY, ROOM = "/dev/shm", 4 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
     tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # what is killed is a process, not a machine
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
 OBJECTS_BETWEEN_LOOKS = 20_000  # of the collector at the youngest
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh clone each worker compiles another part of the tests first, and finds the rest when it comes to it."""
+    place = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if not place or session.config.args != ["tests"]:
+        return
+    paths = sorted(Path(__file__).parent.rglob("test_*.py"))
+    start = int(place) * len(paths) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for path in paths[start:] + paths[:start]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # which is told when it is collected
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

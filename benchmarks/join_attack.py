@@ -27,7 +27,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -63,22 +63,23 @@ from blindfit.protos import measurement_pb2_grpc
 
 PROCESSES = multiprocessing.get_context("forkserver")
 MANY = 10**9
-BATCHES_OF_ONE, CROWD = 200, 4_096
+CROWD = 4_096
 SERVERS = ("ours", "known ids alone")
 ATTACKS = ("one id", "4,096 ids")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: rows of the table, pairs of known and unknown ids, uploads of each."""
+    """How much is measured: rows of the table, pairs of known and unknown ids, uploads of each, batches of one id."""
 
     rows: int
     pairs: int
     uploads: int
+    batches_of_one: int
 
 
-FULL = Effort(200_000, 60, 6)
-QUICK = Effort(1_000, 2, 1)
+FULL = Effort(200_000, 60, 6, 200)
+QUICK = Effort(1_000, 1, 1, 10)
 
 
 def main() -> None:
@@ -86,10 +87,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, help=f"of known and unknown ids, for each attack; default {FULL.pairs}")
     parser.add_argument("--uploads", type=int, help=f"of each set of ids; default {FULL.uploads}")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--quick", action="store_true", help="two pairs, one upload: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="one pair, one upload: to see that it runs")
     options = parser.parse_args()
     effort = QUICK if options.quick else FULL
-    effort = Effort(effort.rows, options.pairs or effort.pairs, options.uploads or effort.uploads)
+    effort = replace(effort, pairs=options.pairs or effort.pairs, uploads=options.uploads or effort.uploads)
     results = [result for server in SERVERS for result in measure(server, effort)]
     show(results, Console())
     if options.json:
@@ -146,7 +147,7 @@ async def attacked(identity: Identity, address: str, attack: str, effort: Effort
     async with await connections.open_channel(identity, "labels", address, Limits()) as channel:
         stub = measurement_pb2_grpc.MeasurementStub(channel)  # type: ignore[no-untyped-call]
         for pair in range(effort.pairs):
-            sets = [list(ids_of(attack, pair, kind, effort.rows)) for kind in ("row", "sow")]
+            sets = [list(ids_of(attack, pair, kind, effort)) for kind in ("row", "sow")]
             for upload in range(-1, effort.uploads):  # the first one warms up
                 for which in draw.sample((0, 1), 2):
                     taken_s = await time_of(stub, sets[which])
@@ -155,11 +156,11 @@ async def attacked(identity: Identity, address: str, attack: str, effort: Effort
     return times
 
 
-def ids_of(attack: str, pair: int, kind: str, rows: int) -> Iterator[tuple[str, ...]]:
+def ids_of(attack: str, pair: int, kind: str, effort: Effort) -> Iterator[tuple[str, ...]]:
     if attack == "one id":
-        yield from [(f"{kind}-{pair}",)] * BATCHES_OF_ONE
+        yield from [(f"{kind}-{pair}",)] * effort.batches_of_one
     else:
-        yield tuple(f"{kind}-{pair * CROWD % (rows - CROWD) + i}" for i in range(CROWD))
+        yield tuple(f"{kind}-{pair * CROWD % (effort.rows - CROWD) + i}" for i in range(CROWD))
 
 
 async def time_of(stub: measurement_pb2_grpc.MeasurementStub, batches: list[tuple[str, ...]]) -> float:

@@ -49,7 +49,7 @@ ROWS_OF_A_PERSON = 3
 ROWS_AT_ONCE = 1 << 17
 LOOKS_EVERY_S = 0.05
 SHOWN = ("time_alone_over_cluster", "disk_bytes_per_row", "microseconds_per_id")
-IDS_OF_A_BATCH, BATCHES = 1 << 14, 20
+IDS_OF_A_BATCH, BATCHES, QUICK_BATCHES = 1 << 14, 20, 2
 
 
 def main() -> None:
@@ -64,7 +64,8 @@ def main() -> None:
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, processes=not options.quick, protocol="tcp://", dashboard_address=None
     ) as cluster:
-        result = {"machine": machine.describe(), **measure(cluster, n_rows, rounds, persons=options.persons)}
+        figures = measure(cluster, n_rows, rounds, persons=options.persons, quick=options.quick)
+        result = {"machine": machine.describe(), **figures}
     show(result, Console())
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
@@ -114,12 +115,13 @@ def watched(directory: Path) -> Iterator[list[int]]:
         thread.join()
 
 
-def measure(cluster: LocalCluster, n_rows: int, rounds: int, *, persons: bool) -> dict[str, Any]:
+def measure(cluster: LocalCluster, n_rows: int, rounds: int, *, persons: bool, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, cluster.get_client() as client:
         write_rows(Path(folder) / "rows.parquet", n_rows)
-        per_id = microseconds_per_id(Path(folder), n_rows, cluster.scheduler_address)
+        batches = QUICK_BATCHES if quick else BATCHES
+        per_id = microseconds_per_id(Path(folder), n_rows, cluster.scheduler_address, batches)
         found: dict[str, list[dict[str, float]]] = {"alone": [], "cluster": []}
-        for round_number in range(rounds + 1):  # in the first one the workers import what they need
+        for round_number in range(quick, rounds + 1):  # in round 0 workers import what they need; here all is imported
             for name, address in (("alone", ""), ("cluster", cluster.scheduler_address)):
                 before = sum(client.run(time.process_time).values())
                 figures = started(Path(folder), address, persons=persons)
@@ -159,7 +161,7 @@ def built(answer: Connection, directory: Path, address: str, persons: bool) -> N
     answer.send(build(directory, address, persons=persons))
 
 
-def microseconds_per_id(folder: Path, n_rows: int, address: str) -> dict[str, float]:
+def microseconds_per_id(folder: Path, n_rows: int, address: str, batches: int) -> dict[str, float]:
     source = open_source(DatasetSettings(url="parquet:rows.parquet", id="id", label="y"), folder, "rows")
     rng = np.random.default_rng(4)
     with tempfile.TemporaryDirectory(dir=folder) as directory, workers_at(address)() as workers:
@@ -176,7 +178,7 @@ def microseconds_per_id(folder: Path, n_rows: int, address: str) -> dict[str, fl
 
             ship(next_batch())
             times: dict[str, list[float]] = {"looked_up": [], "shipped": []}
-            for _ in range(BATCHES):
+            for _ in range(batches):
                 ids = next_batch()
                 for name, function in (("looked_up", request.join), ("shipped", ship)):
                     before = time.process_time()

@@ -67,7 +67,7 @@ def main() -> None:
         result["figures"][name] = {way: [round(figure, 4) for figure in figures] for way, figures in found.items()}
         console.print(_figures(name, result["figures"][name]))
     with console.status("epochs between processes"):
-        result["epoch"] = times_of_epochs(options.data, QUICK if options.quick else FULL)
+        result["epoch"] = times_of_epochs(options.data, options.quick)
     console.print(_epochs(result["epoch"]))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
@@ -103,9 +103,9 @@ def houses(data: Path) -> Pooled:
     return Pooled(rows, read.prices, (0.0, 5.0))
 
 
-def times_of_epochs(data: Path, effort: Effort) -> dict[str, list[float]]:
+def times_of_epochs(data: Path, quick: bool) -> dict[str, list[float]]:
     """Milliseconds for each row and epoch of every job; in turn, because a machine's speed drifts."""
-    parties = taylor.breast_parties(data)
+    parties, effort = taylor.breast_parties(data, quick), QUICK if quick else FULL
     times: dict[str, list[float]] = {name: [] for name in effort.timed}
     for _ in range(effort.jobs):
         for name in effort.timed:

@@ -66,27 +66,28 @@ class Effort:
 
     draws: int
     rows: int
+    features: int
     repetitions: int
     hybrid: hybrid_gradient.Effort
 
 
-FULL = Effort(40, 1_000_000, 5, hybrid_gradient.FULL)
-QUICK = Effort(5, 3_000, 1, hybrid_gradient.QUICK)
+FULL = Effort(40, 1_000_000, 50, 5, hybrid_gradient.FULL)
+QUICK = Effort(2, 3_000, 10, 1, hybrid_gradient.QUICK)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--rows", type=int, help=f"of the whole job; default {FULL.rows:,}")
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--quick", action="store_true", help="few draws, few rows: to see that it runs")
+    parser.add_argument("--features", type=int, help=f"of its rows; default {FULL.features}")
+    parser.add_argument("--quick", action="store_true", help="few draws, rows and features: to see that it runs")
     options = parser.parse_args()
     effort = QUICK if options.quick else FULL
     console = Console()
     result: dict[str, Any] = {"machine": machine.describe()}
     result["accuracy"] = accuracy(effort.draws)
     show_accuracy(result["accuracy"], console)
-    result["job"] = whole_job(options.rows or effort.rows, options.features, effort.repetitions)
+    result["job"] = whole_job(options.rows or effort.rows, options.features or effort.features, effort.repetitions)
     show_job(result["job"], console)
     result["hybrid_gradient"] = hybrid_gradient.measure(console, effort.hybrid)
     result |= {key: result["job"][key] for key in ("rows_per_s", "time_over_sklearn", "server_peak_mib")}

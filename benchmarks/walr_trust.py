@@ -82,12 +82,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--features", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="few rows: to see that it runs")
+    parser.add_argument("--features", type=int)
+    parser.add_argument("--quick", action="store_true", help="few rows and features: to see that it runs")
     options = parser.parse_args()
-    rows, repetitions = (200, 1) if options.quick else (20_000, 5)
+    rows, features, repetitions = (200, 2, 1) if options.quick else (20_000, 20, 5)
     console = Console()
-    result = {"machine": machine.describe(), **measure(options.rows or rows, options.features, repetitions)}
+    result = {"machine": machine.describe(), **measure(options.rows or rows, options.features or features, repetitions)}
     show(result, console)
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")

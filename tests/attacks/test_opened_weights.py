@@ -69,7 +69,8 @@ def test_rounded_weights_leave_many_label_vectors(project: Project) -> None:
 
 
 def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(project: Project) -> None:
-    """By chance they are, once in 2^14 or so: noise of a hundred times what a label does to a weight."""
+    """Noise of a hundred times what a label does to a weight. By chance they are, once in 2^14 or so; from the weights
+    of both shops, whose noise is not the same, once in 2^28."""
     for name in ("bank", "shop-a", "shop-b"):
         path = project.root / f"{name}.toml"
         text = path.read_text()
@@ -79,9 +80,12 @@ def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(pr
     session = Nodes(project.root).run(*SMALL, "privacy.epsilon=1", 'falcon.feature_bounds=["*:-4:4"]')
     x, y = table(project.root)
     every = np.array(list(itertools.product((0, 1), repeat=ROWS)))
-    expected = RATE / ROWS * (every - 0.5) @ x[:, 6:] / 4
-    found = weights(project.root, session.id)["shop-b"]
-    assert not np.array_equal(every[np.linalg.norm(expected - found, axis=1).argmin()], y)
+    opened = weights(project.root, session.id)
+    nearest = []
+    for name, own in (("shop-a", slice(3, 6)), ("shop-b", slice(6, 9))):
+        expected = RATE / ROWS * (every - 0.5) @ x[:, own] / 4
+        nearest.append(every[np.linalg.norm(expected - opened[name], axis=1).argmin()])
+    assert not all(np.array_equal(labels, y) for labels in nearest)
 
 
 def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -263,9 +263,17 @@ def coins(rng: np.random.Generator, data: Data) -> Data:
     return replace(data, y=np.where(rng.random(len(data.y)) < 0.5, 1.0, -1.0))
 
 
+@cache
+def _tumours() -> tuple[Floats, Floats]:
+    """Read once; nobody writes into them."""
+    columns, labels = load_breast_cancer(return_X_y=True)
+    columns.setflags(write=False)
+    return columns, labels
+
+
 def breast(*, active: slice = slice(0, 10), passives: Sequence[slice] = (slice(10, 30),)) -> Data:
     """Wisconsin breast cancer: 569 rows; by default 10 columns at the active party and 20 at the passive one."""
-    columns, labels = load_breast_cancer(return_X_y=True)
+    columns, labels = _tumours()
     parts = (with_intercept(columns[:, active]), *(columns[:, passive] for passive in passives))
     return Data(parts, np.where(labels > 0, 1.0, -1.0))
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -86,6 +86,7 @@ def _small() -> Iterator[None]:
         mock.patch.object(walr_forecast, "subprocess", processes),
         mock.patch.object(walr_utility_data, "subprocess", processes),
         mock.patch.object(falcon, "epoch_of", kept(falcon.epoch_of)),
+        mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),  # no process of theirs has use for pytest's
         mock.patch.object(psi, "OPERATIONS", 400),
         mock.patch.object(walr_choice, "SIMULATED_DRAWS", 2),
         mock.patch.object(machine, "product_times", cache(machine.product_times)),  # a tenth of a second each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.reading import CLUSTER, mounts
-from tests.command import Forked
+from tests.command import Forked, blindfit
 from tests.ports import held_address
 
 
@@ -24,22 +25,29 @@ def certify(folder: Path, *parties: str) -> dict[str, str]:
     """What the service `certificates` does and says."""
     for party in parties:
         (folder / "identities" / party).mkdir(parents=True, exist_ok=True)
-    done = run(sys.executable, CLUSTER / "certificates.py", folder / "authority", folder / "identities")
+
+    def service() -> None:
+        runpy.run_path(str(CLUSTER / "certificates.py"), run_name="__main__")
+
+    done = blindfit(folder, str(folder / "authority"), str(folder / "identities"), main=service)
     assert done.returncode == 0, done.stderr
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
-def hand_out_data(folder: Path) -> list[str]:
+PROGRAMS = Path(sys.executable).parent  # where python and blindfit are
+
+
+def hand_out_data(folder: Path, programs: Path = PROGRAMS) -> list[str]:
     """What the service `data` does and says."""
-    done = try_to_hand_out_data(folder)
+    done = try_to_hand_out_data(folder, programs)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def try_to_hand_out_data(folder: Path) -> subprocess.CompletedProcess[str]:
+def try_to_hand_out_data(folder: Path, programs: Path = PROGRAMS) -> subprocess.CompletedProcess[str]:
     for where in mounts("data"):
         (folder / Path(where).name).mkdir(parents=True, exist_ok=True)
-    return run("sh", CLUSTER / "data.sh", folder, path=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    return run("sh", CLUSTER / "data.sh", folder, path=f"{programs}:/usr/bin:/bin")
 
 
 def bring_here(source: Path, party: str, folder: Path, addresses: dict[str, str]) -> Path:

@@ -86,11 +86,30 @@ def test_east_and_west_have_halves_of_the_clinics_labels(data: Path) -> None:
     assert opened.tolist() == visits["saw_doctor"].to_pylist()
 
 
-def test_what_is_split_stays_where_something_else_is_missing(tmp_path: Path, data: Path) -> None:
-    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "laboratory" / "tumours.csv").unlink()
-    assert hand_out_data(tmp_path) == [f"{tmp_path}/laboratory/tumours.csv"]
-    assert contents(tmp_path) == contents(data)
+PREPARED = """#!/bin/sh
+mkdir "$3"
+for party in hospital laboratory archive; do cp {data}/$party/tumours.csv "$3/$party.csv"; done
+cp {data}/hospital/people.parquet "$3/features.parquet"
+cp {data}/clinic/visits.csv "$3"
+"""
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, data: Path) -> Path:
+    """A python whose prepare.py makes, in no time, what it always does."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "python").write_text(PREPARED.format(data=data))
+    (programs / "python").chmod(0o700)
+    return programs
+
+
+def test_what_is_split_stays_where_something_else_is_missing(tmp_path: Path, data: Path, prepared: Path) -> None:
+    here = tmp_path / "data"
+    shutil.copytree(data, here)
+    (here / "laboratory" / "tumours.csv").unlink()
+    assert hand_out_data(here, prepared) == [f"{here}/laboratory/tumours.csv"]
+    assert contents(here) == contents(data)
 
 
 @pytest.mark.parametrize(("there", "missing"), [("east", "west"), ("west", "east")])

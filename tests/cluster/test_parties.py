@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,19 +46,32 @@ def test_the_parties_do_the_jobs(tmp_path: Path, data: Path, names: list[str]) -
 # --- health
 
 
-def check(file: Path) -> list[Done]:
-    """By the command, and by what a container runs."""
-    return [blindfit(file.parent, "health", str(file)), run(sys.executable, "-m", "blindfit.coordinator.health", file)]
+HEALTH = "blindfit.coordinator.health"
+
+
+def check(file: Path, *, anew: bool = False) -> list[Done]:
+    """By the command, and by what a container runs: here, or in a process that starts from nothing."""
+    by_container = run(sys.executable, "-m", HEALTH, file) if anew else blindfit(file.parent, str(file), main=_health)
+    return [blindfit(file.parent, "health", str(file)), by_container]
+
+
+def _health() -> None:
+    with warnings.catch_warnings(action="ignore"):  # that it is imported already
+        try:
+            runpy.run_module(HEALTH, run_name="__main__")
+        except SystemExit as ended:
+            sys.stderr.write(f"{ended.code}\n")  # as an interpreter does
+            raise
 
 
 def test_a_party_is_healthy_while_it_is_up(tmp_path: Path) -> None:
     certify(tmp_path, "notary")
     file = party_file("notary", tmp_path)
     with parties_up(file):
-        assert [done.returncode for done in check(file)] == [0, 0]
+        assert [done.returncode for done in check(file, anew=True)] == [0, 0]
         certify(tmp_path, "notary")  # a renewed certificate is taken without a restart
         assert [done.returncode for done in check(file)] == [0, 0]
-    down = check(file)
+    down = check(file, anew=True)
     assert [done.returncode for done in down] == [1, 1]
     assert all("cannot reach notary" in error_line(done) for done in down)
 

@@ -11,7 +11,7 @@ import io
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -212,27 +212,32 @@ def a_label(party: str, row: str = "") -> Build:
 
 
 def labels_of_a_person(party: str) -> Build:
-    """Four rows of one person; two of them count."""
-    rows = [f"p{i:03}" for i in range(4)]
+    """Four rows of one person, all of whose labels become others, of another sum; two of them count."""
+    rows = [f"p{i:03}" for i in range(4, 8)]
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         if isinstance(case.data[party][FIRST]["label"], int):
-            return pair(case, labels_all(case, party, rows, 0), labels_all(case, party, rows, 1))
-        return pair(case, labels_all(case, party, rows, 0.25), labels_all(case, party, rows, 9.75))
+            return pair(case, case.data, flip(case.data, party, *rows))
+        return pair(case, case.data, changed(case.data, party, {row: {"label": LEAST_PRICE} for row in rows}))
 
     return build
 
 
-def labels_all(case: Case, party: str, rows: Sequence[str], label: float) -> Data:
-    return changed(case.data, party, {row: {"label": label} for row in rows})
+LEAST_PRICE, MOST_PRICE = 0.0, 10.0
 
 
-def a_number(party: str, one: float, other: float, row: str = "") -> Build:
-    """Another label of the first row that is trained on, or of this one."""
+def far_from(price: float) -> float:
+    """The end of the range that is further away."""
+    return LEAST_PRICE if price > (LEAST_PRICE + MOST_PRICE) / 2 else MOST_PRICE
+
+
+def a_price(party: str, row: str = "", price: float | None = None) -> Build:
+    """Of the first row that is trained on, or of this one: as it is, or this one, or far from it."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         chosen = row or probe.trained(case)[0]
-        return pair(case, *(changed(case.data, party, {chosen: {"label": label}}) for label in (one, other)))
+        label = far_from(case.data[party][chosen]["label"]) if price is None else price
+        return pair(case, case.data, changed(case.data, party, {chosen: {"label": label}}))
 
     return build
 
@@ -321,8 +326,7 @@ def a_far_price(party: str) -> Build:
     """Of a held-out row: hundreds of the training labels' standard deviations from their mean, or near it."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
-        row = probe.held_out(case)[0]
-        return pair(case, *(changed(case.data, party, {row: {"label": label}}) for label in (5.0, 1000.0)))
+        return pair(case, case.data, changed(case.data, party, {probe.held_out(case)[0]: {"label": 1000.0}}))
 
     return build
 
@@ -375,9 +379,8 @@ def a_row_of_zero(party: str) -> Build:
     """Not in the table, or there with label 0, which is the same."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
-        row = probe.trained(case)[0]
-        there = changed(case.data, party, {row: {"label": 0}})
-        return pair(case, there, changed(there, party, {row: None}))
+        row = next(row for row in probe.trained(case) if case.data[party][row]["label"] == 0)
+        return pair(case, case.data, changed(case.data, party, {row: None}))
 
     return build
 
@@ -409,8 +412,9 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
     """A job that was cut off, and is resumed on a source that has changed since, or has not."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
-        one, other = build(case, probe)  # rows are held out the same, however many epochs there are
-        begun = one.case.with_job(**{f"{case.system}__epochs": 2})
+        # Rows are held out the same, however many epochs there are, and whatever the tables are in.
+        one, other = build(replace(case, source="csv"), probe)
+        begun = replace(one.case, source=case.source).with_job(**{f"{case.system}__epochs": 2})
         return Side(begun, (one.case.data,), publish, True), Side(begun, (other.case.data,), publish, True)
 
     return built
@@ -490,11 +494,11 @@ PAIRS = (
     Pair("walr-shares", "a-feature", "shop", a_feature("shop"), NORM),
     Pair("walr-shares", "held-out-feature", "shop", a_held_out_feature("shop")),
     # label-dp
-    Pair("label-dp", "a-price", "meter", a_number("meter", 1.0, 9.0)),
-    Pair("label-dp", "last-price", "meter", a_number("meter", 0.0, 10.0, LAST)),
-    Pair("label-dp", "out-of-range", "meter", a_number("meter", 5.0, 1e6)),
-    Pair("label-dp", "between-jobs", "meter", between_jobs(a_number("meter", 1.0, 9.0))),
-    Pair("label-dp", "published-anew", "meter", between_jobs(a_number("meter", 1.0, 9.0), publish=True)),
+    Pair("label-dp", "a-price", "meter", a_price("meter")),
+    Pair("label-dp", "last-price", "meter", a_price("meter", LAST)),
+    Pair("label-dp", "out-of-range", "meter", a_price("meter", price=1e6)),
+    Pair("label-dp", "between-jobs", "meter", between_jobs(a_price("meter"))),
+    Pair("label-dp", "published-anew", "meter", between_jobs(a_price("meter"), publish=True)),
     Pair("label-dp-persons", "prices-of-a-person", "meter", labels_of_a_person("meter")),
     Pair("label-dp", "a-feature", "shop", a_feature("shop")),
     Pair("label-dp", "constant-in-training", "shop", column_constant_in_training("shop")),
@@ -525,7 +529,7 @@ PAIRS = (
     Pair("taylor-drawn", "between-jobs", "bank", between_jobs(a_label("bank", LAST)), omitted=FIGURES),
     Pair("taylor-drawn", "published-anew", "bank", between_jobs(a_label("bank", LAST), publish=True), omitted=FIGURES),
     Pair("taylor-weights", "rare-class", "bank", rare_class("bank")),
-    Pair("taylor-linear", "a-price", "bank", a_number("bank", 1.0, 9.0)),
+    Pair("taylor-linear", "a-price", "bank", a_price("bank")),
     Pair("taylor-linear", "far-price-in-test", "bank", a_far_price("bank")),
     Pair("taylor-linear", "one-price-in-training", "bank", one_price_in_training("bank")),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank")),

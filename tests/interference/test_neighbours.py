@@ -116,6 +116,17 @@ def test_refusals_are_heard(probe: Probe) -> None:
     ]
 
 
+@pytest.mark.parametrize(("system", "is_told"), [("taylor", True), ("taylor-label-dp", False)])
+def test_a_hold_out_loss_is_told_where_no_budget_pays_and_nowhere_else(
+    probe: Probe, system: str, is_told: bool
+) -> None:
+    """Of a training that was cut off, and goes on: the coordinator has waited for no end."""
+    (pair,) = (pair for pair in PAIRS if pair.id == f"{system}-resumed")
+    streams = probe.worlds(pair)[0].record.streams.values()
+    told = {field.name for lines in streams for line in lines for field in line.fields}
+    assert ("progress/hold-out loss" in told) == is_told
+
+
 # --- rows in many batches, of which the next are made while one is looked at ---------------------------------
 
 

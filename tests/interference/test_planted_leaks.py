@@ -25,7 +25,6 @@ from tests.interference.neighbours import (
     a_feature,
     a_label,
     between_jobs,
-    resumed,
     told_apart,
 )
 from tests.interference.systems import SYSTEMS
@@ -156,17 +155,6 @@ def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, mo
     monkeypatch.setattr(trainer, "read_private", read)
     (found,) = told_apart(DP_LR, COORDINATOR, fresh)
     assert "progress/hold-out loss" in found
-
-
-@pytest.mark.parametrize(("system", "is_told"), [("taylor", True), ("taylor-label-dp", False)])
-def test_a_hold_out_loss_is_told_where_no_budget_pays_and_nowhere_else(
-    probe: Probe, system: str, is_told: bool
-) -> None:
-    """Of a training that was cut off, and goes on: the coordinator has waited for no end."""
-    side, _ = resumed(a_label("bank", LAST))(SYSTEMS[system](), probe)
-    streams = probe.side(side).record.streams.values()
-    told = {field.name for lines in streams for line in lines for field in line.fields}
-    assert ("progress/hold-out loss" in told) == is_told
 
 
 def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> No
 
 
 def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    project = Project.make(tmp_path, rows=100)
+    project = Project.make(tmp_path, rows=75)
     session = _run_until_killed(project, "shop-a", epoch=3)
     before = project.root / "before"
     shutil.copytree(project.root / "state", before)
@@ -116,7 +116,8 @@ def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
     return session
 
 
-def test_label_dp_is_charged_once_to_the_active_partys_ledger(project: Project) -> None:
+def test_label_dp_is_charged_once_to_the_active_partys_ledger(tmp_path: Path) -> None:
+    project = Project.make(tmp_path, rows=100)
     finished = project.run("privacy.epsilon=2", "taylor.epochs=2")
     assert finished.returncode == 0, finished.stderr
     report = json.loads((project.root / "out" / "bank" / "report.json").read_text())

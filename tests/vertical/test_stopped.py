@@ -24,7 +24,7 @@ EPOCHS = 30  # so many that none ends before it is stopped, however late that is
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=110, epochs=EPOCHS)
+    return Project.make(tmp_path, rows=80, epochs=EPOCHS)
 
 
 def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, str]:

@@ -41,6 +41,7 @@ from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests import quick_points
 from tests.alignment.bad_points import BAD_POINTS
+from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
 
 KEY_NODE = "key node"
@@ -433,7 +434,7 @@ def test_a_set_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         align.run_locally([list("abcd"), list("abc")], seeded(2))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parties", "key_node"),
     [(["a"], "k"), ([], "k"), (["a", "a"], "k"), (["a", "b"], "a"), ([str(n) for n in range(17)], "k")],
 )
@@ -442,7 +443,7 @@ def test_parties_that_cannot_align_are_refused(parties: list[str], key_node: str
         align.step_0_ring(parties, key_node)
 
 
-@pytest.mark.parametrize("least_common", [0, -1, 2**24 + 1])
+@each_case("least_common", [0, -1, 2**24 + 1])
 def test_a_senseless_least_is_refused(least_common: int) -> None:
     with pytest.raises(ConfigError):
         align.run_locally(overlapping(2), seeded(2), least_common=least_common)
@@ -493,9 +494,9 @@ POINT_FAULTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-@pytest.mark.parametrize("parties", [2, 3])
-@pytest.mark.parametrize("kind", [PassedPoints, BlindedPoints])
-@pytest.mark.parametrize("fault", POINT_FAULTS)
+@each_case("parties", [2, 3])
+@each_case("kind", [PassedPoints, BlindedPoints])
+@each_case("fault", POINT_FAULTS)
 @pytest.mark.usefixtures("small_chunks")
 def test_wrong_points_are_refused_by_whoever_gets_them(fault: str, kind: type[Any], parties: int) -> None:
     sender = NAMES[1]
@@ -585,7 +586,7 @@ RING_FAULTS: dict[str, tuple[type[Any], str, Callable[[Any], Any], str, str]] = 
 }
 
 
-@pytest.mark.parametrize("fault", RING_FAULTS)
+@each_case("fault", RING_FAULTS)
 @pytest.mark.usefixtures("small_chunks")
 def test_a_fault_is_named(fault: str) -> None:
     kind, sender, change, culprit, field = RING_FAULTS[fault]
@@ -594,7 +595,7 @@ def test_a_fault_is_named(fault: str) -> None:
     assert (error.culprit, error.field, error.step) == (culprit, field, kind.__name__)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "other", "sender"),
     [(PassedPoints, BlindedPoints, "bank"), (BlindedPoints, PassedPoints, "bank"), (CommonRows, Outcome, KEY_NODE)],
 )

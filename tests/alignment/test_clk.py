@@ -16,6 +16,7 @@ from blindfit.algorithms.alignment import clk
 from blindfit.algorithms.alignment.clk import Encoding, Field, Filters, bigrams, date_tokens, encode, normalised
 from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import registers
+from tests.each_case import each_case
 
 SECRET, OTHER_SECRET = b"s" * 32, b"t" * 32
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date", 20), Field("postcode", hashes=10))
@@ -36,7 +37,7 @@ def dice(first: Filters, second: Filters) -> float:
 # --- values to tokens -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "normal"),
     [
         *[("José", "jose"), (" O'Brien ", "obrien"), ("Jean-Luc", "jeanluc"), ("STRASSE", "strasse")],
@@ -65,7 +66,7 @@ def test_a_digit_of_a_date_has_its_place() -> None:
     assert len(date_tokens("1987-31-14")) == 8  # a typing error, not a wrong format
 
 
-@pytest.mark.parametrize("date", ["14/03/1987", "14-03-1987", "1987-3-14", "1987", "1987-03-14T00:00", "١٩٨٧-٠٣-١٤"])
+@each_case("date", ["14/03/1987", "14-03-1987", "1987-3-14", "1987", "1987-03-14T00:00", "١٩٨٧-٠٣-١٤"])
 def test_a_date_in_another_format_is_refused_without_being_told(date: str) -> None:
     records = {name: [value, value] for name, value in PERSON.items()}
     records["birth_date"] = ["", date]
@@ -88,7 +89,7 @@ def places_by_definition(encoding: Encoding, secret: bytes) -> Iterator[int]:
                 yield int.from_bytes(digest[2 * i : 2 * i + 2], "little") % encoding.filter_bits
 
 
-@pytest.mark.parametrize("bits", [256, 1024, 4096])
+@each_case("bits", [256, 1024, 4096])
 def test_a_filter_is_what_the_format_says(bits: int) -> None:
     encoding = Encoding(FIELDS, bits)
     set_bits = np.flatnonzero(np.unpackbits(one(encoding)))
@@ -116,7 +117,7 @@ def test_a_record_without_values_has_an_empty_filter() -> None:
     assert not (missing & ~one()).any()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [{"first_name": "Jose"}, {"last_name": "OBrein"}, {"birth_date": "1987-03-15"}, {"postcode": "1001AB"}],
 )
@@ -164,7 +165,7 @@ def test_places_of_a_token_are_no_progression() -> None:
 # --- what is refused ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "message"),
     [
         (lambda: Field(""), "no name"),

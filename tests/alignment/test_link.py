@@ -34,6 +34,7 @@ from blindfit.algorithms.protocols.link import (
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
+from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))
@@ -345,7 +346,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("step", "to", "changes", "culprit", "field"), FAULTS)
+@each_case(("step", "to", "changes", "culprit", "field"), FAULTS)
 def test_a_wrong_message_is_refused_and_its_sender_named(
     step: str, to: str, changes: dict[str, Any], culprit: str, field: str, insecure_test_key: PrivateKey
 ) -> None:
@@ -354,7 +355,7 @@ def test_a_wrong_message_is_refused_and_its_sender_named(
     assert (refusal.value.culprit, refusal.value.field, refusal.value.step) == (culprit, field, step)
 
 
-@pytest.mark.parametrize("wrong", ["a zero", "too short", "not prime to n"])
+@each_case("wrong", ["a zero", "too short", "not prime to n"])
 def test_a_wrong_ciphertext_is_refused(wrong: str, insecure_test_key: PrivateKey) -> None:
     width = insecure_test_key.public_key.ciphertext_bytes
     replaced = {"a zero": 0, "not prime to n": insecure_test_key.p}
@@ -415,7 +416,7 @@ def test_records_that_cannot_be_linked_are_refused_before_anything_is_sent(
     assert refused(PEOPLE.first) == "bank has 70 rows: linkage takes 69 at most"
 
 
-@pytest.mark.parametrize(("name", "value"), [("threshold", 0.3), ("least_matches", 0), ("least_matches", 2**18 + 1)])
+@each_case(("name", "value"), [("threshold", 0.3), ("least_matches", 0), ("least_matches", 2**18 + 1)])
 def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
         replace(SETTINGS, **{name: value})  # type: ignore[arg-type]

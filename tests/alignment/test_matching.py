@@ -14,6 +14,7 @@ from blindfit.algorithms.alignment.clk import Encoding, Field, Filters
 from blindfit.algorithms.alignment.matching import Pairs, alike_pairs, assign, histogram
 from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import Registers, registers
+from tests.each_case import each_case
 
 ENCODING = Encoding((Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode")))
 THRESHOLD = 0.8
@@ -100,7 +101,7 @@ def test_progress_ends_with_the_last_row() -> None:
     assert told == sorted(told)
 
 
-@pytest.mark.parametrize("threshold", [0.49, 1.01, 0.0, -1.0, float("nan")])
+@each_case("threshold", [0.49, 1.01, 0.0, -1.0, float("nan")])
 def test_thresholds_that_match_all_or_none_are_refused(threshold: float) -> None:
     with pytest.raises(ConfigError, match="threshold"):
         alike_pairs(*related_filters(2, 2, seed=0), threshold)
@@ -182,8 +183,8 @@ def test_a_histogram_counts_matches_and_best_non_matches() -> None:
     assert {i: n for i, n in enumerate(counts.best_non_matches) if n} == {0: 1, 9: 1, 13: 1}
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.77, 0.805, 0.999, 1.0])
-@pytest.mark.parametrize("watched", [0.0, 0.1])
+@each_case("threshold", [0.5, 0.77, 0.805, 0.999, 1.0])
+@each_case("watched", [0.0, 0.1])
 def test_bins_go_up_from_the_floor_through_the_threshold_to_one(threshold: float, watched: float) -> None:
     pairs = pairs_of([(0, 0, 1.0), (1, 1, threshold)])
     counts = histogram(pairs, pairs, 2, threshold, threshold - watched)

@@ -19,6 +19,7 @@ from blindfit.algorithms.alignment.psi import GROUP_ORDER, ArrivingSet, Blinding
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 from tests.alignment.bad_points import BAD_POINTS, FIELD, NOT_CANONICAL, SMALL_ORDER
+from tests.each_case import each_case
 
 ORIGIN = Origin("bank", "PassedPoints")
 IDS = [f"customer-{n}" for n in range(40)]
@@ -55,7 +56,7 @@ def test_ids_are_compared_as_they_are() -> None:
     assert len({psi.hash_id(text) for text in spellings}) == len(spellings)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ids", "said"),
     [
         ([], "no rows"),
@@ -90,8 +91,8 @@ def test_the_order_of_the_parties_does_not_matter(mine: BlindingKey, theirs: Bli
     psi.check_points(points, ORIGIN)
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 40])
-@pytest.mark.parametrize("workers", [THIS_PROCESS, Threads(1), Threads(3)], ids=["alone", "one", "three"])
+@each_case("count", [0, 1, 7, 40])
+@each_case("workers", [THIS_PROCESS, Threads(1), Threads(3)], ids=["alone", "one", "three"])
 def test_workers_keep_the_order(workers: Workers, count: int) -> None:
     key = key_of(12345)
     expected = [bindings.crypto_scalarmult_ed25519_noclamp(key.scalar, psi.hash_id(text)) for text in IDS[:count]]
@@ -128,8 +129,8 @@ def test_a_key_is_any_scalar_but_zero_and_shows_nowhere() -> None:
 # --- points of a peer ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [THIS_PROCESS, Threads(2)], ids=["alone", "threads"])
-@pytest.mark.parametrize("bad", BAD_POINTS)
+@each_case("workers", [THIS_PROCESS, Threads(2)], ids=["alone", "threads"])
+@each_case("bad", BAD_POINTS)
 def test_a_wrong_point_is_refused_wherever_it_stands(bad: str, workers: Workers) -> None:
     points = points_of(*(p.tobytes() for p in HASHED[:5]), BAD_POINTS[bad], HASHED[5].tobytes())
     for use in (
@@ -178,7 +179,7 @@ def test_chunks_make_a_set() -> None:
     assert np.array_equal(arriving.points, HASHED)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "chunk", [HASHED[:15], HASHED[:17], HASHED[:0], HASHED[:16, :31], HASHED[:16].ravel()], ids=lambda c: str(c.shape)
 )
 def test_a_chunk_of_another_size_is_refused(chunk: Points) -> None:
@@ -187,7 +188,7 @@ def test_a_chunk_of_another_size_is_refused(chunk: Points) -> None:
     assert refused.value.culprit == "bank"
 
 
-@pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 39), (38, 39)])
+@each_case(("first", "second"), [(0, 1), (3, 39), (38, 39)])
 def test_a_point_twice_is_refused(first: int, second: int) -> None:
     points = HASHED.copy()
     points[second] = points[first]

@@ -9,6 +9,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy.audit import Event, bound_epsilon, event_epsilon, greatest_bound
+from tests.each_case import each_case
 
 FALSE_ALARM = 1e-3
 
@@ -94,7 +95,7 @@ def test_an_event_says_what_it_is():
     assert event.count(np.array([0.0, 0.25, 0.5, 0.7, 0.75, 3.0])) == 4
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("first", "second", "options", "error"),
     [
         ([0.0] * 10, [1.0] * 10, {}, DataError),

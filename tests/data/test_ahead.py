@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from blindfit.parties.data.ahead import THREADS, each_ahead
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
+@each_case("count", [0, 1, 2, 3, 50])
 def test_all_come_in_order(count: int) -> None:
     assert list(each_ahead(lambda i: i * i, range(count))) == [i * i for i in range(count)]
 

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import without_password
+from tests.each_case import each_case
 
 
 def test_unknown_field_is_refused():
@@ -12,7 +13,7 @@ def test_unknown_field_is_refused():
         DatasetSettings(url="a.csv", id="id", lable="y")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "roles",
     [{"label": "id"}, {"person": "id"}, {"features": ["x", "x"]}, {"features": ["id"]}, {"label": "y", "person": "y"}],
 )
@@ -35,7 +36,7 @@ def test_neither_repr_nor_a_validation_error_shows_the_password():
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "shown"),
     [
         ("postgresql://u:s3cret@h:1/db?table=t", "postgresql://u:***@h:1/db"),

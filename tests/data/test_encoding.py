@@ -17,6 +17,7 @@ from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source
 from blindfit.parties.training.unit import refuse_filled
 from tests.data.tables import write
+from tests.each_case import each_case
 
 ROWS: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
@@ -38,7 +39,7 @@ def table(source: Source, **roles: Any) -> dict[str, list[float]]:
     return dict(zip(source.feature_names, np.concatenate([b.features for b in batches]).T.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite"])
+@each_case("kind", ["csv", "parquet", "sqlite"])
 def test_each_level_is_a_column_and_a_date_a_number_of_days(tmp_path: Path, kind: str) -> None:
     source = opened(tmp_path, kind=kind)
     assert source.feature_names == (
@@ -125,7 +126,7 @@ def test_what_cannot_be_encoded_is_said(tmp_path: Path, column: str, values: lis
         table(opened(tmp_path, {**rows, column: values}))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "said"),
     [
         ({"categories": ["colour"]}, "there is no column colour"),

@@ -11,6 +11,7 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.files import BLOCK_BYTES
 from tests.data.tables import read, refused, source_of, write, write_text
+from tests.each_case import each_case
 
 
 def csv_refused(tmp_path, text, message, hint="", **settings):
@@ -35,7 +36,7 @@ def test_unreadable_file(tmp_path):
     refused("visits: DIR/rows.csv: the file cannot be read: Permission denied", "", tmp_path, "rows.csv")
 
 
-@pytest.mark.parametrize("url", ["oracle://h/db", "rows.xlsx", "xlsx:rows", "csv:", "postgresql+psycopg2://h/db"])
+@each_case("url", ["oracle://h/db", "rows.xlsx", "xlsx:rows", "csv:", "postgresql+psycopg2://h/db"])
 def test_unknown_url(tmp_path, url):
     refused(f"visits: {url}: this kind of URL is not known", "use csv:PATH, parquet:PATH, sqlite", tmp_path, url)
 
@@ -79,17 +80,17 @@ def test_string_where_a_number_belongs(tmp_path):
     csv_refused(tmp_path, text, message, "leave the column out", features=["x"], batch_rows=256)
 
 
-@pytest.mark.parametrize("value", ["1,5", "0x1F", "1 2", "true", "--"])
+@each_case("value", ["1,5", "0x1F", "1 2", "true", "--"])
 def test_no_number(tmp_path, value):
     csv_refused(tmp_path, f'id,x\na,1\nb,"{value}"\n', ", row 2 (line 3), column x: not a number", features=["x"])
 
 
-@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e999"])
+@each_case("value", ["inf", "-Infinity", "1e999"])
 def test_infinite(tmp_path, value):
     csv_refused(tmp_path, f"id,x\na,{value}\n", ", row 1 (line 2), column x: the number is infinite", features=["x"])
 
 
-@pytest.mark.parametrize("value", ["", " ", "NaN", "NA", "null"])
+@each_case("value", ["", " ", "NaN", "NA", "null"])
 def test_missing_value(tmp_path, value):
     message = ", row 2 (line 5), column x: the value is missing (empty, null or NaN)"
     csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n\nb,{value},\n', message, 'missing = "drop"', features=["x"])
@@ -105,7 +106,7 @@ def test_missing_and_overlong_ids(tmp_path):
     assert len(read(tmp_path, "rows.csv")) == 1
 
 
-@pytest.mark.parametrize("value", ["2", "-1", "0.5"])
+@each_case("value", ["2", "-1", "0.5"])
 def test_label_that_is_not_binary(tmp_path, value):
     message = ", row 2 (line 3), column y: the label is neither 0 nor 1"
     csv_refused(tmp_path, f"id,y\na,1\nb,{value}\n", message, "as 0 and 1", label="y")

@@ -20,6 +20,7 @@ from blindfit.parties.files.written import read_json, write_json
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.tables import mistakes, validate
 from tests.data.tables import read, refused, source_of, write_sqlite, write_text
+from tests.each_case import each_case
 
 URLS = {"csv": "csv:{}", "parquet": "parquet:{}", "sqlite": "sqlite:///{}?table=rows"}
 
@@ -60,8 +61,8 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("what", WRONG)
-@pytest.mark.parametrize("kind", URLS)
+@each_case("what", WRONG)
+@each_case("kind", URLS)
 def test_no_regular_file(tmp_path: Path, kind: str, what: str) -> None:
     make, problem = WRONG[what]
     make(tmp_path / "rows")
@@ -69,7 +70,7 @@ def test_no_regular_file(tmp_path: Path, kind: str, what: str) -> None:
     refused(f"visits: {shown}: {problem}", "`url`", tmp_path, URLS[kind].format("rows"))
 
 
-@pytest.mark.parametrize("kind", URLS)
+@each_case("kind", URLS)
 def test_paths_that_lead_nowhere(tmp_path: Path, kind: str) -> None:
     write_text(tmp_path, "id\na\n", "file")
     url, long = URLS[kind], "x" * 300
@@ -123,7 +124,7 @@ def test_a_header_longer_than_two_blocks(tmp_path: Path) -> None:
     refused("visits: DIR/rows.csv: this is not a csv file: it has no readable header", "", tmp_path, "rows.csv")
 
 
-@pytest.mark.parametrize("kept", [3, 20, 200])
+@each_case("kept", [3, 20, 200])
 def test_a_parquet_file_that_was_cut_off(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"id": [str(i) for i in range(1000)]}), path)
@@ -154,9 +155,9 @@ WRONG_HERE = sorted(WRONG.keys() - {"device"})
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("if_exists", ["refuse", "append", "replace"])
-@pytest.mark.parametrize("what", WRONG_HERE)
-@pytest.mark.parametrize("kind", URLS)
+@each_case("if_exists", ["refuse", "append", "replace"])
+@each_case("what", WRONG_HERE)
+@each_case("kind", URLS)
 def test_scores_go_into_regular_files_alone(tmp_path: Path, kind: str, what: str, if_exists: str) -> None:
     make, problem = WRONG[what]
     make(tmp_path / "rows")
@@ -178,7 +179,7 @@ def test_scores_to_a_path_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("what", WRONG_HERE)
+@each_case("what", WRONG_HERE)
 def test_keys_and_models_are_read_from_regular_files_alone(tmp_path: Path, what: str) -> None:
     WRONG[what][0](tmp_path / "file")
     for reads in (read_certificate, lambda path: read_private_key(path, None), read_json):
@@ -201,7 +202,7 @@ def test_reports_need_a_folder(tmp_path: Path) -> None:
 # --- NUL in settings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "where"),
     [
         ({"data_dir": "a\0b"}, "data_dir"),

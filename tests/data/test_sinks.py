@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data import table_sink
 from blindfit.parties.data.sinks import Sink, open_sink
+from tests.each_case import each_case
 
 KINDS = ["csv", "parquet", "sqlite", "postgresql"]
 NAMES = ["id", "score", "probability"]
@@ -295,9 +296,7 @@ def test_of_two_that_make_one_file_at_once_one_is_refused(tmp_path):
 # --- errors -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "url", ["mysql://u:s3cret@h/db?table=t", "scores", "csv:", "sqlite://?table=t", "postgresql+x://h"]
-)
+@each_case("url", ["mysql://u:s3cret@h/db?table=t", "scores", "csv:", "sqlite://?table=t", "postgresql+x://h"])
 def test_a_url_that_is_not_known_is_refused_at_once(tmp_path, url):
     with pytest.raises(ConfigError, match=r"^scores\.url: .*not known$") as caught:
         open_sink(url, "refuse", tmp_path)
@@ -342,7 +341,7 @@ def test_a_file_that_is_no_database(tmp_path):
     refused(open_sink("sqlite:///scores.db?table=t", "refuse", tmp_path), table())
 
 
-@pytest.mark.parametrize("if_exists", ["refuse", "append", "replace"])
+@each_case("if_exists", ["refuse", "append", "replace"])
 def test_places_that_are_no_files(tmp_path, if_exists):
     (tmp_path / "s.csv").mkdir()
     refused(open_sink("s.csv", if_exists, tmp_path), table(), "s.csv")

@@ -16,6 +16,7 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import read, refused, source_of, write, write_text
+from tests.each_case import each_case
 from tests.measurement.house import ONE, House, make_dataset, one_hot, without_noise
 from tests.measurement.indexes import built
 from tests.vertical.in_process import seated
@@ -55,7 +56,7 @@ def test_its_law(values: list[str]) -> None:
         assert spelt(f" {value}\u200b") == [text]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite"])
+@each_case("kind", ["csv", "parquet", "sqlite"])
 def test_every_kind_of_source_has_it(tmp_path: Path, kind: str) -> None:
     url = write(tmp_path, kind, {"id": ["a ", f"\u200b{COMBINING}"], "who": [" x", "x\u00a0"]})
     (batch,) = read(tmp_path, url, person="who")
@@ -69,7 +70,7 @@ def test_an_id_of_nothing_that_is_seen_is_missing(tmp_path: Path) -> None:
     refused("visits: DIR/rows.csv, row 1 (line 2), column id: the value is missing", "", tmp_path, "rows.csv")
 
 
-@pytest.mark.parametrize("other", ALIKE)
+@each_case("other", ALIKE)
 def test_two_spellings_of_one_id_are_two_rows_of_it(tmp_path: Path, other: str) -> None:
     url = write(tmp_path, "parquet", {"id": [f"{E_ACUTE}va", "b", other], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]})
     source = source_of(tmp_path, url, features=["x"], label="y")

@@ -18,6 +18,7 @@ from blindfit.parties.training.public_model import load_pretrained, read_public_
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import read_split
 from blindfit.parties.walr.settings import WalrJob
+from tests.each_case import each_case
 
 ROWS = "id,age,income\na,31,10\nb,44,11\nc,27,12.5\n"
 
@@ -60,7 +61,7 @@ def test_a_public_model_is_read(tmp_path: Path) -> None:
     assert len(model.weights) == 2
 
 
-@pytest.mark.parametrize("changes", [{"format": "another"}, {"weights": {}}, {"weights": {"age": "x"}}])
+@each_case("changes", [{"format": "another"}, {"weights": {}}, {"weights": {"age": "x"}}])
 def test_a_file_that_is_no_public_model(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = write_model(tmp_path, "age", **changes)
     with pytest.raises(DataError) as refused:

@@ -12,13 +12,14 @@ from blindfit.coordinator.job import Job, read_job
 from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.systems import read_proposed
 from tests.dp_lr.conftest import job
+from tests.each_case import each_case
 
 
 def checked(**changes: Any) -> Job:
     return read_job(job(**changes), "job.toml")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("dp_lr", "expected"),
     [
         ({"clip_norm": 0.0}, "dp_lr.clip_norm: must be above 0"),
@@ -49,7 +50,7 @@ def test_what_is_wrong_is_said_in_one_line(dp_lr: dict[str, Any], expected: str)
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "expected"),
     [
         ({"privacy": None}, "privacy.epsilon is missing: a dp-lr job is a release"),

@@ -8,6 +8,7 @@ from blindfit.algorithms.errors import DataError, UnsupportedEvent
 from blindfit.algorithms.privacy.accountant import composed_epsilon, fits
 from blindfit.algorithms.privacy.events import ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
+from tests.each_case import each_case
 
 DELTA, WORDS = 1e-5, "one row is replaced, a/b"
 GAUSSIAN = ReleaseEvent("gaussian", 4.0, WORDS)
@@ -18,7 +19,9 @@ def sampled(privacy: RunPrivacy) -> ReleaseEvent:
     return ReleaseEvent("sampled-gaussian", privacy.noise_multiplier(), WORDS, sampling)
 
 
-EVENT = sampled(RunPrivacy(1.0, DELTA, 50, 0.1))
+@pytest.fixture(scope="module")
+def event() -> ReleaseEvent:
+    return sampled(RunPrivacy(1.0, DELTA, 50, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -37,31 +40,31 @@ def test_a_run_fits_exactly_the_budget_it_was_made_for(privacy: RunPrivacy) -> N
     assert not fits([], event, privacy.epsilon * 0.98, DELTA)
 
 
-def test_it_composes_by_the_librarys_own_accountant() -> None:
+def test_it_composes_by_the_librarys_own_accountant(event: ReleaseEvent) -> None:
     import dp_accounting as library
     from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
     accountant = PLDAccountant(library.NeighboringRelation.REPLACE_ONE, 5e-4)
-    noise = library.GaussianDpEvent(EVENT.noise_multiplier * 2)
-    accountant.compose(library.PoissonSampledDpEvent(EVENT.sampling.batch_fraction, noise), 100)  # type: ignore[union-attr]
+    noise = library.GaussianDpEvent(event.noise_multiplier * 2)
+    accountant.compose(library.PoissonSampledDpEvent(event.sampling.batch_fraction, noise), 100)  # type: ignore[union-attr]
     accountant.compose(library.GaussianDpEvent(GAUSSIAN.noise_multiplier * 2))
-    assert composed_epsilon([EVENT, GAUSSIAN, EVENT], DELTA) == pytest.approx(accountant.get_epsilon(DELTA), rel=5e-3)
+    assert composed_epsilon([event, GAUSSIAN, event], DELTA) == pytest.approx(accountant.get_epsilon(DELTA), rel=5e-3)
 
 
-def test_a_sample_costs_less_than_all_rows_and_more_than_nothing() -> None:
-    whole = ReleaseEvent("gaussian", EVENT.unsampled_multiplier, WORDS)
-    assert composed_epsilon([EVENT], DELTA) < composed_epsilon([whole], DELTA) / 5
-    assert composed_epsilon([EVENT, GAUSSIAN], DELTA) > composed_epsilon([GAUSSIAN], DELTA)
-    assert composed_epsilon([EVENT, ReleaseEvent.pure(0.5, WORDS)], DELTA) > composed_epsilon([EVENT], DELTA) + 0.2
+def test_a_sample_costs_less_than_all_rows_and_more_than_nothing(event: ReleaseEvent) -> None:
+    whole = ReleaseEvent("gaussian", event.unsampled_multiplier, WORDS)
+    assert composed_epsilon([event], DELTA) < composed_epsilon([whole], DELTA) / 5
+    assert composed_epsilon([event, GAUSSIAN], DELTA) > composed_epsilon([GAUSSIAN], DELTA)
+    assert composed_epsilon([event, ReleaseEvent.pure(0.5, WORDS)], DELTA) > composed_epsilon([event], DELTA) + 0.2
 
 
-def test_the_ledger_reads_what_it_wrote() -> None:
-    text = EVENT.canonical()
-    assert ReleaseEvent.from_canonical(text) == EVENT
+def test_the_ledger_reads_what_it_wrote(event: ReleaseEvent) -> None:
+    text = event.canonical()
+    assert ReleaseEvent.from_canonical(text) == event
     assert text.endswith(f"*50*2/{WORDS}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         f"sampled-gaussian/0x1p+1/{WORDS}",
@@ -75,7 +78,7 @@ def test_another_text_is_no_event(text: str) -> None:
         ReleaseEvent.from_canonical(text)
 
 
-@pytest.mark.parametrize("wrong", [(1.0, 50, 2), (0.0, 50, 2), (0.5, 0, 2), (0.5, 50, 3)])
+@each_case("wrong", [(1.0, 50, 2), (0.0, 50, 2), (0.5, 0, 2), (0.5, 50, 3)])
 def test_a_sampling_is_one(wrong: tuple[float, int, int]) -> None:
     with pytest.raises(UnsupportedEvent):
         Sampling(*wrong)

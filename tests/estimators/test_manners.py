@@ -18,6 +18,7 @@ from blindfit.algorithms.statistics.fitted_model import NO_PRIVACY
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel, Weights
 from blindfit.algorithms.statistics.pretraining import pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser
+from tests.each_case import each_case
 from tests.predict.parts import part_of
 
 NAMES = ("age", "dose", "constant")
@@ -35,7 +36,7 @@ def standardised(x: np.ndarray) -> Standardiser:
     return Standardiser.fit([x], NAMES)
 
 
-@pytest.mark.parametrize("kind", ["walr", "dp-lr", "pretrained"])
+@each_case("kind", ["walr", "dp-lr", "pretrained"])
 def test_a_logistic_model_of_any_system_has_the_same_names(kind: str, rows: tuple[np.ndarray, np.ndarray]) -> None:
     x, y = rows
     scale = standardised(x)
@@ -85,8 +86,8 @@ def test_estimators_have_coefficients_and_a_statement(rows: tuple[np.ndarray, np
     assert model.privacy_statement_.startswith("(8, 1e-05)-differential privacy of the label of one row; neighbours: ")
 
 
-@pytest.mark.parametrize("classifier", [WALRClassifier, DPLogisticRegression])
-@pytest.mark.parametrize(
+@each_case("classifier", [WALRClassifier, DPLogisticRegression])
+@each_case(
     ("option", "value"),
     [("epsilon", "one"), ("delta", None), ("release", 1.5), ("norm_bound", "large")],
 )

@@ -18,6 +18,7 @@ from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.preflight.label_dp import expected_mechanism
 from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
 from blindfit.parties.measurement.client import _released
+from tests.each_case import each_case
 from tests.label_dp.conftest import COLUMNS, LABEL_RANGE, PARTIES, rows_and_labels
 from tests.measurement.house import House
 from tests.privacy.label_mechanisms.examples import uniform
@@ -96,8 +97,8 @@ def test_rows_of_a_person_may_take_less_than_a_label_can_have() -> None:
     assert refused.value.hint == "use a larger one, or release fewer rows of a person"
 
 
-@pytest.mark.parametrize("rows", [1, 3, 50])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (5.0, 1e-12), (5.0, 1e-2), (50.0, 1e-12), (50.0, 1e-2)])
+@each_case("rows", [1, 3, 50])
+@each_case(("epsilon", "delta"), [(0.01, 1e-12), (5.0, 1e-12), (5.0, 1e-2), (50.0, 1e-12), (50.0, 1e-2)])
 def test_the_grid_of_a_job_has_room_for_the_noise(rows: int, epsilon: float, delta: float) -> None:
     settings = settings_on(GRID, job("gaussian", epsilon, delta=delta).parameters, rows)
     assert analytic_noise_multiplier(settings.epsilon, delta) * settings.grid.cells >= LEAST_STD_STEPS

@@ -19,6 +19,7 @@ from blindfit.parties.label_dp.consumer import mechanism_settings, settings_on
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
 from blindfit.parties.systems import read_proposed
 from blindfit.protos import measurement_pb2 as pb
+from tests.each_case import each_case
 
 PARTIES = {
     "insurer": {"role": "active", "dataset": "people"},
@@ -65,8 +66,8 @@ def test_every_mechanism_can_be_asked_for(mechanism):
     assert fitted.mechanism.can_debias == (mechanism not in CANNOT_DEBIAS)
 
 
-@pytest.mark.parametrize("mechanism", NAMES)
-@pytest.mark.parametrize("option", AN_OPTION)
+@each_case("mechanism", NAMES)
+@each_case("option", AN_OPTION)
 def test_an_option_reaches_the_mechanism_or_is_refused(mechanism, option):
     asked = table(mechanism, **{option: AN_OPTION[option]})
     if option in OPTIONS[mechanism]:
@@ -76,7 +77,7 @@ def test_an_option_reaches_the_mechanism_or_is_refused(mechanism, option):
             job(asked)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("label_dp", "privacy", "expected"),
     [
         ({"mechanism": "cauchy"}, {}, "label_dp.mechanism: "),
@@ -147,7 +148,7 @@ def test_what_a_server_says_of_its_labels():
     assert error.value.hint == 'binary labels are released as an aggregate: take protocol = "walr"'
 
 
-@pytest.mark.parametrize(("lo", "hi"), [(8, 0), (1, 1), (0, float("inf")), (float("nan"), 1)])
+@each_case(("lo", "hi"), [(8, 0), (1, 1), (0, float("inf")), (float("nan"), 1)])
 def test_a_server_whose_labels_have_no_range(lo, hi):
     with pytest.raises(MalformedMessage, match="clinic sent a malformed message: label range: "):
         mechanism_settings(job({}).parameters, described(label_lo=lo, label_hi=hi), server="clinic")

@@ -10,6 +10,7 @@ import pytest
 from blindfit.coordinator.report.evaluation import ValueFigures
 from blindfit.coordinator.report.label_regression.cautions import cautions_of
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
+from tests.each_case import each_case
 from tests.label_dp.conftest import MadeUp
 
 FOREST: dict[str, Any] = {"mechanism": "laplace", "regressor": "random-forest"}
@@ -44,7 +45,7 @@ def test_of_a_linear_model_trees_are_not_spoken_of(facts: Figures) -> None:
     assert "Trees" not in said
 
 
-@pytest.mark.parametrize(("r2", "is_said"), [(-0.2, True), (0.0, True), (0.1, False)])
+@each_case(("r2", "is_said"), [(-0.2, True), (0.0, True), (0.1, False)])
 def test_true_labels_know_better(facts: Figures, r2: float, is_said: bool) -> None:
     known = replace(facts, on_true=ValueFigures(rows=50, mse=1.0, mae=0.4, r2=r2))
     assert bool(caution(known, -5.0)) == is_said

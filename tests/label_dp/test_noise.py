@@ -20,6 +20,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, MechanismSettings, fit
 from blindfit.algorithms.statistics.label_regression import evaluate_released, fit_regression, mean_noise_variance
+from tests.each_case import each_case
 
 GRID = LabelGrid(0.0, 10.0, 2**12)
 NEEDED = {"gaussian": {"delta": 1e-5}, "rp-banded": {"half_width": 2.0}}
@@ -105,7 +106,7 @@ def test_a_drawn_law_is_one(name):
     assert not (drawn["discrete"] and name in ("laplace", "gaussian", "staircase"))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 49])
+@each_case("rows", [1, 2, 5, 49])
 def test_rows_of_a_person_cost_what_the_job_asks_for_and_no_bit_more(rows):
     for epsilon in (0.1, 1.0, 1.5):
         together = rows * epsilon_of_row("laplace", epsilon, 0.0, rows)

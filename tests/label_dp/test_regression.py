@@ -21,6 +21,7 @@ from blindfit.algorithms.statistics.label_regression_model import FORMS, LabelRe
 from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, check_options
 from blindfit.parties.files.written import write_json
 from blindfit.parties.systems import load_model
+from tests.each_case import each_case
 
 COLUMNS = ("age", "income", "visits")
 QUICK = {
@@ -47,7 +48,7 @@ def fitted(regressor: str, seed: int = 3, **options: object) -> LabelRegressionF
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("regressor", REGRESSORS)
+@each_case("regressor", REGRESSORS)
 def test_a_loaded_model_predicts_what_scikit_learn_does(regressor, tmp_path):
     fit = fitted(regressor)
     write_json(tmp_path / "model.json", fit.model.to_dict())
@@ -90,7 +91,7 @@ def test_every_regressor_has_a_form():
     assert FORMS.keys() == REGRESSORS.keys()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("regressor", "options", "expected"),
     [
         ("svm", {}, "regressor: 'svm' is not one of linear, ridge, lasso"),
@@ -128,7 +129,7 @@ def test_a_network_has_one_output():
         LabelRegressionModel.from_dict(content)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("regressor", "path", "value", "expected"),
     [
         ("ridge", "format", "pickle", "format: not"),

@@ -18,6 +18,7 @@ from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
 from blindfit.algorithms.paillier.interop import private_key_to_phe, public_key_to_phe
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from tests.each_case import each_case
 
 same_key_for_all = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -144,7 +145,7 @@ def stolen_factors(n: int, decrypted: int) -> tuple[int, int]:
     return (total - difference) // 2, (total + difference) // 2
 
 
-@pytest.mark.parametrize("multiple", [0, 1, 12345])
+@each_case("multiple", [0, 1, 12345])
 def test_whoever_decrypts_a_multiple_of_n_gives_the_key_away(real_key: PrivateKey, multiple: int) -> None:
     """python-paillier does; here it is refused."""
     n = real_key.public_key.n
@@ -198,8 +199,8 @@ ONE_REFUSAL = (RangeError, "a ciphertext is invalid", "")
 
 
 @pytest.mark.usefixtures("no_powers")
-@pytest.mark.parametrize("kind", INVALID)
-@pytest.mark.parametrize("position", [0, 1, 2])
+@each_case("kind", INVALID)
+@each_case("position", [0, 1, 2])
 def test_an_invalid_ciphertext_is_refused_wherever_it_stands(
     insecure_test_key: PrivateKey, kind: str, position: int
 ) -> None:

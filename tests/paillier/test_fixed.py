@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.fixed_point import MAX_BITS, Fixed
+from tests.each_case import each_case
 from tests.paillier.tools import LAW
 
 FRAC_BITS = st.integers(0, 30)
@@ -52,8 +53,8 @@ def test_ties_go_to_the_even_neighbour() -> None:
     assert integers(Fixed.from_reals([0.5, 1.5, 2.5, -0.5, -1.5, 1.25], 0)) == [0, 2, 2, 0, -2, 1]
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 2.0**MAX_BITS, -(2.0**MAX_BITS), 1e300, -1e308])
-@pytest.mark.parametrize("frac_bits", [0, 40])
+@each_case("wrong", [np.nan, np.inf, -np.inf, 2.0**MAX_BITS, -(2.0**MAX_BITS), 1e300, -1e308])
+@each_case("frac_bits", [0, 40])
 def test_reals_that_do_not_fit_are_refused_quietly(wrong: float, frac_bits: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -92,7 +93,7 @@ def test_integers_stay_as_they_are(numbers: list[int], frac_bits: int) -> None:
     assert (fixed.shape, len(fixed), fixed.frac_bits) == ((len(numbers),), len(numbers), frac_bits)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, object])
+@each_case("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, object])
 def test_every_type_of_integer_is_taken(dtype: Any) -> None:
     numbers = np.array([[0, 1], [2, 127]], dtype=dtype)
     if dtype == np.uint64:
@@ -102,7 +103,7 @@ def test_every_type_of_integer_is_taken(dtype: Any) -> None:
     assert fixed.shape == (2, 2)
 
 
-@pytest.mark.parametrize("wrong", [[1.0], [1, 2.5], [2**63, -1.0], ["1"], [None], [True], [1j], np.array([1.0])])
+@each_case("wrong", [[1.0], [1, 2.5], [2**63, -1.0], ["1"], [None], [True], [1j], np.array([1.0])])
 def test_what_is_not_an_integer_is_refused(wrong: Any) -> None:
     with pytest.raises(RangeError, match="not integers"):
         Fixed.from_integers(wrong)
@@ -176,7 +177,7 @@ def test_parts_keep_the_scale() -> None:
     assert fixed[1:].frac_bits == fixed[:, 2].frac_bits == 5
 
 
-@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@each_case("shape", [(0,), (0, 3), (3, 0)])
 def test_no_numbers(shape: tuple[int, ...]) -> None:
     for empty in (Fixed.from_reals(np.zeros(shape), 8), Fixed.from_integers(np.zeros(shape, object), 8)):
         assert empty.shape == (empty + empty).shape == (empty - empty).shape == (-empty).shape == shape

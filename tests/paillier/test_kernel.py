@@ -19,6 +19,7 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.paillier.ifma import products_of_power
 from blindfit.algorithms.paillier.kernel import Counts, Kernel, Residues, power_products
 from blindfit.algorithms.paillier.keys import PrivateKey
+from tests.each_case import each_case
 from tests.paillier.tools import LAW
 
 MODULI = [3 * 5, 101 * 103, (2**89 - 1) * (2**107 - 1), (2**521 - 1) * (2**607 - 1), 2**127 - 1]
@@ -138,8 +139,8 @@ def test_grouped_products(v: Vector, split: int, data: st.DataObject) -> None:
     assert v.kernel.counts.products == products + sum(exponent != 0 for exponent in result.exponents)
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [1], [2], [3], [0, 0], [0, 1, 0], [5, 0, 4, 0]])
-@pytest.mark.parametrize("split", [0, 5, 9])
+@each_case("sizes", [[], [0], [1], [2], [3], [0, 0], [0, 1, 0], [5, 0, 4, 0]])
+@each_case("split", [0, 5, 9])
 def test_groups_of_every_size(sizes: list[int], split: int) -> None:
     n = MODULI[1]
     v = vector_of(n, [(n * n - 1 - i, 0) for i in range(9)])  # large: what is not reduced shows
@@ -230,9 +231,9 @@ INVERTING: dict[str, Callable[[Kernel, Residues], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", INVERTING)
-@pytest.mark.parametrize("position", [0, 2, 4])
-@pytest.mark.parametrize("wrong", [0, 3, 5, 15, 30, 45])
+@each_case("name", INVERTING)
+@each_case("position", [0, 2, 4])
+@each_case("wrong", [0, 3, 5, 15, 30, 45])
 def test_what_is_not_prime_to_n_is_refused(name: str, position: int, wrong: int) -> None:
     kernel = Kernel(15)
     values = [2, 4, 7, 8, 11]

@@ -15,6 +15,7 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.paillier import key_proof
 from blindfit.algorithms.paillier.key_checks import check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, private_key_of_primes
+from tests.each_case import each_case
 
 BITS = 512
 
@@ -28,14 +29,7 @@ def prime(bits: int, seed: int, remainder: int = 3) -> int:
     return int(candidate)
 
 
-def sophie_germain(bits: int) -> int:
-    candidate = gmpy2.next_prime(3 << bits - 2)
-    while not gmpy2.is_prime(2 * candidate + 1):
-        candidate = gmpy2.next_prime(candidate)
-    return int(candidate)
-
-
-F = sophie_germain(BITS // 2)
+F = 3 * 2**254 + 25_691  # the first from there that is prime, as 2 F + 1 is
 DEGENERATE = F * (2 * F + 1)  # gcd(n, phi(n)) = F
 
 MALFORMED_MODULI = {
@@ -59,8 +53,8 @@ MALFORMED_MODULI = {
 }
 
 
-@pytest.mark.parametrize("maker_trusted", [True, False])
-@pytest.mark.parametrize(("n", "reason"), MALFORMED_MODULI.values(), ids=MALFORMED_MODULI)
+@each_case("maker_trusted", [True, False])
+@each_case(("n", "reason"), MALFORMED_MODULI.values(), ids=MALFORMED_MODULI)
 def test_malformed_moduli_are_refused(n: int, reason: str, maker_trusted: bool) -> None:
     with pytest.raises(RangeError, match=reason):
         check_public_key(PublicKey(n, 4), least_bits=BITS, maker_trusted=maker_trusted)
@@ -119,7 +113,7 @@ MALFORMED_HS: dict[str, tuple[Callable[[PrivateKey], int | None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("hs", "reason"), MALFORMED_HS.values(), ids=MALFORMED_HS)
+@each_case(("hs", "reason"), MALFORMED_HS.values(), ids=MALFORMED_HS)
 def test_a_malformed_hs_is_refused_where_it_would_be_used_and_harmless_where_not(
     insecure_test_key: PrivateKey, hs: Callable[[PrivateKey], int | None], reason: str
 ) -> None:
@@ -216,7 +210,7 @@ def test_small_factors_are_those_below_alpha() -> None:
     assert not key_proof.has_small_factor(65537 * p)
 
 
-@pytest.mark.parametrize("n", [-15, 0, 1])
+@each_case("n", [-15, 0, 1])
 def test_no_proof_holds_for_a_number_that_is_no_modulus(n: int) -> None:
     assert not key_proof.verify(n, (1,) * key_proof.ROOTS)
 

@@ -27,6 +27,7 @@ from blindfit.algorithms.paillier.keys import (
     private_key_of_primes,
 )
 from blindfit.algorithms.paillier.vectors import decrypt
+from tests.each_case import each_case
 from tests.paillier.tools import encrypted
 
 same_key_for_all = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -74,14 +75,14 @@ def test_the_same_randomness_gives_the_same_key_and_other_randomness_another() -
     assert first.public_key.n != other.public_key.n
 
 
-@pytest.mark.parametrize("bits", [0, 512, 1024, 2047, 4096])
+@each_case("bits", [0, 512, 1024, 2047, 4096])
 def test_sizes_not_on_offer_are_refused(bits: int) -> None:
     with pytest.raises(RangeError) as refused:
         generate_private_key(bits)
     assert "2048 or 3072" in refused.value.hint
 
 
-@pytest.mark.parametrize("bits", [-2, 16, 254, 513])
+@each_case("bits", [-2, 16, 254, 513])
 def test_even_the_insecure_door_is_not_open_for_every_size(bits: int) -> None:
     with pytest.raises(RangeError):
         insecure_private_key(bits)
@@ -188,7 +189,7 @@ FIRST_LINE = b"blindfit paillier public key v1\n"
 SEVEN = b"\0\0\0\x01\x07"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("octets", "reason"),
     [
         (FIRST_LINE.replace(b"v1", b"v2") + b"\0\1" + SEVEN + b"\0\0\0\0", "version"),
@@ -208,7 +209,7 @@ def test_malformed_octets_are_refused(octets: bytes, reason: str) -> None:
         PublicKey.from_bytes(octets)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"n": "0x7"},
@@ -234,7 +235,7 @@ def test_malformed_json_is_refused(change: dict[str, object]) -> None:
         PublicKey.from_json(PublicKey(7, 5, (1, 2)).to_json() | change)
 
 
-@pytest.mark.parametrize("content", [None, [], "n", 7, {}, {"n": "7"}])
+@each_case("content", [None, [], "n", 7, {}, {"n": "7"}])
 def test_json_of_another_kind_is_refused(content: object) -> None:
     with pytest.raises(DataError):
         PublicKey.from_json(content)
@@ -274,7 +275,7 @@ P, Q = (int(gmpy2.next_prime(2**130 * k)) for k in (3, 5))
 SAFE = next(p for p in (int(gmpy2.next_prime(2**130 + k)) for k in range(0, 10**6, 50)) if gmpy2.is_prime(2 * p + 1))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("p", "q", "reason"),
     [
         (Q, P, "does not belong"),
@@ -297,7 +298,7 @@ def test_a_private_key_with_anothers_modulus_is_refused() -> None:
         PrivateKey(P, Q, PublicKey(P * Q + 2, None))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong_hs",
     [
         lambda n, hs: 1,
@@ -397,7 +398,7 @@ def primes_from(start: int) -> list[int]:
     return primes
 
 
-@pytest.mark.parametrize(("p", "q"), [(P, P), (0, P), (-P, -Q), (P, 4), (P, P * Q), (SAFE, 2 * SAFE + 1)])
+@each_case(("p", "q"), [(P, P), (0, P), (-P, -Q), (P, 4), (P, P * Q), (SAFE, 2 * SAFE + 1)])
 def test_factors_that_make_no_key_are_refused(p: int, q: int) -> None:
     with pytest.raises(DataError):
         private_key_of_primes(p, q)

@@ -24,6 +24,7 @@ from blindfit.algorithms.paillier.packing import Layout, PackedVector, encrypt_p
 from blindfit.algorithms.paillier.randomisers import ShortExponent
 from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
 from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, PicklingWorkers, encrypted, integers_of, nothing_computed, source
 
 NUMBERS = Fixed.from_integers([4, -5, 6])
@@ -112,7 +113,7 @@ def test_no_operation_was_forgotten(insecure_test_key: PrivateKey) -> None:
     assert found == {name.split(",")[0] for name in operations(insecure_test_key)}
 
 
-@pytest.mark.parametrize("made_by", [None, True, object(), "randomize"])
+@each_case("made_by", [None, True, object(), "randomize"])
 def test_what_can_be_sent_is_never_made_directly(insecure_test_key: PrivateKey, made_by: object) -> None:
     public_key = insecure_test_key.public_key
     with pytest.raises(LocalProtocolError, match="never directly"):
@@ -135,8 +136,8 @@ class Ones:
         return kernel.residues(1 if i in self.ones else integer for i, integer in enumerate(integers))
 
 
-@pytest.mark.parametrize("ones", [{0}, {2}, {0, 1, 2}])
-@pytest.mark.parametrize("numbers", [[4, -5, 6], [0, 0, 0]])
+@each_case("ones", [{0}, {2}, {0, 1, 2}])
+@each_case("numbers", [[4, -5, 6], [0, 0, 0]])
 def test_one_mod_n_is_not_sent(insecure_test_key: PrivateKey, ones: set[int], numbers: list[int]) -> None:
     """Such a ciphertext is 1 + m n: who sees it reads m off."""
     n = insecure_test_key.public_key.n
@@ -247,7 +248,7 @@ def refusal(message: ReceivedCiphertext, public_key: PublicKey, length: int) -> 
     return refused.value
 
 
-@pytest.mark.parametrize("position", [0, 1, 3])
+@each_case("position", [0, 1, 3])
 def test_bad_ciphertexts_are_refused_for_one_reason(insecure_test_key: PrivateKey, position: int) -> None:
     public_key, p, q = insecure_test_key.public_key, insecure_test_key.p, insecure_test_key.q
     n, good = public_key.n, integers_of(encrypted([1, 2, 3, 4], insecure_test_key).ciphertext)

@@ -17,6 +17,7 @@ from blindfit.algorithms.paillier.kernel import power_products
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed, encrypt_packed, pack
 from blindfit.algorithms.paillier.vectors import concatenate
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, encrypted, nothing_computed, seeded, source
 
 SLOT_BITS = st.integers(2, 60) | st.sampled_from([64, 100, 170, 255, 510])
@@ -62,8 +63,8 @@ def test_parting_inverts_joining(drawn: tuple[int, list[int]], slots: int) -> No
     assert layout.part(plaintexts) == numbers
 
 
-@pytest.mark.parametrize("bits", [512, 2048])
-@pytest.mark.parametrize("slot_bits", [2, 3, 17, 64, 100, 255, 256, 510])
+@each_case("bits", [512, 2048])
+@each_case("slot_bits", [2, 3, 17, 64, 100, 255, 256, 510])
 def test_a_layout_has_as_many_slots_as_fit(
     bits: int, slot_bits: int, insecure_test_key: PrivateKey, real_key: PrivateKey
 ) -> None:
@@ -73,13 +74,13 @@ def test_a_layout_has_as_many_slots_as_fit(
     assert 2 * largest < public_key.n < 2 * (largest << (slot_bits + 2))
 
 
-@pytest.mark.parametrize("slot_bits", [-1, 0, 1, 511, 512, 10_000])
+@each_case("slot_bits", [-1, 0, 1, 511, 512, 10_000])
 def test_slots_that_do_not_fit_are_refused(insecure_test_key: PrivateKey, slot_bits: int) -> None:
     with pytest.raises(RangeError, match="do not fit under a 512-bit key"):
         Layout.of(insecure_test_key.public_key, 4, slot_bits)
 
 
-@pytest.mark.parametrize("plaintext", [2**16, -(2**16), 2**40, 128, -129 - 2**16])
+@each_case("plaintext", [2**16, -(2**16), 2**40, 128, -129 - 2**16])
 def test_what_is_left_past_the_last_slot_is_refused(plaintext: int) -> None:
     layout = Layout(2, 8, slots=2)
     assert layout.part([5 - 3 * 256]) == [5, -3]
@@ -119,7 +120,7 @@ def test_packed_vectors_add(insecure_test_key: PrivateKey, drawn: tuple[int, lis
         assert total.bound == ours.bound + sent.bound
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 11, 19, 20, 21, 50])
+@each_case("count", [0, 1, 2, 9, 10, 11, 19, 20, 21, 50])
 def test_full_and_partial_packs(insecure_test_key: PrivateKey, count: int) -> None:
     """Ten slots a ciphertext; all at one end, so that every slot borrows from the next."""
     for numbers in ([-(2**50) + 1] * count, [2**50 - 1] * count, [(-1) ** i * i for i in range(count)]):
@@ -203,7 +204,7 @@ def test_ten_thousand_extreme_inputs_never_wrap(insecure_test_key: PrivateKey) -
     assert min(outcomes.values()) > 1000
 
 
-@pytest.mark.parametrize("number", [41, -41, 127])
+@each_case("number", [41, -41, 127])
 def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: PrivateKey, number: int) -> None:
     """A peer that packed more than the protocol allows, within its slot."""
     sent = packed([1, number], 8, insecure_test_key).ciphertext
@@ -213,7 +214,7 @@ def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: Private
         decrypt_packed(received, insecure_test_key)
 
 
-@pytest.mark.parametrize("plaintext", [2**500, -(2**505), 2**16, -(2**300)])
+@each_case("plaintext", [2**500, -(2**505), 2**16, -(2**300)])
 def test_a_decrypted_pack_of_more_than_its_slots_is_refused(insecure_test_key: PrivateKey, plaintext: int) -> None:
     sent = encrypted([plaintext], insecure_test_key).ciphertext
     layout, public_key = Layout.of(insecure_test_key.public_key, 2, 8), insecure_test_key.public_key

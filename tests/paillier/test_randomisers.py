@@ -37,6 +37,7 @@ from blindfit.algorithms.paillier.randomisers import (
     randomisers_for,
 )
 from blindfit.algorithms.randomness import UniformInt, system_uniform
+from tests.each_case import each_case
 from tests.paillier.tools import PicklingWorkers, seeded
 
 Make = Callable[[PrivateKey, UniformInt], Randomisers]
@@ -180,7 +181,7 @@ def test_own_draws_are_independent_mod_both_primes(insecure_test_key: PrivateKey
 # --- fixed bases ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("exponent_bits", "window_bits"), [(256, 8), (40, 8), (37, 5), (1, 8), (9, 3)])
+@each_case(("exponent_bits", "window_bits"), [(256, 8), (40, 8), (37, 5), (1, 8), (9, 3)])
 def test_random_powers_are_those_of_their_digits(exponent_bits: int, window_bits: int) -> None:
     n, base = (2**89 - 1) * (2**107 - 1), 7**60
     fixed = FixedBase(Kernel(n), base, exponent_bits, window_bits)

@@ -29,6 +29,7 @@ from blindfit.algorithms.paillier.multi_exponentiation import (
 )
 from blindfit.algorithms.paillier.sums import columns_dot, rows_dot
 from blindfit.algorithms.paillier.vectors import decrypt
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, PicklingWorkers, encrypted, integers_of, nothing_computed, seeded
 
 N = (2**89 - 1) * (2**107 - 1)
@@ -100,7 +101,7 @@ def test_every_plan_gives_the_same_ciphertexts(
         assert kernel.integers(row_powers(kernel, bases, np.ascontiguousarray(exponents.T))) == columns, group
 
 
-@pytest.mark.parametrize("exponent", [0, 1, -1, 2**61, -(2**61), LARGEST, -LARGEST])
+@each_case("exponent", [0, 1, -1, 2**61, -(2**61), LARGEST, -LARGEST])
 def test_extreme_exponents(exponent: int) -> None:
     kernel, bases, c = bases_for(6)
     exponents = np.full((6, 2), exponent, np.int64)
@@ -161,7 +162,7 @@ def test_products_of_rows_are_as_many_as_their_tables() -> None:
     assert kernel.counts.products / 4000 < 1.5 * 10 * 17 / 8
 
 
-@pytest.mark.parametrize(("number", "bits"), [(0, 0), (1, 1), (-1, 0), (255, 8), (-256, 8), (256, 9), (-LARGEST, 62)])
+@each_case(("number", "bits"), [(0, 0), (1, 1), (-1, 0), (255, 8), (-256, 8), (256, 9), (-LARGEST, 62)])
 def test_bits_in_twos_complement(number: int, bits: int) -> None:
     assert signed_bits(np.array([[0, number]])) == bits
     assert signed_bits(np.zeros((0, 2), np.int64)) == 0
@@ -192,8 +193,8 @@ def test_sums_are_those_of_integers(insecure_test_key: PrivateKey, X: np.ndarray
         assert result.bound == max([0, *magnitudes]) * w_enc.bound
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1)])
-@pytest.mark.parametrize("number", [0, 1, -7])
+@each_case("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1)])
+@each_case("number", [0, 1, -7])
 def test_thin_and_empty_matrices(insecure_test_key: PrivateKey, shape: tuple[int, int], number: int) -> None:
     w = weights_for(shape[0])
     X, w_enc = np.full(shape, number), encrypted(w, insecure_test_key)

@@ -26,6 +26,7 @@ from blindfit.algorithms.paillier.threshold import (
     partial_decrypt,
 )
 from blindfit.algorithms.paillier.vectors import EncryptedVector
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, encrypted, nothing_computed, seeded
 
 Vector = EncryptedVector[Ciphertext] | PackedVector[Ciphertext]
@@ -53,7 +54,7 @@ def other_key() -> PrivateKey:
 # --- together -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parties", [2, 3, 4, 5])
+@each_case("parties", [2, 3, 4, 5])
 def test_all_parties_decrypt(insecure_test_key: PrivateKey, parties: int) -> None:
     shares = deal(insecure_test_key, parties)
     numbers = [0, 1, -1, 2**200, -(2**200), 12345]
@@ -102,7 +103,7 @@ def test_a_combination_costs_a_product_for_each_party_but_one(insecure_test_key:
 # --- the shares -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5, 255])
+@each_case("parties", [2, 3, 5, 255])
 def test_the_shares_add_up_to_the_exponent(insecure_test_key: PrivateKey, parties: int) -> None:
     p, q = insecure_test_key.p, insecure_test_key.q
     n, lam = p * q, lcm(p - 1, q - 1)
@@ -128,7 +129,7 @@ def test_a_seed_repeats_a_dealing(insecure_test_key: PrivateKey) -> None:
     assert deal(insecure_test_key, 3) != deal(insecure_test_key, 3)
 
 
-@pytest.mark.parametrize("parties", [-1, 0, 1, 256])
+@each_case("parties", [-1, 0, 1, 256])
 def test_too_few_or_too_many_parties(insecure_test_key: PrivateKey, parties: int) -> None:
     with pytest.raises(RangeError, match="2 to 255 parties"):
         deal(insecure_test_key, parties)
@@ -170,7 +171,7 @@ def test_octets_that_are_no_share_are_refused(insecure_test_key: PrivateKey, rea
 # --- not together ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
+@each_case("parties", [2, 3, 5])
 def test_all_but_one_learn_nothing(insecure_test_key: PrivateKey, parties: int) -> None:
     """Whoever is missing, the product is no 1 + m n: a uniform power of the ciphertext is still on it."""
     public_key, shares = insecure_test_key.public_key, deal(insecure_test_key, parties)
@@ -213,8 +214,8 @@ def test_partials_that_do_not_belong_together_are_refused(insecure_test_key: Pri
     assert combine(vector, [c, a, b], 3).values.tolist() == [5, -6, 0]
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("position", [0, 1, 2])
+@each_case("packed", [False, True])
+@each_case("position", [0, 1, 2])
 def test_an_altered_partial_is_refused(insecure_test_key: PrivateKey, packed: bool, position: int) -> None:
     numbers = encrypted([5, -6, 7], insecure_test_key)
     vector: Vector = pack(numbers, 400) if packed else numbers

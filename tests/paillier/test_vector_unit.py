@@ -19,6 +19,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.paillier.randomisers import FixedBase, random_digits
 from blindfit.algorithms.paillier.threshold import combine, deal, partial_decrypt
 from blindfit.algorithms.paillier.vectors import EncryptedVector
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, encrypted, seeded
 
 ROOTS = [2**256 - 189, 2**260 - 1, 2**412 - 1, 2**607 - 1, 3**650, (2**2203 - 1) * (2**1279 - 1)]
@@ -44,7 +45,7 @@ def extremes(n: int) -> list[int]:
 
 
 @needs_unit
-@pytest.mark.parametrize("n", ROOTS, ids=int.bit_length)
+@each_case("n", ROOTS, ids=int.bit_length)
 def test_numbers_come_back_and_products_are_those_of_integers(n: int) -> None:
     unit, draw, modulus = unit_of(n), seeded(1), n * n
     numbers = [*extremes(n), modulus - 2, modulus >> 1, *(draw(modulus) for _ in range(30))]
@@ -88,8 +89,8 @@ def _row_below_twice(unit: VectorUnit) -> ifma.Rows:
 
 
 @needs_unit
-@pytest.mark.parametrize("n", ROOTS, ids=int.bit_length)
-@pytest.mark.parametrize("squarings", [1, 2, 13])
+@each_case("n", ROOTS, ids=int.bit_length)
+@each_case("squarings", [1, 2, 13])
 def test_squares_between_factors(n: int, squarings: int) -> None:
     unit, numbers = unit_of(n), extremes(n)
     indices = np.array([[i, (i + 3) % len(numbers), 8] for i in range(len(numbers))])
@@ -102,7 +103,7 @@ def test_squares_between_factors(n: int, squarings: int) -> None:
 
 
 @needs_unit
-@pytest.mark.parametrize("count", COUNTS)
+@each_case("count", COUNTS)
 def test_powers_with_lanes_full_and_not(count: int) -> None:
     n, draw = ROOTS[3], seeded(count)
     unit, bases = unit_of(n), [draw(n * n) for _ in range(count)]
@@ -220,7 +221,7 @@ def test_powers_of_a_fixed_base_are_the_same_with_and_without(
 
 
 @needs_unit
-@pytest.mark.parametrize("shape", [(128, 20), (16, 64), (1000, 2)])
+@each_case("shape", [(128, 20), (16, 64), (1000, 2)])
 def test_the_products_are_counted(shape: tuple[int, int], insecure_test_key: PrivateKey) -> None:
     kernel, draw = Kernel(int(insecure_test_key.public_key.n)), seeded(5)
     exponents = np.array([[draw(2**13) - 2**12 for _ in range(shape[1])] for _ in range(shape[0])])
@@ -240,8 +241,8 @@ def without_unit(n: int) -> Kernel:
     return kernel
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 20])
-@pytest.mark.parametrize("exponent", [0, 1, 2**64, 2**1023 + 12345, 2**1024 - 1])
+@each_case("count", [1, 7, 8, 9, 20])
+@each_case("exponent", [0, 1, 2**64, 2**1023 + 12345, 2**1024 - 1])
 def test_powers_are_the_same_with_and_without(count: int, exponent: int, insecure_test_key: PrivateKey) -> None:
     n, draw = int(insecure_test_key.public_key.n), seeded(count)
     bases = Residues([mpz(draw(n * n)) for _ in range(count)], [mpz(draw(n)) - n // 2 for _ in range(count)])
@@ -264,8 +265,8 @@ def test_the_unit_takes_long_powers_alone_and_counts_them(insecure_test_key: Pri
         assert unit.multiplied - multiplied == (expected if by_unit else 0)
 
 
-@pytest.mark.parametrize(("groups", "size"), [(1, 1), (1, 6), (3, 5), (9, 2), (12, 1)])
-@pytest.mark.parametrize("shift_bits", [2, 51])
+@each_case(("groups", "size"), [(1, 1), (1, 6), (3, 5), (9, 2), (12, 1)])
+@each_case("shift_bits", [2, 51])
 def test_shifted_products_are_the_same_with_and_without(
     groups: int, size: int, shift_bits: int, insecure_test_key: PrivateKey
 ) -> None:
@@ -283,8 +284,8 @@ def test_shifted_products_are_the_same_with_and_without(
     assert results == [expected, expected]
 
 
-@pytest.mark.parametrize("count", [1, 8, 17])
-@pytest.mark.parametrize("threads", [1, 2])
+@each_case("count", [1, 8, 17])
+@each_case("threads", [1, 2])
 def test_decryption_is_the_same_with_and_without(count: int, threads: int, insecure_test_key: PrivateKey) -> None:
     fast, slow = replace(insecure_test_key), replace(insecure_test_key)
     for prime in slow._primes:

@@ -17,6 +17,7 @@ from blindfit import WALRModel, load_model
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
 from blindfit.parties.files import written
+from tests.each_case import each_case
 from tests.predict.parts import DATA_PARTIES, PASSIVES, model_parts, part_of, rows_for, standardiser
 
 LAW = settings(deadline=None, max_examples=150)
@@ -50,7 +51,7 @@ def test_load_model_reads_both_kinds(tmp_path):
     assert isinstance(load_model(tmp_path / "model.json"), WALRModel)
 
 
-@pytest.mark.parametrize("content", ["[]", "3", "{}", '{"format": "x"}', "{", '{"format": ["a"]}', "\x00", "[" * 99999])
+@each_case("content", ["[]", "3", "{}", '{"format": "x"}', "{", '{"format": ["a"]}', "\x00", "[" * 99999])
 def test_load_model_refuses_what_is_no_model(tmp_path, content):
     path = tmp_path / "model.json"
     path.write_text(content)
@@ -121,7 +122,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("change", "field"), MALFORMED, ids=lambda value: value if isinstance(value, str) else "")
+@each_case(("change", "field"), MALFORMED, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_malformed_part_is_refused_by_field(tmp_path, change, field):
     content = part_of().to_dict() | {"grid": {"feature_bits": 12, "weight_bits": 30}}
     change(content)
@@ -208,7 +209,7 @@ def test_predictions_are_probabilities_or_values():
         part_of(PASSIVES[0]).predictions(scores)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@each_case("value", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_is_refused_also_in_a_column_without_a_weight(value):
     part = part_of(standardiser=standardiser(dropped=(2,)), weights=np.ones(2))
     for column in range(3):

@@ -33,6 +33,7 @@ from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.model_store import ModelStore
+from tests.each_case import each_case
 from tests.predict.parts import ACTIVE, part_of, standardiser
 
 TRAINING = "taylor-1a2b3c4d"
@@ -209,7 +210,7 @@ def job(**values: Any) -> Job:
     return read_job(given, "predict.toml")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "words"),
     [
         ({"predict": {}}, "predict.session is missing"),
@@ -291,7 +292,7 @@ def ended(**summary: Any) -> JobSession:
     return session
 
 
-@pytest.mark.parametrize("rows", [None, True, 3.0, "3", (3,), -1])
+@each_case("rows", [None, True, 3.0, "3", (3,), -1])
 def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
     told = {} if rows is None else {"rows.common": rows}
     with pytest.raises(DataError, match=r"what bank reports: rows\.common is "):
@@ -299,7 +300,7 @@ def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("in_shares", [None, 1, "yes"])
+@each_case("in_shares", [None, 1, "yes"])
 def test_an_active_party_that_does_not_tell_what_scored(tmp_path, in_shares):
     told = {} if in_shares is None else {"model.in_shares": in_shares}
     with pytest.raises(DataError, match=r"what bank reports"):

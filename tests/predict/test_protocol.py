@@ -18,6 +18,7 @@ from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.protocols.predict import MaskedScores, MaskSeed
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import first_failure, replaced
 
@@ -94,7 +95,7 @@ def test_over_channels_it_is_the_specification_bit_for_bit(held, seed):
         assert masked[name] == predict.step_2_mask(held[1 + i], added, subtracted).scores.tolist()
 
 
-@pytest.mark.parametrize("passives", range(1, 6))
+@each_case("passives", range(1, 6))
 def test_what_is_sent_is_the_table(passives):
     network = network_of(passives)
     run(random_parts(passives), network)
@@ -128,7 +129,7 @@ def masked_scores(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     return seen
 
 
-@pytest.mark.parametrize("passives", [2, 3, 5])
+@each_case("passives", [2, 3, 5])
 def test_masked_scores_look_uniform(passives):
     """Every byte of every vector, of parts that are all zero: chi-square with 255 degrees, refused at 1e-9."""
     n = 20_000
@@ -169,13 +170,13 @@ def refused(wire: Callable[..., bytes], passives: int = 3) -> MalformedMessage:
     return caught.value
 
 
-@pytest.mark.parametrize("change", [lambda v: v[:-1], lambda v: np.append(v, v[:1]), lambda v: v.reshape(2, -1)])
+@each_case("change", [lambda v: v[:-1], lambda v: np.append(v, v[:1]), lambda v: v.reshape(2, -1)])
 def test_scores_of_another_length_name_their_sender(change):
     error = refused(replaced("p1", MaskedScores, lambda m: MaskedScores(change(m.scores))))
     assert (error.culprit, error.field) == ("p1", "scores")
 
 
-@pytest.mark.parametrize("seed", [b"", b"x" * 31, b"x" * 33])
+@each_case("seed", [b"", b"x" * 31, b"x" * 33])
 def test_a_seed_of_another_size_names_its_sender(seed):
     error = refused(replaced("p0", MaskSeed, lambda _: MaskSeed(seed)))
     assert (error.culprit, error.field) == ("p0", "seed")

@@ -15,6 +15,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.store import Store
 from blindfit.parties.tables import validate
 from blindfit.parties.vertical.model_store import ModelStore
+from tests.each_case import each_case
 from tests.predict.pair import Pair
 
 ROWS, COLUMNS = 2000, 6
@@ -142,7 +143,7 @@ def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None
     assert np.abs(pair.scores("one") - exact).max() < 0.002 * exact.std()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("role", "change", "words"),
     [
         ("active", {"policy": {"models_per_row": 2}}, "policy.models_per_row: scores tell of a passive party's rows"),

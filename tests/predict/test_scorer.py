@@ -22,6 +22,7 @@ from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
+from tests.each_case import each_case
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
 PATH = Path(__file__).parents[2] / "docs" / "scorer.py"
@@ -77,7 +78,7 @@ def test_the_cases_where_roundings_differ_are_among_those(scorer):
     assert scored(scorer, part, rows) == part.score_parts(rows).tolist()
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "", "1_000", "NA", "0x10"])
+@each_case("text", ["nan", "inf", "-inf", "", "1_000", "NA", "0x10"])
 def test_what_is_no_finite_number_is_refused_by_both(scorer, text):
     part = part_of(columns=1)
     with pytest.raises(ValueError, match="column c0: a value is missing or no finite number"):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from scipy import stats
 
+from blindfit.algorithms.randomness import UniformInt
+
 FALSE_ALARM = 1e-6
 
 Draw = Callable[[int], "np.ndarray"]
+
+
+def seeded(seed: int) -> UniformInt:
+    """Python's generator; below 2^50 a float is enough, and `randrange` would be a third of all the time of a draw."""
+    dice = random.Random(seed)
+    return lambda m: int(dice.random() * m) if m < 1 << 50 else dice.randrange(m)
 
 
 def faults_of_normal(samples: np.ndarray, noise_std: float) -> list[str]:
@@ -41,7 +51,8 @@ def chi_square_p_value(samples: list[int], pmf: Callable[[int], float]) -> float
     while n * pmf(reach + 1) >= 5:
         reach += 1
     cells = range(-reach, reach + 1)
-    observed = [sum(1 for x in samples if x == k) for k in cells]
+    counts = Counter(samples)
+    observed = [counts[k] for k in cells]
     expected = [n * pmf(k) for k in cells]
     pooled = n - sum(expected)
     return float(

@@ -29,6 +29,7 @@ from blindfit.algorithms.statistics.dp_gradient import (
     loss_sum,
 )
 from blindfit.algorithms.statistics.logistic import sigmoid
+from tests.each_case import each_case
 from tests.privacy.noise_checks import FALSE_ALARM, empirical_epsilon, faults_of_normal
 
 DELTA = 1e-5
@@ -116,7 +117,7 @@ def test_two_parts_of_a_release_are_the_whole(multiplier: float, share: float) -
     assert composed_multiplier(parts_of(multiplier, share)) == pytest.approx(multiplier, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "options",
     [
         {"epsilon": math.inf},

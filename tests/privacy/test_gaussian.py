@@ -20,6 +20,7 @@ from blindfit.algorithms.privacy.gaussian import (
     gaussian_epsilon,
     noise_multiplier,
 )
+from tests.each_case import each_case
 
 EPSILONS = st.floats(math.log(1e-3), math.log(50)).map(math.exp)
 DELTAS = st.floats(math.log(1e-12), math.log(0.499)).map(math.exp)
@@ -58,8 +59,8 @@ def test_figures_of_the_literature() -> None:
     assert gaussian_delta(classic_formula(20, 1e-5), 20) == pytest.approx(1.5e-3, rel=0.02)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0, 50.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1, 0.4])
+@each_case("epsilon", [1e-3, 0.1, 1.0, 8.0, 50.0])
+@each_case("delta", [1e-12, 1e-5, 0.1, 0.4])
 def test_agrees_with_the_integral(epsilon: float, delta: float) -> None:
     multiplier = analytic_noise_multiplier(epsilon, delta)
     assert integrated_delta(multiplier, epsilon) == pytest.approx(delta, rel=1e-7)
@@ -120,15 +121,13 @@ def test_classic_keeps_its_promise_with_more_noise_where_it_is_proved(epsilon: f
     assert classic_noise_multiplier(epsilon, delta) >= analytic_noise_multiplier(epsilon, delta)
 
 
-@pytest.mark.parametrize(
-    ("multiplier", "epsilon"), [(5e-324, 0.0), (1e-200, 1.0), (1e308, 10.0), (1e-3, 1e3), (1e8, 0.0)]
-)
+@each_case(("multiplier", "epsilon"), [(5e-324, 0.0), (1e-200, 1.0), (1e308, 10.0), (1e-3, 1e3), (1e8, 0.0)])
 def test_extremes_stay_probabilities(multiplier: float, epsilon: float) -> None:
     assert 0 <= gaussian_delta(multiplier, epsilon) <= 1
     assert gaussian_epsilon(multiplier, 1e-6) >= 0
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 1.5, 20.0])
+@each_case("epsilon", [1.0, 1.5, 20.0])
 def test_classic_is_refused_where_it_is_wrong(epsilon: float) -> None:
     with pytest.raises(ConfigError, match=r"privacy\.mechanism"):
         noise_multiplier("classic", epsilon, 1e-5)
@@ -141,15 +140,15 @@ def test_mechanisms_by_name() -> None:
         noise_multiplier("gauss", 1, 1e-6)
 
 
-@pytest.mark.parametrize("mechanism", ["analytic", "classic"])
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+@each_case("mechanism", ["analytic", "classic"])
+@each_case("epsilon", [0.0, -1.0, math.inf, math.nan])
 def test_a_wrong_epsilon_is_named(mechanism: str, epsilon: float) -> None:
     with pytest.raises(ConfigError, match=r"privacy\.epsilon"):
         noise_multiplier(mechanism, epsilon, 1e-5)
 
 
-@pytest.mark.parametrize("mechanism", ["analytic", "classic"])
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan])
+@each_case("mechanism", ["analytic", "classic"])
+@each_case("delta", [0.0, 1.0, -1e-9, math.nan])
 def test_a_wrong_delta_is_named(mechanism: str, delta: float) -> None:
     with pytest.raises(ConfigError, match=r"privacy\.delta"):
         noise_multiplier(mechanism, 0.5, delta)

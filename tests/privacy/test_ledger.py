@@ -37,6 +37,7 @@ from blindfit.algorithms.privacy.ledger import (
     to_json_line,
     verify_chain,
 )
+from tests.each_case import each_case
 
 NEIGHBOURS = "one label changes, N public"
 HALF = ReleaseEvent("gaussian", analytic_noise_multiplier(0.5, 1e-6), NEIGHBOURS)
@@ -99,8 +100,8 @@ def other(value: object) -> object:
     return f"{value}x" if isinstance(value, str) else value * 2  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("position", range(1, 6))
-@pytest.mark.parametrize("field", [field.name for field in fields(LedgerEntry)])
+@each_case("position", range(1, 6))
+@each_case("field", [field.name for field in fields(LedgerEntry)])
 def test_a_changed_field_is_noticed_at_its_position(field: str, position: int) -> None:
     entry = ENTRIES[position - 1]
     changed = replace(entry, **{field: other(getattr(entry, field))})
@@ -108,7 +109,7 @@ def test_a_changed_field_is_noticed_at_its_position(field: str, position: int) -
         verify_chain([*ENTRIES[: position - 1], changed, *ENTRIES[position:]])
 
 
-@pytest.mark.parametrize("position", range(1, 5))
+@each_case("position", range(1, 5))
 def test_an_entry_written_anew_breaks_the_next_one(position: int) -> None:
     entry = replace(ENTRIES[position - 1], epsilon=0.1)
     entry = replace(entry, hash=entry_hash(entry))
@@ -116,7 +117,7 @@ def test_an_entry_written_anew_breaks_the_next_one(position: int) -> None:
         verify_chain([*ENTRIES[: position - 1], entry, *ENTRIES[position:]])
 
 
-@pytest.mark.parametrize("position", range(1, 5))
+@each_case("position", range(1, 5))
 def test_a_removed_or_swapped_entry_is_noticed(position: int) -> None:
     before, entry, after, rest = (
         ENTRIES[: position - 1],
@@ -229,7 +230,7 @@ def test_an_exported_ledger_verifies() -> None:
 LINE = to_json_line(ENTRIES[0])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "",

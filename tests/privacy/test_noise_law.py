@@ -18,17 +18,20 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.privacy.discrete_gaussian import discrete_laplace, sample, sample_vector
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from tests.privacy.noise_checks import FALSE_ALARM, Draw, chi_square_p_value, faults_of_normal, rejected_by_majority
+from tests.privacy.noise_checks import (
+    FALSE_ALARM,
+    Draw,
+    chi_square_p_value,
+    faults_of_normal,
+    rejected_by_majority,
+    seeded,
+)
 
 STD = LEAST_STD_STEPS
 SIZES = [
     pytest.param(40_000, 1, id="short"),
     pytest.param(1_000_000, 9, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
 ]
-
-
-def seeded(seed: int) -> UniformInt:
-    return random.Random(seed).randrange
 
 
 def gaussian(variance: Fraction | int, uniform: UniformInt, shift: int = 0) -> Draw:

@@ -9,6 +9,7 @@ from scipy import stats
 
 from blindfit.algorithms import randomness
 from blindfit.algorithms.randomness import keyed_normals, keyed_uniform, public_generator, system_uniform
+from tests.each_case import each_case
 from tests.privacy.noise_checks import FALSE_ALARM, faults_of_normal
 
 
@@ -29,7 +30,7 @@ def test_a_public_seed_repeats() -> None:
     assert np.array_equal(first, second)
 
 
-@pytest.mark.parametrize(("seed", "purpose"), [(8, "split"), (7, "batches"), (71, "/split")])
+@each_case(("seed", "purpose"), [(8, "split"), (7, "batches"), (71, "/split")])
 def test_purposes_and_seeds_are_apart(seed: int, purpose: str) -> None:
     first = public_generator(7, "split").integers(2**63, size=100)
     assert not np.intersect1d(first, public_generator(seed, purpose).integers(2**63, size=100)).size
@@ -52,14 +53,14 @@ def drawn(key: bytes, purpose: str, m: int = 2**64, count: int = 50) -> list[int
     return [uniform(m) for _ in range(count)]
 
 
-@pytest.mark.parametrize("m", [2, 7, 255, 256, 257, 1000])
+@each_case("m", [2, 7, 255, 256, 257, 1000])
 def test_keyed_uniform_is_uniform(m: int) -> None:
     counts = Counter(drawn(KEY, f"law of {m}", m, 20_000))
     assert set(counts) <= set(range(m))
     assert stats.chisquare([counts[value] for value in range(m)]).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("m", [3 << 62, 2**64 + 1, 5 * 2**90, 2**300 - 1])
+@each_case("m", [3 << 62, 2**64 + 1, 5 * 2**90, 2**300 - 1])
 def test_keyed_uniform_is_uniform_where_m_is_large(m: int) -> None:
     scaled = [value / m for value in drawn(KEY, "large", m, 5000)]
     assert max(scaled) < 1
@@ -74,7 +75,7 @@ def test_keyed_uniform_repeats_for_who_has_the_key() -> None:
     assert drawn(KEY, "noise") == drawn(KEY, "noise")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "purpose"),
     [(KEY, "noise2"), (KEY, "nois"), (KEY, ""), (KEY[:-1], ".noise"), (KEY + b"n", "oise"), (b"", "")],
 )

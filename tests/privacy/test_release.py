@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ import pytest
 
 from blindfit.algorithms.fixed_point import enforce_norm_bound
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, gaussian_delta
-from tests.privacy.noise_checks import empirical_epsilon
+from tests.privacy.noise_checks import empirical_epsilon, seeded
 
 FRAC_BITS = 16
 BATCH = 10_000  # releases
@@ -36,18 +35,18 @@ def clipped(rows: np.ndarray) -> np.ndarray:
 
 def release(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
     exact = int(clipped(ROWS) @ labels)
-    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+    return np.array(MECHANISM.release([exact] * n, seeded(seed))) / SENSITIVITY
 
 
 def without_clipping(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
     exact = int(ROWS @ labels)
-    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+    return np.array(MECHANISM.release([exact] * n, seeded(seed))) / SENSITIVITY
 
 
 def for_a_smaller_sensitivity(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
     """The true sensitivity is 1.175 times what the noise was made for."""
     exact = round(1.175 * int(clipped(ROWS) @ labels))
-    return np.array(MECHANISM.release([exact] * n, random.Random(seed).randrange)) / SENSITIVITY
+    return np.array(MECHANISM.release([exact] * n, seeded(seed))) / SENSITIVITY
 
 
 def with_float_noise(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -120,7 +119,7 @@ def test_a_broken_mechanism_is_caught(mutant: Release, batches: int) -> None:
 
 
 def test_every_output_lies_on_the_public_grid() -> None:
-    out = release(NEIGHBOUR, 100_000, seed=1)
+    out = drawn(release, of_neighbour=True, seed=1)
     assert np.array_equal(out * 2**FRAC_BITS % 1, np.zeros(len(out)))
     assert not betrays_a_zero(out).any()
 

@@ -10,6 +10,7 @@ from blindfit.algorithms.protocols import ready
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.wire.channel import LocalNetwork
 from tests import toy
+from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
 
 ROLES = {"bank": "active", "shop": "passive", "post": "passive", "keys": "key-node"}
@@ -25,7 +26,7 @@ def test_a_whole_run_is_as_often_as_the_table_says() -> None:
     assert_as_often(toy.TABLE, toy.ROLES, SENT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sent",
     [
         [*SENT, SENT[0]],  # twice

@@ -14,6 +14,7 @@ from blindfit.algorithms.protocols import draw
 from blindfit.algorithms.protocols.draw import Commitment, Known, Opening
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.each_case import each_case
 from tests.taylor.seats import first_failure
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive"}
@@ -99,7 +100,7 @@ def test_anothers_commitment_cannot_be_copied() -> None:
         draw.step_4_key(CONTEXT, {"bank": b"b" * 32, "shop": b"b" * 32}, {"bank": banks, "shop": banks})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "changes", "field"),
     [(Known, {"digest": b"x"}, "digest"), (Opening, {"drawn": b"x"}, "drawn"), (Commitment, {"digest": b"x"}, "drawn")],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.protocols.ready import MOST_COLUMNS, MOST_NAME, Ready, step_2_check, step_2_drawn
+from tests.each_case import each_case
 
 
 @pytest.mark.parametrize("columns", [-1, MOST_COLUMNS + 1])
@@ -24,7 +25,7 @@ def test_step_2_what_all_have_drawn() -> None:
     assert step_2_drawn({"bank": Ready(3, drawn="d"), "post": Ready(4, drawn="d")}) == "d"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("banks", "posts", "culprit"), [("d", "e", "post"), ("d", "", "post"), ("d" * (MOST_NAME + 1),) * 2 + ("bank",)]
 )
 def test_step_2_noise_is_for_one_draw_alone(banks: str, posts: str, culprit: str) -> None:

@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols.shared_scores import messages as shared_score
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
 from tests import toy
+from tests.each_case import each_case
 
 NO_PROTOCOLS = ("table", "walr_grid", "walr_statement")
 NAMES = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__) if module.name not in NO_PROTOCOLS)
@@ -108,7 +109,7 @@ def test_what_the_table_lists_passes() -> None:
     gate("active").arrivals_from("dealer")("TripleShare")
 
 
-@pytest.mark.parametrize(("role", "to"), [("active", "p1"), ("active", "dealer"), ("key-node", "dealer")])
+@each_case(("role", "to"), [("active", "p1"), ("active", "dealer"), ("key-node", "dealer")])
 def test_another_role_may_not_send_it(role: str, to: str) -> None:
     with pytest.raises(LocalProtocolError, match="no table of this session lists it") as ours:
         gate(role).check_sent(triple(), to)

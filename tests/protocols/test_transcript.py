@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from blindfit.algorithms.protocols import handshake
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.systems import system
+from tests.each_case import each_case
 
 # As transcripts have it since they are kept; their readers hold lines against these words.
 LINES = {
@@ -68,7 +67,7 @@ def test_every_message_of_a_training_has_its_line(tmp_path: Path) -> None:
     assert names | {"Hello"} == set(LINES)
 
 
-@pytest.mark.parametrize("kind", LINES)
+@each_case("kind", LINES)
 def test_chunks_of_one_sender_are_one_line(tmp_path: Path, kind: str) -> None:
     lines = lines_of(tmp_path, "taylor", [kind, kind])
     assert [line["messages"] for line in lines] == ([2] if kind in IN_CHUNKS else [1, 1])

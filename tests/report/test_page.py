@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.party import render_party
 from blindfit.coordinator.report.plots import objective_plot, weights_plot
+from tests.each_case import each_case
 from tests.report.conftest import MadeUp
 from tests.report.pages import (
     HOSTILE,
@@ -115,7 +116,7 @@ def test_the_largest_weights_are_on_top() -> None:
     assert not re.search(r"#0[1-5]0[1-5]0[1-5]", plot.svg)
 
 
-@pytest.mark.parametrize("history", [[], [0.7], [0.7, 0.6], [0.6, 0.6, 0.6], [0.6, 0.5, 0.5]])
+@each_case("history", [[], [0.7], [0.7, 0.6], [0.6, 0.6, 0.6], [0.6, 0.5, 0.5]])
 def test_no_convergence_plot_of_nothing(history: list[float]) -> None:
     assert objective_plot(history) is None
 

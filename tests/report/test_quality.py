@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from blindfit.coordinator.report.evaluation import ClassFigures, Evaluation
 from blindfit.coordinator.report.quality import remark
 from blindfit.coordinator.report.vertical.plots import loss_plot
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("slope", "said"),
     [
         (2.5, "log odds x 2.5 -0.1: as trained they were 40 % of what they should be, so too cautious"),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.sections import statement_text
 from blindfit.coordinator.report.walr.figures import figures_of
 from blindfit.coordinator.report.walr.statement import privacy_statement, two_sentences
 from blindfit.coordinator.report.wording import duration, size
+from tests.each_case import each_case
 from tests.report.conftest import MadeUp
 from tests.report.pages import on_screen
 
@@ -133,7 +132,7 @@ def test_markup_is_not_read_in_the_terminal(made_up: MadeUp) -> None:
     assert len(text.splitlines()) <= 20
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "words"),
     [(0.0123, "12 ms"), (0.42, "0.42 s"), (3.71, "3.7 s"), (59.2, "59 s"), (125, "2 min 5 s"), (7384, "2 h 3 min")],
 )
@@ -141,8 +140,6 @@ def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-@pytest.mark.parametrize(
-    ("n_bytes", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**41, "2.05e+03 GiB")]
-)
+@each_case(("n_bytes", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**41, "2.05e+03 GiB")])
 def test_sizes(n_bytes: int, words: str) -> None:
     assert size(n_bytes) == words

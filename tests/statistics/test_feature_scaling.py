@@ -18,14 +18,15 @@ from blindfit.algorithms.statistics.scaling import (
     row_norms,
     stream_moments,
 )
+from tests.each_case import each_case
 
 
 def sample(n_rows: int = 500) -> np.ndarray:
     return np.random.default_rng(4).normal(size=(n_rows, 4)) * [1, 1e-6, 1e6, 3] + [0, 1, -1e7, 1e3]
 
 
-@pytest.mark.parametrize("cuts", [[], [1], [100, 101, 300], [0, 500]])
-@pytest.mark.parametrize("n_rows", [500, 3 * PIECE_ROWS + 5])
+@each_case("cuts", [[], [1], [100, 101, 300], [0, 500]])
+@each_case("n_rows", [500, 3 * PIECE_ROWS + 5])
 def test_batches_give_what_the_whole_gives(cuts: list[int], n_rows: int) -> None:
     whole = sample(n_rows)
     fitted = Standardiser.fit(np.split(whole, cuts))
@@ -71,7 +72,7 @@ def test_the_model_file_keeps_every_digit() -> None:
     assert Standardiser.from_dict(stored) == fitted
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "field"),
     [
         ({"columns": "ab"}, "columns"),

@@ -17,6 +17,7 @@ from blindfit.algorithms.statistics.metrics import (
     log_loss,
     normalised_entropy,
 )
+from tests.each_case import each_case
 
 Predictions = tuple[np.ndarray, np.ndarray]
 
@@ -77,7 +78,7 @@ def test_normalised_entropy_and_the_gain_kept() -> None:
             gain_kept(0.5, worthless, 0.6)
 
 
-@pytest.mark.parametrize("labels", [[], [1, 1], [0]])
+@each_case("labels", [[], [1, 1], [0]])
 def test_a_classifier_is_evaluated_on_rows_of_both_classes(labels: list[int]) -> None:
     with pytest.raises(DataError, match="an evaluation needs rows of both classes") as refused:
         evaluate_classes(np.array(labels), np.full(len(labels), 0.5), 0.5)

@@ -25,6 +25,7 @@ from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files.written import write_json
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
+from tests.each_case import each_case
 
 NAMES = ("age", "income", "visits")
 SCALE = Standardiser(NAMES, (0, 1, 2), (40.0, 5e4, 3.0), (10.0, 3e4, 2.0))
@@ -162,7 +163,7 @@ def test_a_value_that_is_no_finite_number_is_named_by_its_column(score):
         score(frame.assign(age="old"))
 
 
-@pytest.mark.parametrize("wrong", [{"age": 1.0}, {"age": np.ones((60, 2))}, {"age": np.ones(59)}])
+@each_case("wrong", [{"age": 1.0}, {"age": np.ones((60, 2))}, {"age": np.ones(59)}])
 def test_columns_of_another_shape_are_refused(wrong):
     with pytest.raises(DataError, match=r"not of shape|not of one length"):
         in_order(table(*NAMES) | wrong, NAMES)

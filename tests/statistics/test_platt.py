@@ -7,6 +7,7 @@ import pytest
 
 from blindfit.algorithms.statistics import metrics
 from blindfit.algorithms.statistics.platt import LEAST_ROWS, fit_platt, out_of_fold
+from tests.each_case import each_case
 
 
 def drawn(rows: int, slope: float, offset: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +23,7 @@ def test_the_slope_is_found() -> None:
     assert (found.slope, found.offset) == (pytest.approx(2.5, abs=0.15), pytest.approx(-1.0, abs=0.1))
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@each_case("unit", [1e-6, 1.0, 1e6])
 def test_the_unit_of_the_scores_does_not_matter(unit: float) -> None:
     scores, positive = drawn(500, 1.5)
     one, other = fit_platt(scores, positive), fit_platt(scores * unit, positive)
@@ -39,7 +40,7 @@ def test_classes_that_the_scores_tell_apart_without_a_mistake_give_no_infinite_s
     assert 0.0 < found.probabilities(scores).min() < found.probabilities(scores).max() < 1.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scores", "positive"),
     [
         (np.linspace(-1, 1, LEAST_ROWS - 1), np.arange(LEAST_ROWS - 1) % 2 == 0),

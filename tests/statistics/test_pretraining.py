@@ -14,6 +14,7 @@ from blindfit.algorithms.statistics.logistic import WalrObjective, as_rows
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.solvers import SolverSettings
+from tests.each_case import each_case
 
 NAMES = ("age", "income", "visits")
 
@@ -43,7 +44,7 @@ def test_a_column_that_is_constant_in_public_weighs_nothing(public):
     assert raw["constant"] == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "expected"),
     [
         (lambda x, y: (x, np.ones(400)), "one class only"),
@@ -69,7 +70,7 @@ def edited(model, **changes):
     return json.dumps({**json.loads(model.to_json()), **changes})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "expected"),
     [
         ({"format": "else"}, "format"),
@@ -87,7 +88,7 @@ def test_a_wrong_field_is_named(model, changes, expected):
         Pretrained.from_json(edited(model, **changes))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "null", b"\xff\xfe", "[" * 100_000, '{"format": NaN}'])
+@each_case("content", ["", "[]", "null", b"\xff\xfe", "[" * 100_000, '{"format": NaN}'])
 def test_what_is_no_model_is_refused(content):
     with pytest.raises(DataError):
         Pretrained.from_json(content)
@@ -141,7 +142,7 @@ def test_gradient_and_hessian_belong_to_the_value(problem):
         np.testing.assert_allclose((above[1] - below[1]) / (2 * step), objective.hessian(point)[j], atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["newton", "lbfgs", "gradient-descent"])
+@each_case("solver", ["newton", "lbfgs", "gradient-descent"])
 def test_every_solver_finds_the_anchored_optimum(problem, solver):
     found = solvers.fit(problem.rows, problem.mu, SolverSettings(l2=0.5, solver=solver), anchor=ANCHOR)
     _, gradient = WalrObjective(as_rows(problem.rows), problem.mu, 0.0, None).value_and_gradient(found.weights)

@@ -17,6 +17,7 @@ from blindfit.algorithms.statistics.ranking import (
     ranking_curve,
     value_histogram,
 )
+from tests.each_case import each_case
 
 
 def scored(rows: int, ties: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -26,14 +27,14 @@ def scored(rows: int, ties: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     return positive, probabilities if ties is None else np.round(probabilities * ties) / ties
 
 
-@pytest.mark.parametrize(("rows", "ties"), [(10, None), (300, None), (300, 4), (5000, None), (5000, 100)])
+@each_case(("rows", "ties"), [(10, None), (300, None), (300, 4), (5000, None), (5000, 100)])
 def test_average_precision_is_that_of_scikit_learn(rows: int, ties: int | None) -> None:
     positive, probabilities = scored(rows, ties)
     expected = average_precision_score(positive, probabilities)
     assert average_precision(positive, probabilities) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("rows", "ties"), [(10, None), (300, 4), (5000, None)])
+@each_case(("rows", "ties"), [(10, None), (300, 4), (5000, None)])
 def test_each_point_of_the_curve_counts_the_rows_above_its_threshold(rows: int, ties: int | None) -> None:
     positive, probabilities = scored(rows, ties)
     points = ranking_curve(positive, probabilities)
@@ -82,7 +83,7 @@ def test_ranges_of_shares_are_those_of_wilson() -> None:
     assert share_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
 
 
-@pytest.mark.parametrize("whole", [1, 2, 30, 10_000])
+@each_case("whole", [1, 2, 30, 10_000])
 def test_ranges_of_shares_are_those_of_scipy(whole: int) -> None:
     for part in {0, 1, whole // 3, whole - 1, whole}:
         expected = binomtest(part, whole).proportion_ci(method="wilson")
@@ -100,8 +101,8 @@ def test_ends_of_an_auc_are_where_the_score_is_z(auc: float, low: float) -> None
     assert auc_interval(auc, 30, 50)[0] == pytest.approx(brentq(score, low, auc), abs=1e-9)
 
 
-@pytest.mark.parametrize(("positives", "negatives"), [(1, 1), (5, 200), (50, 50)])
-@pytest.mark.parametrize("auc", [0.0, 0.3, 0.5, 0.97, 1.0])
+@each_case(("positives", "negatives"), [(1, 1), (5, 200), (50, 50)])
+@each_case("auc", [0.0, 0.3, 0.5, 0.97, 1.0])
 def test_a_range_of_an_auc_holds_it_and_is_never_empty(auc: float, positives: int, negatives: int) -> None:
     low, high = auc_interval(auc, positives, negatives)
     assert 0 <= low <= auc <= high <= 1

@@ -10,6 +10,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import metrics
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid
 from blindfit.algorithms.statistics.released_evaluation import FIGURES, FigureName, ScoredRows
+from tests.each_case import each_case
 
 BINS = 12
 
@@ -59,7 +60,7 @@ def test_ranges_hold_the_figures(noise_std: float) -> None:
     assert min(held.values()) > 240, held
 
 
-@pytest.mark.parametrize("figures", [FIGURES, ("log_loss",), ("auc",), ("calibration", "accuracy")])
+@each_case("figures", [FIGURES, ("log_loss",), ("auc",), ("calibration", "accuracy")])
 def test_a_label_moves_the_sum_by_its_row_alone_and_rows_have_norm_1(figures: tuple[FigureName, ...]) -> None:
     rows, _ = scored(figures=figures)
     norms = np.linalg.norm(rows.columns(), axis=1)
@@ -81,8 +82,8 @@ def test_the_order_of_figures_changes_nothing() -> None:
     assert scored(figures=("auc", "log_loss"))[0].figures == ("log_loss", "auc")
 
 
-@pytest.mark.parametrize("labels", [np.zeros(4000), np.ones(4000)])
-@pytest.mark.parametrize("noise_std", [0.0, 50.0])
+@each_case("labels", [np.zeros(4000), np.ones(4000)])
+@each_case("noise_std", [0.0, 50.0])
 def test_one_class_or_much_noise_is_no_error(labels: Floats, noise_std: float) -> None:
     rows, _ = scored()
     sums = labels @ rows.columns() + noise_std * np.random.default_rng(1).normal(size=BINS + 3)
@@ -98,7 +99,7 @@ def test_bins_are_equally_large_and_follow_the_score() -> None:
     assert (np.diff(rows.bins[np.argsort(rows.scores, kind="stable")]) >= 0).mean() > 0.99  # ties of clipped scores
 
 
-@pytest.mark.parametrize(("figures", "bound"), [((), 1.0), (("auc", "auc"), 1.0), (("auc",), 0.0), (("auc",), np.inf)])
+@each_case(("figures", "bound"), [((), 1.0), (("auc", "auc"), 1.0), (("auc",), 0.0), (("auc",), np.inf)])
 def test_what_cannot_be_evaluated(figures: tuple[FigureName, ...], bound: float) -> None:
     with pytest.raises(ConfigError):
         ScoredRows.of(np.zeros(5), bound, figures, 2)

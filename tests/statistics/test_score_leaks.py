@@ -18,10 +18,11 @@ from blindfit.algorithms.statistics.score_leaks import (
     score_bits,
 )
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from tests.each_case import each_case
 from tests.predict.parts import model_parts, part_of, rows_for
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distinct", "columns", "continuous", "bits", "models"),
     [
         ([2] * 8, 8, 0, 8.0, 3),
@@ -37,7 +38,7 @@ def test_what_a_row_holds(distinct: list[int], columns: int, continuous: int, bi
     assert content.bits == pytest.approx(bits)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distinct", "words"),
     [
         ([4096] * 3, "it has 3 columns that vary, fewer than 4"),

@@ -12,6 +12,7 @@ from blindfit.algorithms.statistics import solvers
 from blindfit.algorithms.statistics.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
 from blindfit.algorithms.statistics.walr_defaults import default_l2
+from tests.each_case import each_case
 from tests.statistics.conftest import Problem
 
 EXACT = ["newton", "lbfgs", "gradient-descent"]
@@ -24,7 +25,7 @@ def generator() -> np.random.Generator:
 # --- against scikit-learn ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("l2", [1e-4, 0.01, 1.0])
+@each_case("l2", [1e-4, 0.01, 1.0])
 def test_an_unpenalised_intercept_agrees_with_scikit_learn(problem: Problem, l2: float) -> None:
     oracle = LogisticRegression(C=1 / (l2 * problem.n_rows), tol=1e-12, solver="newton-cholesky", max_iter=500)
     oracle.fit(problem.rows[:, :-1], problem.labels)
@@ -55,7 +56,7 @@ def test_breast_cancer_agrees_with_scikit_learn() -> None:
 # --- every solver reaches the optimum -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", EXACT)
+@each_case("solver", EXACT)
 def test_exact_solvers_reach_the_optimum(problem: Problem, solver: str) -> None:
     settings = SolverSettings(l2=0.05, solver=solver, unpenalised=None, tolerance=1e-7)  # type: ignore[arg-type]
     best = fit(problem.rows, problem.mu, SolverSettings(l2=0.05, unpenalised=None, tolerance=1e-12)).weights
@@ -181,7 +182,7 @@ def test_newton_that_gets_no_lower_ends_and_says_so(problem: Problem, monkeypatc
     assert found.reason
 
 
-@pytest.mark.parametrize("matrix", [np.full((2, 2), np.nan), -np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])])
+@each_case("matrix", [np.full((2, 2), np.nan), -np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])])
 def test_a_hessian_that_is_not_positive_is_an_error_with_a_hint(matrix: np.ndarray) -> None:
     with pytest.raises(RangeError, match="the Hessian is not positive definite") as refused:
         solvers.solve_positive(matrix, np.ones(2))
@@ -213,8 +214,8 @@ def test_with_a_free_intercept_predictions_add_up_to_the_noisy_count(problem: Pr
     assert sigmoid(problem.rows @ found.weights).mean() == pytest.approx(noisy[-1], abs=2e-8)
 
 
-@pytest.mark.parametrize("unpenalised", [None, -1])
-@pytest.mark.parametrize("scale", [2.0**-10, 7.0, 1e4])
+@each_case("unpenalised", [None, -1])
+@each_case("scale", [2.0**-10, 7.0, 1e4])
 def test_rescaling_the_features_changes_no_score(problem: Problem, scale: float, unpenalised: int | None) -> None:
     noise_std, norm_bound = 0.01, 6.0
     noisy = problem.mu + generator().normal(size=7) * noise_std
@@ -231,7 +232,7 @@ def test_rescaling_the_features_changes_no_score(problem: Problem, scale: float,
 # --- what goes wrong, said aloud ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", [*EXACT, "hybrid-minibatch"])
+@each_case("solver", [*EXACT, "hybrid-minibatch"])
 def test_too_few_iterations_are_reported(problem: Problem, solver: str) -> None:
     settings = SolverSettings(l2=1e-3, solver=solver, max_iterations=2)  # type: ignore[arg-type]
     found = fit(problem.rows, problem.mu, settings, generator=generator())
@@ -241,7 +242,7 @@ def test_too_few_iterations_are_reported(problem: Problem, solver: str) -> None:
     assert found.gradient_norm > 1e-6
 
 
-@pytest.mark.parametrize("solver", EXACT)
+@each_case("solver", EXACT)
 def test_an_infeasible_mu_without_l2_is_reported_not_chased(problem: Problem, solver: str) -> None:
     infeasible = problem.mu + 3 * np.eye(7)[0]
     settings = SolverSettings(l2=0.0, solver=solver, unpenalised=None)  # type: ignore[arg-type]
@@ -252,7 +253,7 @@ def test_an_infeasible_mu_without_l2_is_reported_not_chased(problem: Problem, so
     assert fit(problem.rows, infeasible, replace(settings, l2=0.1)).converged
 
 
-@pytest.mark.parametrize("count", [-0.01, 0.0, 1.0, 1.2])
+@each_case("count", [-0.01, 0.0, 1.0, 1.2])
 def test_a_noisy_count_outside_its_range_has_no_free_intercept(problem: Problem, count: float) -> None:
     noisy = np.append(problem.mu[:-1], count)
     with pytest.raises(RangeError, match="unpenalised column -1") as refused:
@@ -269,7 +270,7 @@ def test_weights_that_overflow_are_an_error_with_a_hint(problem: Problem, solver
     assert "rate" in refused.value.hint
 
 
-@pytest.mark.parametrize("solver", [*EXACT, "hybrid-minibatch"])
+@each_case("solver", [*EXACT, "hybrid-minibatch"])
 def test_progress_is_reported(problem: Problem, solver: str) -> None:
     seen: list[tuple[int, float]] = []
     settings = SolverSettings(l2=0.05, solver=solver, unpenalised=None)  # type: ignore[arg-type]
@@ -287,7 +288,7 @@ def test_progress_is_reported(problem: Problem, solver: str) -> None:
         assert seen[-1][1] == pytest.approx(found.gradient_norm)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("bad", "field"),
     [
         ({"solver": "adam"}, "solver"),

@@ -16,6 +16,7 @@ from blindfit.algorithms.statistics.walr_defaults import (
     feasibility,
     project_mu,
 )
+from tests.each_case import each_case
 from tests.statistics.conftest import Floats, Problem
 
 # --- defaults -----------------------------------------------------------------------------------
@@ -30,7 +31,7 @@ def test_the_default_l2_at_its_anchors() -> None:
     assert default_l2(0.0, 6.0, 9, 1.0) == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "field"),
     [
         ((-1.0, 1.0, 3, 1.0), "noise_std"),

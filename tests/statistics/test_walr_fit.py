@@ -18,6 +18,7 @@ from blindfit.algorithms.statistics.walr_fit import (
     fit_released,
     treatment_of,
 )
+from tests.each_case import each_case
 
 FRAC_BITS = 16
 
@@ -57,6 +58,6 @@ def test_auto_projects_few_rows_and_clips_many(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(found.result.weights, by_name[treatment])
 
 
-@pytest.mark.parametrize("treatment", get_args(Treatment))
+@each_case("treatment", get_args(Treatment))
 def test_who_names_a_treatment_has_it(treatment: Treatment) -> None:
     assert treatment_of(treatment, 1) == treatment_of(treatment, 2 * FEW_CELLS) == treatment

@@ -19,6 +19,7 @@ from blindfit.algorithms.statistics.walr_plan import (
     least_epsilon,
     without_noise,
 )
+from tests.each_case import each_case
 
 FRAC_BITS = 16
 BOUND = 3.0
@@ -75,7 +76,7 @@ def test_more_noise_loses_more_and_none_is_best() -> None:
     assert 0.5 < losses[0] < 0.95
 
 
-@pytest.mark.parametrize("base_rate", [0.01, 0.5, 0.93])
+@each_case("base_rate", [0.01, 0.5, 0.93])
 def test_labels_have_the_assumed_rate_and_strength(base_rate: float) -> None:
     rows = rows_of(5000)
     p = walr_plan._probabilities(rows, Assumed(base_rate, 2.0), intercept=True, generator=draw())
@@ -116,7 +117,7 @@ def test_the_least_epsilon_lies_between_two_forecasts() -> None:
     assert least_epsilon(found, 0.7) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "said"),
     [
         ({"base_rate": 0.0, "strength": 1.0}, "base rate must lie between 0 and 1, not 0"),

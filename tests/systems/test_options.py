@@ -12,6 +12,7 @@ from blindfit.coordinator.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import read_values, validate
+from tests.each_case import each_case
 
 VERTICAL = {
     "bank": {"role": "active", "dataset": "loans"},
@@ -34,7 +35,7 @@ def line_of_job(protocol: str, values: dict[str, Any]) -> str:
     return line
 
 
-@pytest.mark.parametrize("protocol", PARTIES)
+@each_case("protocol", PARTIES)
 def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
     values = {"protocol": protocol, "parties": PARTIES[protocol], **LABEL_DP}
     assert read_job(values).protocol == protocol
@@ -45,7 +46,7 @@ def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
 VAIN = "does nothing beside the other options, remove it"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "said"),
     [
         ({"taylor": {"schedule": "constant", "decay": 0.5}}, f"taylor: decay {VAIN}"),
@@ -101,7 +102,7 @@ LINEAR_DEFAULTS = {"epochs": 40, "optimiser": "momentum", "learning_rate": 0.05,
 LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l2": 0.01, "patience": 3}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "expected"),
     [
         ({}, LOGISTIC_DEFAULTS),
@@ -128,7 +129,7 @@ def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
     assert read_proposed(job.to_parameters()) == job
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("walr", "said"),
     [
         ({"l2": -1.0}, 'walr: l2 must be "auto" or a number that is not negative'),
@@ -162,7 +163,7 @@ def test_a_dp_lr_job(dp_lr: dict[str, Any], said: str) -> None:
     assert line_of_job("dp-lr", {**LABEL_DP, "dp_lr": dp_lr}).startswith(f"job.toml: {said}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("protocol", "privacy", "said"),
     [
         ("walr", {}, "privacy.epsilon is missing: WALR is a release under differential privacy"),
@@ -197,7 +198,7 @@ def of_labels(**changes: Any) -> dict[str, Any]:
     return {"datasets": {"labels": {name: value for name, value in (LABELS | changes).items() if value is not None}}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "said"),
     [
         (
@@ -246,7 +247,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert caught.value.hint == "give the path of a TOML file"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "said"),
     [(b"name = ", "is not TOML: "), (b"a\xff = 1", "cannot be read: "), (b"[a]\n[a]\n", "is not TOML: ")],
 )
@@ -263,7 +264,7 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
         load_job(tmp_path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("override", "said"),
     [
         ("privacy.epsilon", "not of the form key.path=value"),

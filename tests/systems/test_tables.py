@@ -16,6 +16,7 @@ from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import SYSTEMS, load_model, load_party, read_proposed, system
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
+from tests.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 JOBS = {
@@ -54,7 +55,7 @@ def test_a_system_has_an_entry_in_each_table():
         assert chosen.models() == {} or view(name).report is not None
 
 
-@pytest.mark.parametrize("place", GENERIC)
+@each_case("place", GENERIC)
 def test_whoever_asks_the_tables_names_no_system(place):
     path = ROOT / place
     assert path.exists()
@@ -70,7 +71,7 @@ def test_the_default_policy_is_of_a_system():
 # --- jobs --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@each_case("job", JOBS.values(), ids=JOBS)
 def test_parameters_go_out_in_the_order_of_a_job_file(job):
     names = list(dict.fromkeys(name.split(".")[0] for name in job.to_parameters()))
     order = ["protocol", "seed", "privacy", "split", "align", job.protocol, "paillier", "timeouts"]
@@ -78,7 +79,7 @@ def test_parameters_go_out_in_the_order_of_a_job_file(job):
     assert read_proposed(job.to_parameters()) == job
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "words"),
     [
         ({}, "protocol is missing"),
@@ -143,7 +144,7 @@ def test_an_option_of_systems_that_a_party_does_not_take_part_in_is_refused(tmp_
     assert allowed.policy.protocols == ["dp-lr", "predict"]
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"format": "else"}', '{"format": ["a"]}'])
+@each_case("content", ["[]", "{}", '{"format": "else"}', '{"format": ["a"]}'])
 def test_a_file_that_is_no_model(tmp_path, content):
     (tmp_path / "model.json").write_text(content)
     with pytest.raises(DataError, match=r"model\.json is not a model: its format is none of blindfit-walr-model-1"):

@@ -13,6 +13,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols.taylor.calibration import STEPS_OF_A_UNIT, Moments, fit_moments
 from blindfit.algorithms.protocols.taylor.messages import Calibration, CalibrationSums
 from blindfit.algorithms.statistics.platt import IDENTITY, Platt
+from tests.each_case import each_case
 from tests.taylor.seats import KEY_NODE, Case, Tap, case_of, replaced
 
 MASKED: dict[str, Any] = {"masked": True, "calibrate": True, "held_out_rows": 80, "epochs": 2}
@@ -105,7 +106,7 @@ def test_log_odds_are_those_of_a_discriminant_analysis() -> None:
     assert (platt.slope, platt.offset) == pytest.approx((reference.coef_[0, 0], reference.intercept_[0]), rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "moments",
     [
         Moments(19, 1, 3, 19, 8),  # few rows

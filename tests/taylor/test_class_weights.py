@@ -5,17 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.parties.vertical.class_weights import class_factors
+from tests.each_case import each_case
 
 ROWS = 1000
 ONE = 2**CLASS_WEIGHT_BITS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("positives", "expected", "is_told"),
     [
         (500, (1.0, 1.0), False),

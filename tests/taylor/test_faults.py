@@ -31,6 +31,7 @@ from blindfit.algorithms.protocols.taylor.messages import (
     Verdict,
 )
 from blindfit.parties.wire.channel import Wire
+from tests.each_case import each_case
 from tests.paillier.tools import seeded
 from tests.taylor.seats import KEY_NODE, Case, case_of, forged, randomisers, replaced
 
@@ -51,7 +52,7 @@ CIPHERTEXTS: list[tuple[str, type[Any], str]] = [
     (MIDDLE, PartialLoss, "scores"),
     (LAST, HoldOutLoss, "loss"),
 ]
-every_ciphertext = pytest.mark.parametrize(
+every_ciphertext = each_case(
     ("sender", "kind", "field"), CIPHERTEXTS, ids=[f"{s}-{k.__name__}-{f}" for s, k, f in CIPHERTEXTS]
 )
 
@@ -162,8 +163,8 @@ def test_a_bad_public_key_is_refused_before_anything_is_encrypted(insecure_test_
 # --- plaintexts that no honest party makes ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sender", [ACTIVE, MIDDLE, LAST])
-@pytest.mark.parametrize("what", ["past its bound", "past the last slot"])
+@each_case("sender", [ACTIVE, MIDDLE, LAST])
+@each_case("what", ["past its bound", "past the last slot"])
 def test_a_gradient_that_is_too_large_is_refused_by_the_key_node(
     insecure_test_key: PrivateKey, sender: str, what: str
 ) -> None:
@@ -210,7 +211,7 @@ ANSWERS: dict[str, Callable[[NoisyGradient], NoisyGradient]] = {
 }
 
 
-@pytest.mark.parametrize("fault", ANSWERS)
+@each_case("fault", ANSWERS)
 def test_an_answer_that_is_not_the_gradient_asked_for_is_refused(insecure_test_key: PrivateKey, fault: str) -> None:
     error = fails(three(insecure_test_key), replaced(KEY_NODE, NoisyGradient, ANSWERS[fault]), MalformedMessage)
     assert (error.culprit, error.field) == (KEY_NODE, "values")
@@ -274,7 +275,7 @@ def ends_of(*roles: Coroutine[Any, Any, int]) -> list[Any]:
         return runner.run(all_ended())
 
 
-@pytest.mark.parametrize("absent", [ACTIVE, MIDDLE, LAST, KEY_NODE])
+@each_case("absent", [ACTIVE, MIDDLE, LAST, KEY_NODE])
 def test_a_peer_that_is_not_there_is_named_by_who_waits_for_it(insecure_test_key: PrivateKey, absent: str) -> None:
     case = three(insecure_test_key)
     network = case.network()

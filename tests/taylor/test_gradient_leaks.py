@@ -27,6 +27,7 @@ from blindfit.algorithms.statistics.taylor import label_bits, leverages
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.taylor.settings import TaylorSettings, UnsafeFlag
+from tests.each_case import each_case
 
 JOB = TaylorSettings()
 HOLD_OUT = 0.15
@@ -56,8 +57,8 @@ def flags(leaks: list[Leak]) -> list[str]:
 # --- the defaults on real data ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("widths", [(10, 20), (10, 10, 10)])
+@each_case("seed", range(3))
+@each_case("widths", [(10, 20), (10, 10, 10)])
 def test_the_defaults_are_safe_on_breast_cancer(widths: tuple[int, ...], seed: int) -> None:
     plan = plan_of(569, seed)
     smallest = min(len(batch) for batch in plan.batches)

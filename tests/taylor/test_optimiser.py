@@ -22,6 +22,7 @@ from blindfit.algorithms.statistics.taylor import (
     refuse_one_class,
     signed_labels,
 )
+from tests.each_case import each_case
 from tests.paillier.tools import LAW
 
 SGD = OptimiserSettings(learning_rate=0.5, schedule="constant", l2=0.0)
@@ -61,7 +62,7 @@ def test_l1_takes_off_a_threshold_and_stops_at_zero() -> None:
     assert moved(settings, [[0.0, 0.0]], intercept=True) == [0.75, 1.0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schedule", "rate"),
     [("constant", 0.5), ("inverse", 0.5 / (1 + 3 * 0.1)), ("exponential", 0.5 * math.exp(-0.3))],
 )
@@ -112,7 +113,7 @@ def test_all_optimisers_end_where_the_penalised_objective_is_least(name: str, l1
     assert zero.any() == (l1 > 0)
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@each_case("name", OPTIMISERS)
 def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
     settings = replace(OPTIMISERS[name], l1=0.01, l2=0.1)
     gradients = np.random.default_rng(0).normal(size=(6, 2))
@@ -130,7 +131,7 @@ def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
     assert second.weights.tolist() == whole.weights.tolist()
 
 
-@pytest.mark.parametrize("gradient", [np.inf, -np.inf, np.nan, 1e308])
+@each_case("gradient", [np.inf, -np.inf, np.nan, 1e308])
 def test_weights_that_grow_without_end_are_refused(gradient: float) -> None:
     one = optimiser(replace(SGD, learning_rate=1e3), [0.0])
     with pytest.raises(RangeError, match="without end") as refused:
@@ -142,7 +143,7 @@ def test_weights_that_grow_without_end_are_refused(gradient: float) -> None:
 # --- when to stop -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("patience", "losses", "stops_after"),
     [
         (1, [3.0, 2.0, 1.0, 1.0], 4),
@@ -188,7 +189,7 @@ def test_labels_of_two_classes_are_signed() -> None:
     assert signed_labels(np.array([-1.0, 1.0])).tolist() == [-1.0, 1.0]
 
 
-@pytest.mark.parametrize("labels", [[0.0, 2.0], [-1.0, 0.0], [0.5, 1.0], [1.0, np.nan]])
+@each_case("labels", [[0.0, 2.0], [-1.0, 0.0], [0.5, 1.0], [1.0, np.nan]])
 def test_other_labels_are_refused(labels: list[float]) -> None:
     with pytest.raises(DataError):
         signed_labels(np.array(labels))
@@ -207,7 +208,7 @@ def hat_diagonal(X: np.ndarray) -> np.ndarray:
     return np.diag(X @ np.linalg.pinv(X.T @ X) @ X.T)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_case("seed", range(4))
 def test_leverages_are_the_diagonal_of_the_hat_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(30, 5)) * rng.uniform(0.1, 10, 5)

@@ -14,6 +14,7 @@ from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.taylor_plan import Grid
+from tests.each_case import each_case
 from tests.taylor.seats import Case, case_of
 
 PLAIN = OptimiserSettings(learning_rate=0.5, schedule="constant", l2=0.05)
@@ -27,8 +28,8 @@ def random_weights(table: PlainTable, seed: int = 0) -> dict[str, np.ndarray]:
 # --- sums ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["logistic", "linear"])
-@pytest.mark.parametrize("weights", [{}, {"masked": True}, {"class_weights": True}])
+@each_case("model", ["logistic", "linear"])
+@each_case("weights", [{}, {"masked": True}, {"class_weights": True}])
 def test_a_gradient_is_the_sum_over_rows_of_factor_residual_and_feature(
     insecure_test_key: PrivateKey, model: str, weights: dict[str, Any]
 ) -> None:
@@ -47,8 +48,8 @@ def test_a_gradient_is_the_sum_over_rows_of_factor_residual_and_feature(
     assert taylor_oracle.gradient_sums(case.table, case.batch, case.grid, theta) == expected
 
 
-@pytest.mark.parametrize("model", ["logistic", "linear"])
-@pytest.mark.parametrize("class_weights", [False, True])
+@each_case("model", ["logistic", "linear"])
+@each_case("class_weights", [False, True])
 def test_the_mean_loss_is_the_weighted_loss_of_the_whole_score(
     insecure_test_key: PrivateKey, model: str, class_weights: bool
 ) -> None:
@@ -171,7 +172,7 @@ def test_fresh_noise_moves_the_weights_about_the_minimum_and_kept_noise_to_anoth
 # --- label DP: what one label changes -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each_case("seed", range(3))
 def test_a_label_changes_a_gradient_by_its_row_and_nothing_else(insecure_test_key: PrivateKey, seed: int) -> None:
     """2b = 1 in logistic: X_i 2^residual_bits, whatever the scores are; so rows of norm R have sensitivity R."""
     case = case_of(insecure_test_key, n_passive=3, jitter=0.0)

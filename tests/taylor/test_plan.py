@@ -37,6 +37,7 @@ from blindfit.algorithms.statistics.taylor_plan import (
     RowPlan,
     suitable_batch_rows,
 )
+from tests.each_case import each_case
 from tests.paillier.tools import LAW, seeded
 from tests.taylor.seats import Case, case_of, randomisers
 
@@ -81,9 +82,7 @@ def test_an_order_gives_one_plan_to_all() -> None:
     assert one.validation.tolist() == same.validation.tolist() != other.validation.tolist()
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "test", "validation"), [(10, 0.5, 0.5), (0, 0.2, 0.15), (2, 0.0, 0.15), (1, 0.9, 0.0)]
-)
+@each_case(("n_rows", "test", "validation"), [(10, 0.5, 0.5), (0, 0.2, 0.15), (2, 0.0, 0.15), (1, 0.9, 0.0)])
 def test_too_few_rows_to_split_are_refused(n_rows: int, test: float, validation: float) -> None:
     with pytest.raises(DataError, match="too few"):
         draw(n_rows, 4, test=test, validation=validation)
@@ -126,7 +125,7 @@ def test_score_terms_are_rounded_and_stop_at_their_bound(model: str) -> None:
         assert "learning_rate" in refused.value.hint
 
 
-@pytest.mark.parametrize(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])
+@each_case(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])
 def test_batches_are_as_large_as_leaves_four_of_them(rows: int, size: int) -> None:
     assert suitable_batch_rows(rows) == size
     plan = RowPlan.of(np.arange(rows), test_fraction=0, validation_fraction=0, batch_rows=None)
@@ -266,9 +265,9 @@ def refused(changes: dict[str, Any], rows: list[int], held_out: int) -> Blindfit
     return error.value
 
 
-@pytest.mark.parametrize("model", ["logistic", "linear"])
-@pytest.mark.parametrize("parties", [2, 3, 5])
-@pytest.mark.parametrize("key_bits", [512, 2048, 3072])
+@each_case("model", ["logistic", "linear"])
+@each_case("parties", [2, 3, 5])
+@each_case("key_bits", [512, 2048, 3072])
 def test_the_defaults_fit(model: str, parties: int, key_bits: int) -> None:
     names = tuple("abcdefgh"[:parties])
     for factors in ({}, {"factor_bits": 8, "factor_bound": 64 << 8}):
@@ -278,7 +277,7 @@ def test_the_defaults_fit(model: str, parties: int, key_bits: int) -> None:
         check_parameters(parameters, [MOST_ROWS], MOST_ROWS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "rows", "held_out", "error", "text"),
     [
         ({"key_bits": 96}, [128], 20, RangeError, "key of 96 bits"),
@@ -370,7 +369,7 @@ def wrong_seats(case: Case) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
-@pytest.mark.parametrize("field", ["features", "plan", "label_terms", "y", "factors", "mask_enc"])
+@each_case("field", ["features", "plan", "label_terms", "y", "factors", "mask_enc"])
 def test_a_seat_that_is_not_what_was_agreed_is_refused(insecure_test_key: PrivateKey, field: str) -> None:
     case = case_of(insecure_test_key)
     name, changes = wrong_seats(case)[field]

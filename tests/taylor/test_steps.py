@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.protocols.taylor.messages import NoisyGradient
 from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.taylor_plan import HIDING_BITS
+from tests.each_case import each_case
 from tests.privacy.noise_checks import faults_of_normal
 from tests.taylor.seats import FACTOR_BITS, NOISE_KEY, Case, case_of, randomisers
 
@@ -137,7 +138,7 @@ def test_step_1_belongs_to_the_active_party(insecure_test_key: PrivateKey) -> No
             step(seats[1], case.batch, case.grid)
 
 
-@pytest.mark.parametrize("step", ["1", "2", "6"])
+@each_case("step", ["1", "2", "6"])
 def test_a_score_past_the_bound_is_a_training_that_diverges(insecure_test_key: PrivateKey, step: str) -> None:
     case, seats = ready(insecure_test_key)
     sent = taylor.steps.step_1_residuals(seats[0], case.batch, case.grid)
@@ -227,7 +228,7 @@ def noise_of(case: Case, where: tuple[str, int, int], columns: int = 4, key: byt
 NOISES = [{"noise_std": 1.0}, {"noise_std": 0.0, "kept_noise_std": 1.0}, {"noise_std": 1.0, "kept_noise_std": 1.0}]
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=["fresh", "kept", "both"])
+@each_case("noise", NOISES, ids=["fresh", "kept", "both"])
 def test_noise_differs_by_party_batch_and_key_and_by_epoch_unless_kept(
     insecure_test_key: PrivateKey, noise: dict[str, float]
 ) -> None:
@@ -265,7 +266,7 @@ def test_without_noise_the_answer_is_exact(insecure_test_key: PrivateKey) -> Non
     assert noise_of(case, ("shop", 0, 0)) == [0] * 4
 
 
-@pytest.mark.parametrize(
+@each_case(
     "values", [[], [0], [-1, 0, 1], [2**127 - 1, -(2**127)], [random.Random(1).randrange(-(2**100), 2**100)] * 3]
 )
 def test_octets_are_the_integers(values: list[int]) -> None:

@@ -21,6 +21,7 @@ from blindfit.algorithms.paillier.threshold import deal
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.codec import decode, encode
 from blindfit.protos import payload_pb2 as pb
+from tests.each_case import each_case
 from tests.wire.kinds import MESSAGES, PLAIN, Encrypted, Everything, assert_same, encrypted, vector
 
 
@@ -197,18 +198,18 @@ def check_named(sent: Everything | Encrypted, malformed: tuple[str, str, Change]
     return error
 
 
-@pytest.mark.parametrize("case", MALFORMED)
+@each_case("case", MALFORMED)
 def test_a_malformed_field_is_named(case: str) -> None:
     check_named(PLAIN, MALFORMED[case])
 
 
-@pytest.mark.parametrize("junk", [b"\xff" * 9, encode(PLAIN)[:-1], b"\x0a\x02\xff\xfe"])
+@each_case("junk", [b"\xff" * 9, encode(PLAIN)[:-1], b"\x0a\x02\xff\xfe"])
 def test_what_is_no_protobuf_is_malformed(junk: bytes) -> None:
     with pytest.raises(MalformedMessage, match="message: is not a protobuf message"):
         decode(junk, Everything, culprit="p1")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "got"),
     [("Hello", "Hello"), ("", "something unnamed"), ("a b", "something unnamed"), ("x" * 200, "x" * 64)],
 )
@@ -220,7 +221,7 @@ def test_another_message_is_an_unexpected_step(kind: str, got: str) -> None:
     assert (caught.value.culprit, caught.value.expected, caught.value.got) == ("p1", "Everything", got)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         ("reals", np.array([1.0, np.nan])),
@@ -320,7 +321,7 @@ MALFORMED_ENCRYPTED: dict[str, tuple[str, str, Change]] = {
 }
 
 
-@pytest.mark.parametrize("case", MALFORMED_ENCRYPTED)
+@each_case("case", MALFORMED_ENCRYPTED)
 def test_a_malformed_field_under_a_key_is_named(insecure_test_key: PrivateKey, case: str) -> None:
     error = check_named(encrypted(insecure_test_key), MALFORMED_ENCRYPTED[case])
     assert error.__cause__ is None
@@ -390,7 +391,7 @@ NEVER_SENT: dict[str, tuple[str, str, Callable[[PrivateKey], object]]] = {
 }
 
 
-@pytest.mark.parametrize("case", NEVER_SENT)
+@each_case("case", NEVER_SENT)
 def test_only_what_was_made_to_be_sent_is_sent(insecure_test_key: PrivateKey, case: str) -> None:
     name, reason, make = NEVER_SENT[case]
     message = dataclasses.replace(encrypted(insecure_test_key), **{name: make(insecure_test_key)})

@@ -6,7 +6,6 @@ import inspect
 import math
 
 import grpc
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from blindfit.algorithms import errors as e
 from blindfit.algorithms.errors import DuplicateId, UnknownId
 from blindfit.parties.wire import error_codes
 from blindfit.protos import errors_pb2 as pb
+from tests.each_case import each_case
 
 # One of each class that can leave a party, and the class that its peer sees (None: the same).
 SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
@@ -77,7 +77,7 @@ def test_an_error_that_says_nothing_of_whom_to_tell_is_told_its_own_operator_alo
     }
 
 
-@pytest.mark.parametrize("error", [e.DataError("row 5"), e.ConfigError("x"), e.RangeError("y")])
+@each_case("error", [e.DataError("row 5"), e.ConfigError("x"), e.RangeError("y")])
 def test_what_is_a_partys_own_looks_the_same_whatever_it_is(error: Exception) -> None:
     if isinstance(error, e.BlindfitError):
         assert error_codes.detail_of(error) == pb.ErrorDetail(code=pb.CANNOT_TAKE_PART)
@@ -90,7 +90,7 @@ def test_codes_are_used_once_and_every_code_has_an_error() -> None:
     assert len(error_codes._BY_CODE) == len(error_codes._TABLE)
 
 
-@pytest.mark.parametrize(("error", "seen_as"), SAMPLES, ids=lambda v: type(v).__name__)
+@each_case(("error", "seen_as"), SAMPLES, ids=lambda v: type(v).__name__)
 def test_a_round_trip_keeps_class_and_public_fields(
     error: e.BlindfitError, seen_as: type[e.BlindfitError] | None
 ) -> None:
@@ -126,7 +126,7 @@ def test_only_the_listed_fields_leave() -> None:
         assert b"canary" not in error_codes.detail_of(error).SerializeToString()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "text"),
     [("x" * 5000, "x" * 256), ("a\x1b[31m\nb", "a[31mb"), ("\ud800lone", "lone"), (2**70, str(2**70))],
 )
@@ -158,7 +158,7 @@ def test_a_hostile_detail_never_raises(detail: pb.ErrorDetail) -> None:
     assert str(error).isprintable()
 
 
-@pytest.mark.parametrize("code", [0, 9998, 9999, -1])
+@each_case("code", [0, 9998, 9999, -1])
 def test_an_unknown_code_is_just_a_code(code: int) -> None:
     error = error_codes.error_of(pb.ErrorDetail(code=code), peer="p1")
     assert isinstance(error, e.PeerAborted)

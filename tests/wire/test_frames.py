@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import BlindfitError, LimitExceeded, LocalProtoc
 from blindfit.parties.wire.frames import ENTRY_BYTES, Account, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
+from tests.each_case import each_case
 
 LIMITS = Limits(max_message_bytes=64, chunk_bytes=8, window_bytes=2000, max_typed_message_bytes=100)
 
@@ -170,7 +171,7 @@ def begun() -> Inbox:
     return inbox
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("bad", "field", "reason"),
     [
         (frame(session="t"), "session", "is another session's"),
@@ -243,7 +244,7 @@ def test_empty_messages_fill_the_inbox_and_the_outbox_too() -> None:
     assert not outbox.is_full
 
 
-@pytest.mark.parametrize(("received", "reason"), [(1, "goes back"), (4, "never sent"), (2**64 - 1, "never sent")])
+@each_case(("received", "reason"), [(1, "goes back"), (4, "never sent"), (2**64 - 1, "never sent")])
 def test_an_acknowledgement_that_cannot_be_changes_nothing(received: int, reason: str) -> None:
     outbox = Outbox("s", "p0", "p1", LIMITS)
     for _ in range(3):

@@ -13,6 +13,7 @@ from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_di
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import Hello, agreed_digest, step_1_hello, step_2_compare
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
 from tests.wire.site import QUICK, sites
 
@@ -130,14 +131,14 @@ async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differ
     assert str(ends["p1"]) == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
 
 
-@pytest.mark.parametrize("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), agreed_digest({}, PARAMETERS)])
+@each_case("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), agreed_digest({}, PARAMETERS)])
 def test_a_hash_that_is_not_that_of_members_and_parameters(digest: bytes) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), digest=digest), peer="p1", peer_role="measurement")
     assert (caught.value.culprit, caught.value.field) == ("p1", "digest")
 
 
-@pytest.mark.parametrize("snapshot", ["/etc", "ABC", "a" * 10_000, "a\n"])
+@each_case("snapshot", ["/etc", "ABC", "a" * 10_000, "a\n"])
 def test_a_snapshot_that_is_no_id_of_one(snapshot: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), snapshot=snapshot), peer="p1", peer_role="measurement")

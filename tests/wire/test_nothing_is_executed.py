@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("algorithms", "parties", "coordinator", "blindfit")
@@ -93,12 +93,12 @@ def offences(source: str, file: str) -> Iterator[str]:
             yield node.arg
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@each_case("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_executes_nothing(path: Path) -> None:
     assert list(offences(path.read_text("utf-8"), str(path.relative_to(ROOT)))) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "source",
     [
         "import pickle",

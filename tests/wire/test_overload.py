@@ -29,6 +29,7 @@ from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2_grpc, payload_pb2
 from blindfit.protos import exchange_pb2 as pb
 from tests.certificates import make_identity
+from tests.each_case import each_case
 from tests.wire.meter import call, connect, metering
 from tests.wire.site import Site, sites
 from tests.wire.test_limits import DESCRIBE, WATCH, hold, proposal, refusal
@@ -273,7 +274,7 @@ async def test_idle_connections_make_room(authority: Path, tmp_path: Path, monke
             assert not busy.done()  # a connection that carries a call stays
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "name"),
     [
         ("127.0.0.1", "ipv4:127.0.0.1:5"),

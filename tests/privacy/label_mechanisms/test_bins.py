@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, prior_from_counts
 from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins, error_of_bins, optimal_bins
+from tests.each_case import each_case
 
 
 def running_sums(p: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -52,7 +53,7 @@ def test_equals_the_plain_dynamic_program(counts, epsilon, power):
     assert found_error(p, y, epsilon) == pytest.approx(plain_error(p, y, epsilon), rel=1e-9, abs=1e-9 * y[-1] ** 2)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@each_case("epsilon", [0.1, 1.0, 2.0, 4.0])
 def test_no_law_on_a_fine_set_of_outputs_has_less_error(epsilon):
     y = np.array([0.0, 1.0, 2.0, 4.0, 7.0])
     p = np.array([0.3, 0.25, 0.2, 0.15, 0.1])

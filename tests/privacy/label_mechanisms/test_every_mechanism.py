@@ -14,6 +14,7 @@ from scipy import stats
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, from_parameters
 from blindfit.algorithms.privacy.label_mechanisms.drawing import exp_bounds
+from tests.each_case import each_case
 from tests.privacy.label_mechanisms.examples import (
     DEBIASABLE,
     EPSILONS,
@@ -77,8 +78,8 @@ def test_epsilon_is_kept_exactly_and_reported(name, epsilon):
     assert math.log(ratio) == pytest.approx(loss, rel=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("name", PURE)
+@each_case("epsilon", [0.3, 1.0, 3.0])
+@each_case("name", PURE)
 def test_epsilon_is_nearly_used_up(name, epsilon):
     mechanism = example(name, epsilon)
     if mechanism.privacy_loss()[0] == 0:  # one band or one bin: nothing of the label is told
@@ -121,7 +122,7 @@ def test_the_test_of_draws_finds_one_wrong_cell():
     assert chi_square(np.where(drawn == 9, 10, drawn), law.outputs, law.probabilities) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_mean_and_variance_are_those_of_the_law(name):
     mechanism = example(name, 1.0)
     for label in (-1.0, 0.2, 3.0):
@@ -132,8 +133,8 @@ def test_mean_and_variance_are_those_of_the_law(name):
         assert mechanism.variance(label) == pytest.approx(law.probabilities @ (values - mean) ** 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("name", DEBIASABLE)
+@each_case("epsilon", EPSILONS)
+@each_case("name", DEBIASABLE)
 def test_debiased_mean_is_the_label(name, epsilon):
     mechanism = example(name, epsilon)
     assert mechanism.can_debias
@@ -168,7 +169,7 @@ def test_parameters_make_the_same_mechanism(name):
 GARBAGE = [None, True, "1", [], {}, math.nan, math.inf, -1, 0.5, 2**63, [1.5], [True], 10**400]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_garbage_is_refused_field_by_field(name):
     good = example(name, 1.3).parameters()
     for field in good:
@@ -192,7 +193,7 @@ def _may_be_right(name: str, field: str, value: object) -> bool:
     return (field == "delta" and value == 0.5) or (field == "rounds_down" and value is True)
 
 
-@pytest.mark.parametrize("whole", [None, [], "laplace", {}, {"mechanism": []}, {"mechanism": "none"}])
+@each_case("whole", [None, [], "laplace", {}, {"mechanism": []}, {"mechanism": "none"}])
 def test_garbage_is_refused_as_a_whole(whole):
     with pytest.raises(DataError, match="mechanism must be one of"):
         from_parameters(whole)
@@ -204,7 +205,7 @@ def test_a_claim_that_the_weights_do_not_keep_is_refused():
         from_parameters(good | {"epsilon": 0.99})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "said"),
     [
         ({"inputs": [*range(24), 25]}, "the last input must be the grid's end"),
@@ -229,13 +230,13 @@ def test_a_table_that_is_no_law_is_refused(changes, said):
 # --- labels -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@each_case("bad", [math.nan, math.inf, -math.inf])
 def test_labels_that_are_not_finite_are_refused_by_row(bad):
     with pytest.raises(DataError, match="row 3"):
         example("laplace", 1.0).randomise([0.0, 1.0, bad], uniform(1))
 
 
-@pytest.mark.parametrize("bad", [["a"], [[1.0]], 3.0])
+@each_case("bad", [["a"], [[1.0]], 3.0])
 def test_labels_must_be_a_column_of_numbers(bad):
     with pytest.raises(DataError):
         SMALL.steps(bad)
@@ -245,19 +246,19 @@ def test_labels_are_clipped_and_rounded():
     assert SMALL.steps([-99, -1, -0.9, 0.0, 3, 99]).tolist() == [0, 0, 1, 6, 24, 24]
 
 
-@pytest.mark.parametrize(("lo", "hi", "cells"), [(1, 1, 9), (2, 1, 9), (0, math.inf, 9), (0, 1, 0), (1, 1 + 1e-15, 99)])
+@each_case(("lo", "hi", "cells"), [(1, 1, 9), (2, 1, 9), (0, math.inf, 9), (0, 1, 0), (1, 1 + 1e-15, 99)])
 def test_grids_that_are_none_are_refused(lo, hi, cells):
     with pytest.raises(ConfigError):
         LabelGrid(lo, hi, cells)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_no_rows_give_no_rows(name):
     assert example(name, 1.0).randomise([], uniform(1)).shape == (0,)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-9, 51.0, math.inf, math.nan])
-@pytest.mark.parametrize("name", NAMES)
+@each_case("epsilon", [0.0, -1.0, 1e-9, 51.0, math.inf, math.nan])
+@each_case("name", NAMES)
 def test_epsilons_that_are_none_are_refused(name, epsilon):
     with pytest.raises(BlindfitError, match=r"privacy\.epsilon"):
         example(name, epsilon)

@@ -21,6 +21,7 @@ from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHAN
 from blindfit.algorithms.privacy.label_mechanisms.prior import MOST_PRIOR_CELLS
 from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import MOST_NODES
 from blindfit.algorithms.privacy.label_mechanisms.unbiased_program import _constraints
+from tests.each_case import each_case
 from tests.privacy.label_mechanisms import crime
 from tests.privacy.label_mechanisms.examples import uniform
 
@@ -29,7 +30,7 @@ WITH_PRIOR = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
 NEEDED = {"gaussian": {"delta": 1e-4}, "rp-banded": {"half_width": 1.0}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "option"),
     [
         ("laplace", {"delta": 1e-5}),
@@ -47,7 +48,7 @@ def test_an_option_that_does_nothing_is_refused(name, option):
         MechanismSettings(name, GRID, 1.0, **option)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "option"),
     [
         ("none", {}),
@@ -126,7 +127,7 @@ def test_strange_labels_are_released(name, epsilon, labels, seed):
     assert from_parameters(fitted.mechanism.parameters()) == fitted.mechanism
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("edges", "masses"),
     [([0, 1], []), ([0], []), ([0, 0], [1]), ([1, 0], [1]), ([0, 1], [0]), ([0, 1], [-1]), ([0, np.inf], [1])],
 )
@@ -141,13 +142,13 @@ def test_a_prior_of_too_many_cells_is_refused():
         Prior(np.arange(cells + 1.0), np.ones(cells))
 
 
-@pytest.mark.parametrize("width", [0.0, -1.0, np.nan, np.inf])
+@each_case("width", [0.0, -1.0, np.nan, np.inf])
 def test_cells_of_a_prior_that_have_no_width(width):
     with pytest.raises(ConfigError, match="the width of the prior's cells must be a finite number above 0"):
         MechanismSettings("rp-with-prior", GRID, 1.0, cell_width=width)
 
 
-@pytest.mark.parametrize("name", WITH_PRIOR)
+@each_case("name", WITH_PRIOR)
 def test_a_mechanism_that_needs_a_prior_is_not_made_without(name):
     with pytest.raises(ConfigError, match=f"^{name} needs a prior$"):
         make_mechanism(MechanismSettings(name, GRID, 1.0, **NEEDED.get(name, {})), 1.0, None)
@@ -184,7 +185,7 @@ def test_counts_that_the_noise_has_drowned_say_nothing():
     assert all(prior.edges.tolist() == [GRID.lo, GRID.hi] for prior in flat)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.005, 0.3, 0.995, 1.0])
+@each_case("share", [0.0, 0.005, 0.3, 0.995, 1.0])
 def test_quantiles_are_inverse_to_masses(share):
     prior = crime.prior()
     assert prior.mass_below(prior.quantile(share)) == pytest.approx(share, abs=1e-12)

@@ -14,12 +14,11 @@ from blindfit.algorithms.privacy.label_mechanisms.intervals import debiased_vari
 from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
 from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
 from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
+from tests.each_case import each_case
 from tests.privacy.label_mechanisms import crime
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "half_width"), [(0.1, 0.4), (0.5, 0.4), (1.0, 0.4), (2.0, 0.3), (4.0, 0.12), (8.0, 0.03)]
-)
+@each_case(("epsilon", "half_width"), [(0.1, 0.4), (0.5, 0.4), (1.0, 0.4), (2.0, 0.3), (4.0, 0.12), (8.0, 0.03)])
 def test_half_width_on_crime(epsilon, half_width):
     """The optimum is flat, so it is compared by what it costs: at most 4 % less than these round figures."""
     mechanism = RPWithPrior.optimal(crime.GRID, epsilon, crime.prior(), "auto")
@@ -73,8 +72,8 @@ def test_labels_outside_are_counted():
 # --- bands --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("half_width", [0.021, 0.07, 0.11, 0.3, 0.45])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+@each_case("half_width", [0.021, 0.07, 0.11, 0.3, 0.45])
+@each_case("epsilon", [0.5, 2.0, 5.0])
 def test_bands_reach_the_optimal_nearness(epsilon, half_width):
     grid = LabelGrid(0.0, 1.0, 1000)
     mechanism = RPBanded(grid, epsilon, 0, grid.cells, grid.steps_of_width(half_width))

@@ -12,6 +12,7 @@ from blindfit.coordinator.report.vertical.cautions import cautions_of
 from blindfit.coordinator.report.vertical.figures import figures_of
 from blindfit.coordinator.report.vertical.statement import privacy_statement
 from blindfit.coordinator.trust import Roles
+from tests.each_case import each_case
 from tests.report.pages import on_screen
 from tests.report.vertical.conftest import MadeUpTraining
 
@@ -215,7 +216,7 @@ def test_what_is_out_of_the_model(training: MadeUpTraining) -> None:
     assert "shorten its rows" in text_of(training.with_label_dp(), "out-of-model")
 
 
-@pytest.mark.parametrize("missing", ["active", "passive", "key-node"])
+@each_case("missing", ["active", "passive", "key-node"])
 def test_roles_are_all_there(missing: str) -> None:
     roles = {"a": "active", "b": "passive", "c": "passive", "d": "key-node"}
     with pytest.raises(DataError, match="names no active party, passive party and key node"):

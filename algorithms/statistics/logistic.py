@@ -13,6 +13,7 @@ Source: specs/walr.md. Departures: l2 and the unpenalised intercept, without whi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -64,13 +65,12 @@ class Rows(Protocol):
         ...
 
 
-@runtime_checkable
-class RowsElsewhere(Protocol):
+class RowsElsewhere(ABC):
     """Rows in parts, each where somebody else can read it: sums over rows are made there, part by part."""
 
+    @abstractmethod
     def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
         """The sum over the parts, in their order, of function(part, *arguments)."""
-        ...
 
 
 def summed(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums:

@@ -26,7 +26,7 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import QuantisedRows, Sums
+from blindfit.algorithms.statistics.logistic import QuantisedRows, RowsElsewhere, Sums
 from blindfit.algorithms.statistics.scaling import Moments, Standardiser, merged
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.algorithms.workers import Workers
@@ -247,8 +247,8 @@ class IntegerParts:
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionedRows:
-    """Rows and RowsElsewhere: those that counted."""
+class PartitionedRows(RowsElsewhere):
+    """Those that counted."""
 
     tasks: Sequence[tuple[Part, SentColumns, Grid, Chosen]]
     workers: Workers

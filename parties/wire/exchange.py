@@ -11,6 +11,7 @@ import contextlib
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -356,16 +357,27 @@ def _waits_no_more(_peer: str, _step: str) -> None: ...
 
 async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:
     """The frames up to the end. (A handler that is cancelled instead would leave its caller without an answer.)"""
-    while True:
-        following: asyncio.Future[pb.Frame | None] = asyncio.ensure_future(anext(frames, None))
-        either: set[asyncio.Future[Any]] = {following, end}
+    while not end.done():
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            following.cancel()
-        if end.done() or (frame := following.result()) is None:
+            async with asyncio.timeout(None) as waiting:  # in the handler's own task: one for each frame takes longer
+                stop = partial(_expire, waiting)
+                end.add_done_callback(stop)
+                try:
+                    frame = await anext(frames, None)
+                finally:
+                    end.remove_done_callback(stop)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            return
+        if frame is None:
             return
         yield frame
+
+
+def _expire(waiting: asyncio.Timeout, _end: asyncio.Future[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # it waits no more: a frame came first
+        waiting.reschedule(0)
 
 
 def _has_ended(arrivals: _Arrivals) -> bool:

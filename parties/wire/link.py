@@ -49,18 +49,22 @@ class Signal:
     """
 
     def __init__(self) -> None:
-        self._next: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        if self._next is not None:
-            self._next.set_result(None)
-            self._next = None
+        for waiter in self._waiting:
+            if not waiter.done():  # one that is cancelled has not gone yet
+                waiter.set_result(None)
+        self._waiting.clear()
 
     async def until(self, ready: Callable[[], bool]) -> None:
         while not ready():
-            if self._next is None:
-                self._next = asyncio.get_running_loop().create_future()
-            await asyncio.wait({self._next})  # unlike a bare await, it leaves the future to the others
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiting.discard(waiter)
 
 
 class Link:

@@ -38,13 +38,15 @@ IMPORTED = [
     *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
     *(f"blindfit.parties.{seat}" for seat in ("falcon.data_party", "falcon.key_node")),
     *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
+    *(f"blindfit.parties.{seat}" for seat in ("evaluate.consumer", "walr.server", "walr.passive")),
+    "blindfit.parties.work.plain_arrow",
     "blindfit.parties.data.database",
     *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
     *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics", "neural_network")),
     *("dp_accounting.pld.accountant", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
-    *("encodings.idna", "xml.dom.minidom"),
-    "joblib",
-    *("pandas", "pyarrow.pandas_compat"),  # which pyarrow looks for
+    *("encodings.idna", "encodings.utf_8_sig", "xml.dom.minidom"),
+    *("joblib", "pydantic.type_adapter", "typer._adapters"),
+    *("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version"),  # which pyarrow looks for
     __name__,  # where a child begins
     "tests.preloaded",
 ]

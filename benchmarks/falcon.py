@@ -391,7 +391,7 @@ async def _run(p: FalconParameters, rows: int, features: int, mark: Any, mark_de
 @contextlib.contextmanager
 def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
     """Dealing and expanding are timed, and what the field computes in them is not counted."""
-    arrays, correction, shares = Dealer.arrays, Dealer.correction, Expander.shares
+    deal, shares = Dealer.deal, Expander.shares
 
     def timed(work: Callable[..., Any], add: Callable[[float], None]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -411,8 +411,8 @@ def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
         spent.expanding_s += seconds
 
     with (
-        mock.patch.multiple(Dealer, arrays=timed(arrays, dealt), correction=timed(correction, dealt)),
-        mock.patch.multiple(Expander, shares=timed(shares, expanded)),
+        mock.patch.object(Dealer, "deal", timed(deal, dealt)),
+        mock.patch.object(Expander, "shares", timed(shares, expanded)),
         mock.patch.object(field, "kernel", return_value=kernel),
     ):
         yield

@@ -149,7 +149,7 @@ def explain(datasets: Mapping[str, Figures], audits: Sequence[Figures]) -> str:
     """Why the honest figures differ from the published, and where rp-with-prior is behind."""
     sentences = [_leaks(audits)]
     for name, figures in datasets.items():
-        sentences += [_of_prior(name, figures), _of_options(name, figures), behind(name, figures)]
+        sentences += [_of_prior(name, figures), _of_options(name, figures), rivals_ahead(name, figures)]
     return " ".join(filter(None, sentences))
 
 
@@ -188,7 +188,7 @@ def _of_options(name: str, figures: Figures) -> str:
     return f"The paper finds that its options hardly matter; on {name}, {' and '.join(ranges)}." if ranges else ""
 
 
-def behind(name: str, figures: Figures) -> str:
+def rivals_ahead(name: str, figures: Figures) -> str:
     if any(not exception["std"] for exception in figures["exceptions"]):
         return f"A single seed says nothing of who is ahead on {name}."
     if not figures["exceptions"]:

@@ -121,7 +121,7 @@ def measure(cluster: LocalCluster, n_rows: int, rounds: int, *, persons: bool, q
         batches = QUICK_BATCHES if quick else BATCHES
         per_id = microseconds_per_id(Path(folder), n_rows, cluster.scheduler_address, batches)
         found: dict[str, list[dict[str, float]]] = {"alone": [], "cluster": []}
-        for round_number in range(quick, rounds + 1):  # in round 0 workers import what they need; here all is imported
+        for round_number in range(1 if quick else 0, rounds + 1):  # in round 0 the workers import what they need
             for name, address in (("alone", ""), ("cluster", cluster.scheduler_address)):
                 before = sum(client.run(time.process_time).values())
                 figures = started(Path(folder), address, persons=persons)

@@ -37,7 +37,7 @@ def each_case(
                     path.mkdir()
                 try:
                     test(**fixtures | own | dict(zip(fields, case, strict=True)))
-                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 (told below)
+                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - told below
                     label = _labels(cases, named)[number]
                     error.add_note(f"in the case {label}")
                     failed.append((label, error))
@@ -52,7 +52,7 @@ def each_case(
         left = [parameter for name, parameter in whole.parameters.items() if name not in fields]
         if len(left) + len(fields) != len(whole.parameters):
             raise TypeError(f"{test.__name__} does not take all of {', '.join(fields)}")
-        all_cases.__signature__ = whole.replace(parameters=left)  # type: ignore[attr-defined]
+        all_cases.__dict__["__signature__"] = whole.replace(parameters=left)
         return all_cases
 
     return over_all

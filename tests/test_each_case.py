@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,8 +84,10 @@ def test_what_would_check_nothing_is_refused() -> None:
 
     def small(value: int) -> None: ...
 
-    for test, name, values in [(small, "value", []), (later, "value", [1]), (small, "other", [1])]:
+    refused: list[tuple[Callable[..., Any], str, list[int]]]
+    refused = [(small, "value", []), (later, "value", [1]), (small, "other", [1])]
+    for test, name, values in refused:
         with pytest.raises(TypeError, match=test.__name__):
-            each_case(name, values)(test)  # type: ignore[arg-type]
+            each_case(name, values)(test)
     with pytest.raises(TypeError, match="marks"):
         each_case("value", [pytest.param(1, marks=pytest.mark.soak)])

@@ -162,7 +162,7 @@ async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel:
     checked, plain = Dealer(seeds), Dealer(seeds, macs=False)
     for block in range(len(plan.blocks)):
         for dealer, item_of in ((checked, short_rows.rows_item), (checked, short_rows.bits_item), (plain, labels_item)):
-            await _send_pieces(servers[0], Correction, dealer.correction(item_of(plan, block, prover)), channel)
+            await _send_pieces(servers[0], Correction, dealer.deal(item_of(plan, block, prover))[1], channel)
 
 
 async def _send_pieces(

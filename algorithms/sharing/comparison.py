@@ -21,7 +21,7 @@ from blindfit.algorithms.sharing.computing import Party, multiply
 from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
 from blindfit.algorithms.sharing.field import BITS, Elements
 from blindfit.algorithms.sharing.shares import Holder, Share, joined
-from blindfit.algorithms.sharing.truncation import MOST_BITS
+from blindfit.algorithms.sharing.truncation import MOST_BITS, masked
 
 _TOP = np.uint64(1 << MOST_BITS + 1)
 _ONE = np.uint64(1)
@@ -53,7 +53,7 @@ async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS
         below: b, at most 59: |x| < 2^b.
     """
     dealt = await party.dealt(comparison_item(name, x.shape, below))
-    (c,) = await party.opened(party.holder.plus(x + dealt["r"], f.elements([1 << below])))
+    (c,) = await party.opened(masked(party.holder, x, dealt["r"], below))
     small = (c < _TOP).astype(np.uint64)
     bits = dealt["plain"] + (dealt["wrapped"] - dealt["plain"]).times(small)
     c0 = _low(c, below)

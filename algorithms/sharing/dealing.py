@@ -117,16 +117,9 @@ class Dealer:
     def mac_key(self) -> Elements:
         return f.total([mac_key_share(seed) for seed in self.seeds])
 
-    def arrays(self, item: Item) -> Arrays:
-        """What is dealt; it leaves the dealer in shares alone."""
-        return self.deal(item)[0]
-
-    def correction(self, item: Item) -> Elements:
-        """What the first party is sent: of the values of all but random arrays, and of all MACs."""
-        return self.deal(item)[1]
-
     def deal(self, item: Item) -> tuple[Arrays, Elements]:
-        """Both."""
+        """What is dealt, which leaves the dealer in shares alone, and the correction that the first party is sent: of
+        the values of all but random arrays, and of all MACs."""
         sums = item.stream(self.seeds[0], macs=self.macs)
         for seed in self.seeds[1:]:
             f.add_to(sums, item.stream(seed, macs=self.macs))

@@ -43,10 +43,12 @@ async def out_of_range(party: Party, name: str, coarse: Share, units: int, coeff
         coarse: h, (n,).
         coefficients: that nobody chose.
 
-    Rounds: 2 + log2(units + 1), upwards.
+    Rounds: 2 + log2(units + 1), upwards; 1 of no units.
     """
-    square = await multiply(party, f"{name}/square", coarse, coarse)
-    factors = [coarse, *(party.holder.plus(square, f.elements([-(unit**2)])) for unit in range(1, units + 1))]
+    factors = [coarse]
+    if units:
+        square = await multiply(party, f"{name}/square", coarse, coarse)
+        factors += [party.holder.plus(square, f.elements([-(unit**2)])) for unit in range(1, units + 1)]
     product = await product_of(party, name, factors)
     weights = coefficients.elements(name, product.shape)
     total = product.times(weights).total()

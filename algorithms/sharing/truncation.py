@@ -58,9 +58,9 @@ def parts_of(r: Elements, bits: int) -> Arrays:
     return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
 
 
-def masked(holder: Holder, x: Share, r: Share) -> Share:
-    """c, to be opened: for a truncation, and for whatever else starts so."""
-    return holder.plus(x + r, f.elements([MOST]))
+def masked(holder: Holder, x: Share, r: Share, below: int = MOST_BITS) -> Share:
+    """c, to be opened: for a truncation, and for whatever else starts so, of |x| < 2^below."""
+    return holder.plus(x + r, f.elements([1 << below]))
 
 
 def truncated(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int) -> Share:

@@ -143,16 +143,9 @@ def most_right(
     return float(max((max(np.mean(guess == truth), np.mean(guess == -truth)) for guess in found), default=0.0))
 
 
-def most_right_in_noise(
-    seen: Seen,
-    truth: Floats,
-    noise_std: float,
-    *,
-    blocks: tuple[int, ...] = BLOCKS,
-    weights: tuple[float, ...] = WEIGHTS,
-) -> float:
+def most_right_in_noise(seen: Seen, truth: Floats, noise_std: float, *, blocks: tuple[int, ...] = BLOCKS) -> float:
     return max(
-        most_right(seen, truth, noise_std, weight, candidates=MANY_CANDIDATES, blocks=blocks) for weight in weights
+        most_right(seen, truth, noise_std, weight, candidates=MANY_CANDIDATES, blocks=blocks) for weight in WEIGHTS
     )
 
 

@@ -31,7 +31,7 @@ def run_as_it_is(name: str, epsilon: float) -> audit.MechanismAudit:
 @pytest.fixture(autouse=True)
 def few_fits(monkeypatch):
     monkeypatch.setattr(audit, "FITS_TAKE_S", 0.0)
-    monkeypatch.setattr(audit, "ROUNDED_TO", 4)  # a linear program of 16 unknowns, not of 256
+    monkeypatch.setattr(audit, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
     monkeypatch.setattr(audit, "LEAST_FITS", FITS)
 
 

@@ -15,7 +15,7 @@ from benchmarks import label_dp, label_dp_audit, label_dp_data, label_dp_publish
 from benchmarks.label_dp_arms import ARMS, DELTA, NO_NOISE, OURS, Case, nearness, release
 from benchmarks.label_dp_data import EPSILONS, Dataset
 from benchmarks.label_dp_network import TOGETHER, Adam, Ensemble, TrainingSettings, first_weights, one_by_one, train
-from benchmarks.label_dp_report import behind, bold, exceptions
+from benchmarks.label_dp_report import bold, exceptions, rivals_ahead
 from benchmarks.label_dp_results import Results, outcome_of
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
@@ -217,7 +217,7 @@ def test_a_single_seed_has_no_deviation_to_be_behind_by() -> None:
     arms = {arm: {"mean": mean, "std": 0.0} for mean, arm in enumerate(ARMS)}
     found = exceptions([{"epsilon": 1.0, "arms": arms}])
     assert found
-    assert "A single seed says nothing" in behind("Crime", {"exceptions": found, "constant": {"mean": 9.0}})
+    assert "A single seed says nothing" in rivals_ahead("Crime", {"exceptions": found, "constant": {"mean": 9.0}})
 
 
 def test_no_seeds_are_refused() -> None:

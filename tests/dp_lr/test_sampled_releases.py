@@ -46,7 +46,8 @@ def test_it_composes_by_the_librarys_own_accountant(event: ReleaseEvent) -> None
 
     accountant = PLDAccountant(library.NeighboringRelation.REPLACE_ONE, 5e-4)
     noise = library.GaussianDpEvent(event.noise_multiplier * 2)
-    accountant.compose(library.PoissonSampledDpEvent(event.sampling.batch_fraction, noise), 100)  # type: ignore[union-attr]
+    assert event.sampling is not None
+    accountant.compose(library.PoissonSampledDpEvent(event.sampling.batch_fraction, noise), 100)
     accountant.compose(library.GaussianDpEvent(GAUSSIAN.noise_multiplier * 2))
     assert composed_epsilon([event, GAUSSIAN, event], DELTA) == pytest.approx(accountant.get_epsilon(DELTA), rel=5e-3)
 

@@ -143,9 +143,8 @@ def network_of(case: Rows, wire: Wire | None = None) -> LocalNetwork:
     parties = case.parameters.data_parties
     roles = {KEY_NODE: "key-node", parties[0]: "active", **dict.fromkeys(parties[1:], "passive")}
     options: dict[str, Any] = {} if wire is None else {"wire": wire}
-    return LocalNetwork(
-        roles, falcon.TABLE, timeout_s=90.0, **options
-    )  # an epoch with a key of 2048 bits, on a busy machine
+    long = 90.0  # for an epoch with a key of 2048 bits, on a busy machine
+    return LocalNetwork(roles, falcon.TABLE, timeout_s=long, **options)
 
 
 async def train_together(

@@ -1,7 +1,6 @@
 """Real tables: as good as scikit-learn where all columns are in one place, on the same split.
 
-Better is as good: so few epochs stop short of a fit, which on some splits tells the test rows better. Seeds of what is
-dealt are fixed; others move an AUC of the bank data by up to .002, as weights are rounded by chance.
+Seeds of what is dealt are fixed; others move an AUC of the bank data by up to .002, as weights are rounded by chance.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from tests.falcon.real_data import RealCase
 
 BANK = Path(__file__).parents[3] / "shared" / "data" / "bank"
 CLOSE = 0.005
+BETTER = {0: 0.01}
+"""Of a split of the bank's: fewer steps than a whole fit tell its test rows better, by .0035 to .0056."""
 # Who is as good after fewer epochs is so after those of a job's defaults; the soak has all of these.
 EPOCHS = FalconSettings().epochs
 FEW_EPOCHS = 5
@@ -64,15 +65,15 @@ def aucs(case: RealCase, key: PrivateKey | None = None) -> tuple[float, float]:
 def test_breast_cancer_is_told_as_well_as_by_scikit_learn(seed: int, epochs: int) -> None:
     """The shares are the same numbers with MACs and without; MACs have tests of their own, and cost half a run."""
     shared, joined = aucs(breast(seed, epochs=epochs, security="malicious" if seed == 1 else "semi-honest"))
-    assert shared > joined - CLOSE
+    assert abs(shared - joined) < CLOSE
     assert joined > 0.98
 
 
 @pytest.mark.skipif(not BANK.exists(), reason="the bank marketing data are not here")
-@pytest.mark.parametrize(("seed", "epochs"), splits([0], [2], range(1, 5)))
+@pytest.mark.parametrize(("seed", "epochs"), splits([1], [2], [0, 2, 3, 4]))
 def test_bank_marketing_is_told_as_well_as_by_scikit_learn(seed: int, epochs: int) -> None:
     shared, joined = aucs(bank(seed, epochs=epochs, security="semi-honest"))
-    assert shared > joined - CLOSE
+    assert -CLOSE < shared - joined < BETTER.get(seed, CLOSE)
     assert joined > 0.8
 
 
@@ -84,7 +85,7 @@ def test_breast_cancer_with_encrypted_weights(seed: int, epochs: int, request: p
     """No sum depends on how long the key is: the soak's are of full size."""
     key = request.getfixturevalue("insecure_test_key" if epochs == FEW_EPOCHS else "real_key")
     encrypted, joined = aucs(breast(seed, epochs=epochs, backend="threshold"), key)
-    assert encrypted > joined - CLOSE
+    assert abs(encrypted - joined) < CLOSE
 
 
 @pytest.mark.soak
@@ -92,4 +93,4 @@ def test_breast_cancer_with_encrypted_weights(seed: int, epochs: int, request: p
 @pytest.mark.parametrize("seed", range(5))
 def test_bank_marketing_with_encrypted_weights(seed: int, real_key: PrivateKey) -> None:
     encrypted, joined = aucs(bank(seed, backend="threshold"), real_key)
-    assert encrypted > joined - CLOSE
+    assert -CLOSE < encrypted - joined < BETTER.get(seed, CLOSE)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
 
 PROMISES = {
@@ -42,14 +40,9 @@ PROMISES = {
 
 
 @lru_cache(8)
-def _statements(text: str) -> list[ast.stmt]:
+def _meaning(text: str) -> str:
     """Of a file that many mutants are made of, one after the other."""
-    return ast.parse(text).body
-
-
-def _meanings(statements: list[ast.stmt], from_line: int) -> Iterator[str]:
-    """Of all that does not end before this line: what a change there leaves is not looked at."""
-    return (ast.dump(statement) for statement in statements if (statement.end_lineno or 0) >= from_line)
+    return ast.dump(ast.parse(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +74,10 @@ class Mutant:
             raise ValueError(f"{self.name}: `after` is `before`")
         if self.file.endswith(".py"):
             try:
-                statements = ast.parse(mutated).body
+                same = ast.dump(ast.parse(mutated)) == _meaning(text)
             except SyntaxError as error:
                 raise ValueError(f"{self.name}: {self.file} would not parse: {error}") from None
-            line = text[: text.index(self.before)].count("\n") + 1
-            both = zip_longest(_meanings(_statements(text), line), _meanings(statements, line))
-            if all(meaning == other for meaning, other in both):
+            if same:
                 raise ValueError(f"{self.name}: nothing but comments or spaces would change")
         return mutated
 

@@ -112,7 +112,7 @@ def test_equal_gaussians_compose_to_one(multiplier: float, count: int, delta: fl
 
 
 def test_with_laplace_a_further_release_never_refunds() -> None:
-    events = [laplace(2.0), gaussian(4.0), laplace(2.0), laplace(7.0)]
+    events = [laplace(2.0), gaussian(4.0), laplace(2.0), laplace(7.0), gaussian(3.0)]
     spent = [composed_epsilon(events[:n], 1e-6) for n in range(len(events) + 1)]
     assert all(before < after for before, after in pairwise(spent))
 

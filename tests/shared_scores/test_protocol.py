@@ -35,7 +35,7 @@ def rounded(part: np.ndarray, bits: int) -> np.ndarray:
 
 
 def test_weights_are_kept_as_they_would_be_opened() -> None:
-    case = case_of(3, weights_stay_shared=False, macs=False, **UNTESTED)
+    case = case_of(3, weights_stay_shared=False, **UNTESTED)
     opened = np.concatenate([train(case)[name].weights for name in case.parameters.data_parties])
     assert np.array_equal(Scoring(3).weights, opened * 2**KEPT_BITS)
     assert all(model.weights.size == 0 for model in trained(3).values())

@@ -19,7 +19,7 @@ def dealt_to(n_parties: int, *, macs: bool = True, seed: int = 1) -> tuple[Deale
 
 
 def dealt(dealer: Dealer, parties: Sequence[Expander], item: Item) -> list[dict[str, Share]]:
-    correction = dealer.correction(item)
+    correction = dealer.deal(item)[1]
     return [party.shares(item, None if party.place else correction) for party in parties]
 
 

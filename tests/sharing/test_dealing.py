@@ -33,7 +33,7 @@ ITEM = Item(
 @MACS
 def test_all_arrays_and_their_macs_add_up(n_parties: int, macs: bool) -> None:
     dealer, parties = dealt_to(n_parties, macs=macs)
-    arrays, shares = dealer.arrays(ITEM), dealt(dealer, parties, ITEM)
+    arrays, shares = dealer.deal(ITEM)[0], dealt(dealer, parties, ITEM)
     for name, array in arrays.items():
         assert np.array_equal(reconstructed([share[name] for share in shares], dealer), array)
     assert np.array_equal(arrays["squared"], field.multiply(arrays["a"], arrays["a"]))
@@ -45,7 +45,7 @@ def test_all_arrays_and_their_macs_add_up(n_parties: int, macs: bool) -> None:
 @MACS
 def test_a_correction_is_as_long_as_it_says(macs: bool) -> None:
     dealer, parties = dealt_to(3, macs=macs)
-    correction = dealer.correction(ITEM)
+    correction = dealer.deal(ITEM)[1]
     assert len(correction) == ITEM.correction_length(macs=macs) == 18 + 24 * macs
     for wrong in (None, correction[:-1], np.append(correction, correction[:1])):
         with pytest.raises(LocalProtocolError, match="the correction has the wrong length"):
@@ -62,15 +62,15 @@ def test_the_mac_key_is_nobodys() -> None:
 
 def test_an_items_name_decides_what_is_dealt() -> None:
     dealer, _ = dealt_to(2)
-    again, other = dealer.arrays(ITEM), dealer.arrays(Item("test/2", random=ITEM.random))
-    assert np.array_equal(again["a"], dealer.arrays(ITEM)["a"])
+    again, other = dealer.deal(ITEM)[0], dealer.deal(Item("test/2", random=ITEM.random))[0]
+    assert np.array_equal(again["a"], dealer.deal(ITEM)[0]["a"])
     assert not np.array_equal(again["a"], other["a"])
 
 
 def test_what_is_derived_is_as_announced() -> None:
     dealer, _ = dealt_to(2)
     with pytest.raises(LocalProtocolError, match="other arrays are derived"):
-        dealer.correction(Item("test/3", derived={"b": (2,)}, derive=lambda arrays: {"b": field.elements([1])}))
+        dealer.deal(Item("test/3", derived={"b": (2,)}, derive=lambda arrays: {"b": field.elements([1])}))[1]
 
 
 def test_no_secret_shows_in_a_text() -> None:

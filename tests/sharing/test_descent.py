@@ -86,7 +86,7 @@ class Case:
         return np.arange(t * BATCH, (t + 1) * BATCH) % ROWS
 
     def masked_rows(self, t: int) -> Elements:
-        return field.contiguous(self.dealer.arrays(self.mask)["u"][self.batch(t)])
+        return field.contiguous(self.dealer.deal(self.mask)[0]["u"][self.batch(t)])
 
     def in_shares(self) -> tuple[Floats, TableOfAll]:
         dealer, case = self.dealer, self
@@ -263,4 +263,4 @@ def test_parties_derive_nothing() -> None:
     case = Case(steps=1)
     forward = Items.of(case.steps[0], case.matrices[0].dealer_mask).forward
     with pytest.raises(LocalProtocolError, match="only the dealer"):
-        Dealer(case.dealer.seeds).correction(forward)
+        Dealer(case.dealer.seeds).deal(forward)[1]

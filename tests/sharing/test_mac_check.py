@@ -46,7 +46,7 @@ def test_what_is_linear_keeps_its_macs(name: str, macs: bool) -> None:
         in_shares(party.holder, share["x"], share["y"], share["matrix"])
         for party, share in zip(parties, dealt(dealer, parties, SECRET), strict=True)
     ]
-    arrays = dealer.arrays(SECRET)
+    arrays = dealer.deal(SECRET)[0]
     assert np.array_equal(reconstructed(computed, dealer), plain(arrays["x"], arrays["y"], arrays["matrix"]))
 
 

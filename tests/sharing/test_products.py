@@ -24,14 +24,14 @@ def test_a_product_of_arrays(n_parties: int, macs: bool) -> None:
     masked = [products.masked_factors(s["x"], s["y"], t) for s, t in zip(secrets, triples, strict=True)]
     d, e = (opened([one[place] for one in masked]) for place in range(2))
     found = [products.product(p.holder, t, d, e) for p, t in zip(parties, triples, strict=True)]
-    x, y = (dealer.arrays(SECRETS)[name].tolist() for name in "xy")
+    x, y = (dealer.deal(SECRETS)[0][name].tolist() for name in "xy")
     assert reconstructed(found, dealer).tolist() == [a * b % P for a, b in zip(x, y, strict=True)]
 
 
 @SIZES
 def test_products_with_a_matrix_that_stays(n_parties: int) -> None:
     dealer, parties = dealt_to(n_parties)
-    arrays, secrets = dealer.arrays(SECRETS), dealt(dealer, parties, SECRETS)
+    arrays, secrets = dealer.deal(SECRETS)[0], dealt(dealer, parties, SECRETS)
     mask = products.mask_item("X", 0, (ROWS, COLUMNS))
     masks = [shares["u"] for shares in dealt(dealer, parties, mask)]
     difference = opened([s["X"] - u for s, u in zip(secrets, masks, strict=True)])
@@ -41,7 +41,7 @@ def test_products_with_a_matrix_that_stays(n_parties: int) -> None:
     matrices = [matrix.rows(batch) for matrix in whole]
 
     def u() -> Elements:
-        return field.contiguous(dealer.arrays(mask)["u"][batch])
+        return field.contiguous(dealer.deal(mask)[0]["u"][batch])
 
     forward = dealt(dealer, parties, products.forward_item("1", u, 3, COLUMNS))
     f_opened = opened([s["w"] - one["v"] for s, one in zip(secrets, forward, strict=True)])

@@ -42,7 +42,7 @@ def opened(
     prover, seeds = Seed.random(), [Seed.random(), Seed.random()]
     dealer, signs, coefficients = Dealer(seeds), short_rows.signs_of(Seed.random(), plan, 0), Seed.random()
     items = [item_of(plan, 0, prover) for item_of in (short_rows.rows_item, short_rows.bits_item)]
-    corrections = [dealer.correction(item) for item in items]
+    corrections = [dealer.deal(item)[1] for item in items]
     sums = f.integers(short_rows._project(signs, numbers))
     bits = f.elements(bits_of(sums, plan))
     masked = f.subtract(numbers, short_rows.row_masks(plan, 0, prover))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.errors import ScoresOutOfRange
+from blindfit.algorithms.errors import MalformedMessage, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import noise
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
@@ -26,6 +26,7 @@ from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
 from blindfit.algorithms.sharing.waves import WaveScales
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
 MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
@@ -166,10 +167,34 @@ async def run(
 async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
     own = None if held is None or held.labels is None else f.elements(held.labels)
     y = await seat.put_in("labels", ACTIVE, (p.rows,), own)
+    if p.macs:
+        await _require_labels(seat, p, y)
     if not p.weighted:
         return Labels(y)
     weights = None if held is None or held.row_weights is None else f.elements(held.row_weights)
     return Labels(y, await seat.put_in("row weights", ACTIVE, (p.rows,), weights))
+
+
+async def _require_labels(seat: Seat, p: FalconParameters, y: Share) -> None:
+    """What the active party learns of the test rows are sums over labels: with labels such as 2^i it would read of each
+    row on which side of the threshold it is. Without MACs all are believed.
+
+    Raises:
+        MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped.
+    """
+    await seat.checked()  # coefficients that nobody knew when labels were put in
+    if p.is_linear:
+        units, apart = math.ceil(LABEL_BOUND) + 1, await divide(seat, "labels in coarse units", y, p.label_bits)
+    else:
+        units, apart = 0, await multiply(seat, "labels are bits", y, seat.holder.plus(y, f.elements([-1])))
+    # Of labels alone: nothing of others is told if an opening is tampered with, which the next check finds.
+    (told,) = await seat.opened(await out_of_range(seat, "labels", apart, units, seat.coefficients))
+    if told[0]:
+        await seat.checked()  # before anybody is accused
+        kinds = f"beyond {LABEL_BOUND:g} deviations" if p.is_linear else "not all 0 and 1"
+        raise MalformedMessage(
+            culprit=p.data_parties[ACTIVE], field="labels", reason=f"are {kinds}", step="MaskedInput"
+        )
 
 
 # --- training -------------------------------------------------------------------------------------------------------

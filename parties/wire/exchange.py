@@ -11,7 +11,6 @@ import contextlib
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -30,6 +29,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.wire.acknowledgements import Acknowledgements
 from blindfit.parties.wire.channel import aborted_by
 from blindfit.parties.wire.frames import Account, Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
@@ -51,7 +51,8 @@ class _Arrivals:
     inbox: Inbox
     changed: Signal = field(default_factory=Signal)
     failure: BlindfitError | None = None
-    stream: asyncio.Future[None] | None = None  # the newest; done when another one takes its place
+    stream: asyncio.Task[None] | None = None  # which reads the newest; ends when another one takes its place
+    acks: Acknowledgements = field(default_factory=Acknowledgements)  # of the newest
     clock: asyncio.TimerHandle | None = None  # runs while there is no stream
     step: str = "exchange"  # what is waited for
 
@@ -60,15 +61,16 @@ class _Arrivals:
         self.failure = self.failure or error
         self.changed.notify()
 
-    def begin(self) -> asyncio.Future[None]:
+    def begin(self, stream: asyncio.Task[None]) -> Acknowledgements:
         """A new stream; the older one, which may hang on a dead connection, ends."""
         if self.stream is not None:
-            self.stream.set_result(None)
+            self.stream.cancel()
             self.inbox.drop_part()
-        self.stream = asyncio.get_running_loop().create_future()
+        self.stream, self.acks = stream, Acknowledgements()
+        stream.add_done_callback(self.acks.end)
         self.stop_clock()
         self.changed.notify()
-        return self.stream
+        return self.acks
 
     def stop_clock(self) -> None:
         if self.clock is not None:
@@ -151,14 +153,8 @@ class ExchangeChannel:
         arrivals = self._arrivals_of(sender)
         self._gate.check_asked(kind, sender)
         step = arrivals.step = kind.__name__
-        self.on_waiting(sender, step)
-        try:
-            async with asyncio.timeout(self._timeouts.step_s):
-                await arrivals.changed.until(lambda: not arrivals.inbox.is_empty or arrivals.failure is not None)
-        except TimeoutError:
-            raise PeerTimeout(peer=sender, step=step, timeout_s=self._timeouts.step_s) from None
-        finally:
-            self.on_waiting("", step)
+        if not _may_go_on(arrivals):
+            await self._wait(arrivals, step)
         arrived = arrivals.inbox.pop()
         arrivals.changed.notify()  # a reader that waits for room may go on
         if arrived is None or arrived.abort_code is not None:
@@ -168,6 +164,17 @@ class ExchangeChannel:
         message = codec.decode(arrived.data, kind, culprit=sender, session=self.session)
         self.on_received(sender, step, arrived.data)
         return message
+
+    async def _wait(self, arrivals: _Arrivals, step: str) -> None:
+        sender, timeout_s = arrivals.inbox.sender, self._timeouts.step_s
+        self.on_waiting(sender, step)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await arrivals.changed.until(lambda: _may_go_on(arrivals))
+        except TimeoutError:
+            raise PeerTimeout(peer=sender, step=step, timeout_s=timeout_s) from None
+        finally:
+            self.on_waiting("", step)
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
         """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
@@ -263,6 +270,7 @@ class ExchangeChannel:
     async def _let_go(self) -> None:
         for arrivals in self._arrivals.values():
             arrivals.stop_clock()
+            arrivals.acks.now()
             arrivals.inbox.clear()
             arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
@@ -305,23 +313,32 @@ class ExchangeChannel:
     async def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
         """One stream of a sender. It takes the place of an older one."""
         arrivals = self._arrivals[sender]
-        mine = arrivals.begin()
+        # A task of its own: a handler that is cancelled would leave its caller without an answer.
+        reading = asyncio.create_task(self._read(arrivals, frames, hello))
+        acks = arrivals.begin(reading)
         try:
-            self._accept_frame(arrivals, hello)
-            yield pb.Ack(received=arrivals.inbox.acknowledged)
-            async for frame in _until(frames, mine):
-                self._accept_frame(arrivals, frame)
+            async for _ in acks:
                 yield pb.Ack(received=arrivals.inbox.acknowledged)
-                await arrivals.changed.until(lambda: mine.done() or not self._is_full(arrivals.inbox))
+            if not reading.cancelled():
+                reading.result()
         except BlindfitError as error:
             # A copy: the error on its way holds on to every frame of the stack, and what these received.
             arrivals.fail(copy.copy(error))
             raise
         finally:
-            if arrivals.stream is mine:
+            reading.cancel()
+            if arrivals.stream is reading:
                 arrivals.stream = None
                 arrivals.inbox.drop_part()
                 self._start_clock(arrivals)
+
+    async def _read(self, arrivals: _Arrivals, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> None:
+        self._accept_frame(arrivals, hello)
+        arrivals.acks.now()
+        async for frame in frames:
+            self._accept_frame(arrivals, frame)
+            arrivals.acks.soon()
+            await arrivals.changed.until(lambda: not self._is_full(arrivals.inbox))
 
     def _is_full(self, inbox: Inbox) -> bool:
         return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes
@@ -355,29 +372,8 @@ def _hears_no_more(_sender: str, _kind: str, _data: bytes) -> None: ...
 def _waits_no_more(_peer: str, _step: str) -> None: ...
 
 
-async def _until(frames: AsyncIterator[pb.Frame], end: asyncio.Future[None]) -> AsyncIterator[pb.Frame]:
-    """The frames up to the end. (A handler that is cancelled instead would leave its caller without an answer.)"""
-    while not end.done():
-        try:
-            async with asyncio.timeout(None) as waiting:  # in the handler's own task: one for each frame takes longer
-                stop = partial(_expire, waiting)
-                end.add_done_callback(stop)
-                try:
-                    frame = await anext(frames, None)
-                finally:
-                    end.remove_done_callback(stop)
-        except TimeoutError:
-            if not waiting.expired():
-                raise
-            return
-        if frame is None:
-            return
-        yield frame
-
-
-def _expire(waiting: asyncio.Timeout, _end: asyncio.Future[None]) -> None:
-    with contextlib.suppress(RuntimeError):  # it waits no more: a frame came first
-        waiting.reschedule(0)
+def _may_go_on(arrivals: _Arrivals) -> bool:
+    return not arrivals.inbox.is_empty or arrivals.failure is not None
 
 
 def _has_ended(arrivals: _Arrivals) -> bool:

@@ -115,6 +115,8 @@ class Link:
         await asyncio.wait({self._task})
 
     async def _until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        if self._failure is not None or ready():
+            return
         step = self._step
         try:
             async with asyncio.timeout(timeout_s):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.messages import Integer, Octets
 from blindfit.algorithms.protocols.table import ACTIVE, ALL, CHUNKS, PASSIVE, Arrow, Table
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.wire import frames
+from blindfit.parties.wire import acknowledgements, frames
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.link import Signal, Timeouts
@@ -105,6 +106,34 @@ async def test_many_small_messages_arrive_in_order(authority: Path) -> None:
 
         _, _, *received = await asyncio.gather(send(p0, "p1"), send(p1, "p0"), receive(p0, "p1"), receive(p1, "p0"))
         assert received == [list(range(500))] * 2
+
+
+async def test_small_messages_are_acknowledged_together(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One acknowledgement for each would be half of all messages of parties that answer each other."""
+    monkeypatch.setattr(acknowledgements, "GATHER_S", 1.0)
+    async with pair(authority) as (p0, p1, _):
+        for number in range(200):
+            await p0.send("p1", Letter(number))
+            await p1.receive("p0", Letter)
+        outbox = p0._links["p1"]._outbox
+        acknowledge, told = outbox.acknowledge, []
+        monkeypatch.setattr(outbox, "acknowledge", lambda received: (told.append(received), acknowledge(received)))
+        began = time.monotonic()
+        for number in range(200):
+            await p0.send("p1", Letter(number))
+            await p1.receive("p0", Letter)
+        await p0._links["p1"].flush(60)
+        assert len(told) <= 2 + (time.monotonic() - began)  # one a second
+        assert told[-1] == 400
+
+
+async def test_who_closes_acknowledges_at_once(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acknowledgements, "GATHER_S", 3600.0)
+    async with pair(authority) as (p0, p1, _):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        async with asyncio.timeout(30):
+            await asyncio.gather(p0.close(), p1.close())
 
 
 async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
@@ -429,6 +458,26 @@ async def open_stream(site: Site, to: Site) -> tuple[object, grpc.aio.Channel]:
 async def read_all(call: object) -> None:
     while await call.read() is not grpc.aio.EOF:
         pass
+
+
+async def test_a_newer_stream_takes_the_place_of_an_older_one(authority: Path) -> None:
+    """The older may hang on a dead connection; or lie, and bring a frame of its own beside the newer."""
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
+        p1 = up["p1"].join("s")
+        older, first = await open_stream(up["p0"], up["p1"])
+        await older.write(HELLO)
+        assert (await older.read()).received == 0
+        newer, second = await open_stream(up["p0"], up["p1"])
+        await newer.write(HELLO)
+        assert (await newer.read()).received == 0
+        async with asyncio.timeout(30):
+            await read_all(older)
+        assert await older.code() is grpc.StatusCode.OK
+        await newer.write(CHUNK)
+        assert (await newer.read()).received == 1
+        assert p1._arrivals["p0"].failure is None
+        await first.close()
+        await second.close()
 
 
 HELLO = pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox"))

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from blindfit.parties.wire import codec
-from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.wire.exchange import Encoded, ExchangeChannel
 
 Secret = int | float | str | bytes
 
@@ -78,16 +77,15 @@ class _Records(logging.Handler):
 @contextlib.contextmanager
 def listening() -> Iterator[Heard]:
     """Logs at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
-    heard, root, send = Heard(), logging.getLogger(), ExchangeChannel.send
+    heard, root, bring = Heard(), logging.getLogger(), ExchangeChannel.bring
     handler, level = _Records(heard), root.level
 
-    async def heard_send(self: Any, to: str, message: object) -> None:
-        name = type(message).__name__
-        heard.messages[name] = heard.messages.get(name, b"") + codec.encode(message)
-        await send(self, to, message)
+    async def heard_bring(self: Any, to: str, message: Encoded) -> None:
+        heard.messages[message.step] = heard.messages.get(message.step, b"") + message.data
+        await bring(self, to, message)
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(ExchangeChannel, "send", heard_send)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(ExchangeChannel, "bring", heard_bring)
         heard.logs = stack.enter_context(capture_logs())
         stack.enter_context(contextlib.redirect_stdout(heard.output))
         stack.enter_context(contextlib.redirect_stderr(heard.output))

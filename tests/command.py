@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import multiprocessing
 import os
 import runpy
 import subprocess
@@ -26,33 +25,15 @@ import typer.main
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
+from tests.fork_server import PRELOADED, forks
 
 ROOT = Path(__file__).parents[1]
 CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
-IMPORTED = [
-    fitting.__name__,
-    "blindfit.coordinator.cli",
-    "blindfit.parties.node",
-    *(f"blindfit.parties.{seat}" for seat in ("walr.consumer", "label_dp.consumer", "dp_lr.trainer")),
-    *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),
-    *(f"blindfit.parties.{seat}" for seat in ("falcon.data_party", "falcon.key_node")),
-    *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
-    *(f"blindfit.parties.{seat}" for seat in ("evaluate.consumer", "walr.server", "walr.passive")),
-    "blindfit.parties.work.plain_arrow",
-    "blindfit.parties.data.database",
-    *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
-    *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics", "neural_network")),
-    *("dp_accounting.pld.accountant", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
-    *("encodings.idna", "encodings.utf_8_sig", "xml.dom.minidom"),
-    *("joblib", "pydantic.type_adapter", "typer._adapters"),
-    *("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version"),  # which pyarrow looks for
-    __name__,  # where a child begins
-    "tests.preloaded",
-]
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(IMPORTED)  # in place of what `fitting` asks for: a process has one such server
+fitting._processes.set_forkserver_preload(
+    PRELOADED
+)  # a process has one such server: for `fitting` it would import less
 
 _command_of = cache(typer.main.get_command)  # a command of each function of the command line
 
@@ -124,7 +105,7 @@ class Forked:
         assert self.args[1] == "-m"
         logs = (_path(stdout), _path(stdout if stderr is None else stderr))
         place = (str(cwd or Path.cwd()), logs, dict(env or os.environ))
-        self._process = _forks.Process(target=_run, args=(self.args[2:], *place), daemon=False)
+        self._process = forks.Process(target=_run, args=(self.args[2:], *place), daemon=False)
         with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
             self._process.start()
 
@@ -190,5 +171,4 @@ def _run(words: list[str], directory: str, logs: tuple[Path, Path], environment:
     for number, log in zip((1, 2), logs, strict=True):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
     sys.argv = words
-    _forks.set_forkserver_preload(fitting.IMPORTED)  # should it make a mechanism: for that alone
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)

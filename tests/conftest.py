@@ -15,12 +15,13 @@ import random
 import signal
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
-from tests import quick_points
+from tests import fork_server, quick_points
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
 hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machine is no fault
@@ -34,6 +35,19 @@ if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
 OBJECTS_BETWEEN_LOOKS = 20_000  # of the collector at the youngest
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of the whole suite's workers."""
+    if node.config.args == ["tests"]:
+        node.workerinput["fork_server"] = fork_server.start()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    address = getattr(config, "workerinput", {}).get("fork_server")
+    if address is not None:
+        fork_server.use(address)
 
 
 def pytest_collection(session: pytest.Session) -> None:

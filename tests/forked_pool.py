@@ -15,7 +15,7 @@ from tests import command
 
 @pytest.fixture(scope="module", autouse=True)
 def processes_are_forked() -> Iterator[None]:
-    assert command.IMPORTED
+    assert command.PRELOADED
     set_start_method("forkserver", force=True)
     yield
     get_reusable_executor().shutdown(wait=True, kill_workers=True)

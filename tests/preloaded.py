@@ -12,7 +12,7 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.scoring import FLATTENED_BY
 from blindfit.algorithms.sharing.waves import CHOICES
 from blindfit.coordinator import cli
-from tests import quick_points
+from tests import fork_server, quick_points
 
 typer.main.get_command = cache(typer.main.get_command)  # a command of each function of the command line
 typer.main.get_command(cli.app)
@@ -21,5 +21,7 @@ field.kernel()
 for waves in CHOICES.values():
     _made = waves.log_cosh, waves.flat_sigmoid(FLATTENED_BY)
 quick_points.take_the_place()
+fork_server.start_none()  # a forked party's processes are forked from here too
 gc.collect()
 gc.freeze()
+gc.enable()

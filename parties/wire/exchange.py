@@ -78,6 +78,14 @@ class _Arrivals:
             self.clock = None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Encoded:
+    """A message's class and its bytes."""
+
+    step: str
+    data: bytes
+
+
 class Accounts:
     """What every peer makes this process hold."""
 
@@ -140,10 +148,17 @@ class ExchangeChannel:
             TransportError, ProtocolError: the link has failed.
             LocalProtocolError: no table lists the message; nothing left.
         """
+        await self.bring(to, self.encoded(to, message))
+
+    def encoded(self, to: str, message: object) -> Encoded:
+        """A message as it will leave; in any thread. Raises LocalProtocolError, as `send`."""
         self._gate.check_sent(message, to)
-        data = codec.encode(message)
-        await self._link(to).send(type(message).__name__, data)
-        self.bytes_sent += len(data)
+        return Encoded(type(message).__name__, codec.encode(message))
+
+    async def bring(self, to: str, message: Encoded) -> None:
+        """The rest of `send`."""
+        await self._link(to).send(message.step, message.data)
+        self.bytes_sent += len(message.data)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         """Raises:
@@ -153,8 +168,7 @@ class ExchangeChannel:
         arrivals = self._arrivals_of(sender)
         self._gate.check_asked(kind, sender)
         step = arrivals.step = kind.__name__
-        if not _may_go_on(arrivals):
-            await self._wait(arrivals, step)
+        await self._wait(arrivals, step)
         arrived = arrivals.inbox.pop()
         arrivals.changed.notify()  # a reader that waits for room may go on
         if arrived is None or arrived.abort_code is not None:
@@ -167,10 +181,11 @@ class ExchangeChannel:
 
     async def _wait(self, arrivals: _Arrivals, step: str) -> None:
         sender, timeout_s = arrivals.inbox.sender, self._timeouts.step_s
-        self.on_waiting(sender, step)
+        self.on_waiting(sender, step)  # also for what is there: whether it is, is no matter of those who are told
         try:
-            async with asyncio.timeout(timeout_s):
-                await arrivals.changed.until(lambda: _may_go_on(arrivals))
+            if not _may_go_on(arrivals):
+                async with asyncio.timeout(timeout_s):
+                    await arrivals.changed.until(lambda: _may_go_on(arrivals))
         except TimeoutError:
             raise PeerTimeout(peer=sender, step=step, timeout_s=timeout_s) from None
         finally:

@@ -3,36 +3,61 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from blindfit.algorithms.messages import Channel
+from blindfit.parties.wire.exchange import ExchangeChannel
 
 T = TypeVar("T")
 M = TypeVar("M")
 
 
 class OuterChannel:
-    """The session's channel, for a computation in another thread."""
+    """The session's channel, for a computation in another thread.
 
-    def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
+    A message is encoded here, and the computation goes on while it is brought on its way: only the next one to the
+    same party waits for it. A wait is two changes of thread, which take longer than a small message.
+    """
+
+    def __init__(self, channel: ExchangeChannel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel, self._loop = channel, loop
+        self._leaving: dict[str, concurrent.futures.Future[None]] = {}  # the last one to each party
 
     async def send(self, to: str, message: object) -> None:
-        await self._there(self._channel.send(to, message))
+        encoded = self._channel.encoded(to, message)
+        await self._left(to)
+        self._leaving[to] = self._there(self._channel.bring(to, encoded))
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        return await self._there(self._channel.receive(sender, kind))
+        return await asyncio.wrap_future(self._there(self._channel.receive(sender, kind)))
 
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+    async def flush(self) -> None:
+        """Until all is on its way. Raises as `send`."""
+        for to in list(self._leaving):
+            await self._left(to)
+
+    async def _left(self, to: str) -> None:
+        leaving = self._leaving.pop(to, None)
+        if leaving is None:
+            return
+        if leaving.done():
+            leaving.result()
+        else:
+            await asyncio.wrap_future(leaving)
+
+    def _there(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-async def in_own_thread(channel: Channel, work: Callable[[Channel], Awaitable[T]]) -> T:
+async def in_own_thread(channel: ExchangeChannel, work: Callable[[Channel], Awaitable[T]]) -> T:
     """Awaits `work`, given the channel, in a thread; its errors are raised here."""
     outer = OuterChannel(channel, asyncio.get_running_loop())
 
     async def run() -> T:
-        return await work(outer)
+        result = await work(outer)
+        await outer.flush()
+        return result
 
     return await asyncio.to_thread(lambda: asyncio.run(run()))

@@ -340,18 +340,18 @@ OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 7}
 @contextmanager
 def cut_off() -> Iterator[None]:
     """A party loses its peer when it is about to send a message of the second epoch."""
-    send, sent = exchange.ExchangeChannel.send, [0]
+    encoded, sent = exchange.ExchangeChannel.encoded, [0]
 
-    async def cut(self: Any, to: str, message: object) -> None:
+    def cut(self: Any, to: str, message: object) -> exchange.Encoded:
         name = type(message).__name__
         if name in OF_THE_SECOND_EPOCH and self.name == "shop-a":
             sent[0] += 1
             if sent[0] == OF_THE_SECOND_EPOCH[name]:
                 raise PeerUnreachable(peer=to, address="-", step=name, reason="the connection was lost")
-        await send(self, to, message)
+        return encoded(self, to, message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchange.ExchangeChannel, "send", cut)
+        patch.setattr(exchange.ExchangeChannel, "encoded", cut)
         yield
 
 

@@ -23,7 +23,7 @@ import structlog
 from tests import command
 
 FORKS = multiprocessing.get_context("forkserver")  # a process has one such server:
-assert command.IMPORTED  # what it imports beforehand, tests.command says
+assert command.PRELOADED  # what it imports beforehand, tests.command says
 ROOT = Path(__file__).parents[2]
 
 PEAK = """

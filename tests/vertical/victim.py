@@ -71,18 +71,18 @@ class Points:
 def watch(points: Points) -> None:
     """Every channel and file of this process passes its points."""
     from blindfit.parties.files import written
-    from blindfit.parties.wire.exchange import ExchangeChannel
+    from blindfit.parties.wire.exchange import Encoded, ExchangeChannel
 
-    init, send, receive = ExchangeChannel.__init__, ExchangeChannel.send, ExchangeChannel.receive
+    init, bring, receive = ExchangeChannel.__init__, ExchangeChannel.bring, ExchangeChannel.receive
     replace = written.replace_file
 
     def watched_init(self: Any, *arguments: Any, **named: Any) -> None:
         points.begin()
         init(self, *arguments, **named)
 
-    async def watched_send(self: Any, to: str, message: object) -> None:
-        points.passed(f"send {type(message).__name__}")
-        await send(self, to, message)
+    async def watched_bring(self: Any, to: str, message: Encoded) -> None:
+        points.passed(f"send {message.step}")
+        await bring(self, to, message)
 
     async def watched_receive(self: Any, sender: str, kind: type[Any]) -> Any:
         message = await receive(self, sender, kind)
@@ -95,7 +95,7 @@ def watch(points: Points) -> None:
         points.passed(f"wrote {path.name}")
 
     ExchangeChannel.__init__ = watched_init  # type: ignore[method-assign]
-    ExchangeChannel.send = watched_send  # type: ignore[method-assign]
+    ExchangeChannel.bring = watched_bring  # type: ignore[method-assign]
     ExchangeChannel.receive = watched_receive  # type: ignore[method-assign]
     written.replace_file = watched_replace  # type: ignore[assignment]
 

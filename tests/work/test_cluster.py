@@ -37,7 +37,7 @@ from tests.work.test_compute_settings import party
 @contextmanager
 def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
     """Of processes, each with one thread; forked, as the parties of other tests, from one that has imported all."""
-    assert command.IMPORTED
+    assert command.PRELOADED
     forkserver.ensure_running()  # Dask would have it import something else
     with (
         dask_config.set({"distributed.worker.multiprocessing-method": "forkserver"}),

@@ -17,31 +17,29 @@ class Acknowledgements:
     def __init__(self) -> None:
         self._is_due = asyncio.Event()
         self._clock: asyncio.TimerHandle | None = None  # runs while a frame waits for others
-        self._has_ended = False
+        self._ended_well: bool | None = None  # the stream; None: it goes on
 
     def soon(self) -> None:
         if self._clock is None:
             self._clock = asyncio.get_running_loop().call_later(GATHER_S, self.now)
 
     def now(self) -> None:
-        self._stop_clock()
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
         self._is_due.set()
 
     def end(self, stream: asyncio.Future[None]) -> None:
-        if not stream.cancelled():
-            stream.exception()  # has been looked at, also where the handler that would raise it is gone
-        self._has_ended = True
+        """What came on a stream that failed, or that another one replaces, is acknowledged by its next, if at all."""
+        self._ended_well = not stream.cancelled() and stream.exception() is None
         self.now()
 
     async def __aiter__(self) -> AsyncIterator[None]:
         while True:
             await self._is_due.wait()
-            if self._has_ended:
-                return
             self._is_due.clear()
-            yield
-
-    def _stop_clock(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
-            self._clock = None
+            ended_well = self._ended_well
+            if ended_well is not False:
+                yield
+            if ended_well is not None:
+                return

@@ -214,6 +214,22 @@ MUTANTS = (
         (f"{EXCHANGE}::test_who_closes_acknowledges_at_once",),
     ),
     Mutant(
+        "a-message-of-a-thread-overtakes-another",
+        (14,),
+        "parties/work/own_thread.py",
+        "        await self._left(to)\n        self._leaving",
+        "        self._leaving",
+        ("tests/work/test_own_thread.py::test_what_is_sent_is_what_it_was_and_in_order",),
+    ),
+    Mutant(
+        "a-message-of-a-thread-fails-in-silence",
+        (14,),
+        "parties/work/own_thread.py",
+        "        await outer.flush()\n",
+        "",
+        ("tests/work/test_own_thread.py::test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end",),
+    ),
+    Mutant(
         "an-older-stream-reads-on",
         (14, 17),
         "parties/wire/exchange.py",

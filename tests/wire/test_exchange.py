@@ -136,6 +136,21 @@ async def test_who_closes_acknowledges_at_once(authority: Path, monkeypatch: pyt
             await asyncio.gather(p0.close(), p1.close())
 
 
+async def test_a_stream_that_its_sender_ends_is_acknowledged_to_its_end(
+    authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acknowledgements, "GATHER_S", 3600.0)
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up, asyncio.timeout(30):
+        up["p1"].join("s")
+        call, channel = await open_stream(up["p0"], up["p1"])
+        for frame in (HELLO, CHUNK, changed(CHUNK, sequence=2)):
+            await call.write(frame)
+        await call.done_writing()
+        told = [ack.received async for ack in call]
+        assert told[-1] == 2
+        await channel.close()
+
+
 async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
     limits = Limits(chunk_bytes=8192, window_bytes=65536, connect_timeout_s=3)
     async with pair(authority, limits=limits) as (p0, p1, _):

@@ -9,13 +9,14 @@ CLASS_WEIGHT_BITS = 8  # after the point
 LARGEST_CLASS_WEIGHT = 64
 
 
-def balanced(positive: npt.NDArray[np.bool_], train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], bool]:
-    """Of each row of `positive`, in steps of 2^-8 and at most LARGEST_CLASS_WEIGHT; and whether one was clipped.
+def balanced(train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], bool]:
+    """Of a row without the label and of one with it, in steps of 2^-8 and at most LARGEST_CLASS_WEIGHT; and whether one
+    was clipped.
 
     Args:
         train: the classes of the training rows, which are counted.
     """
     share = float(train.mean()) if len(train) else 0.5
     least = 0.5 / LARGEST_CLASS_WEIGHT
-    weights = np.where(positive, 0.5 / max(share, least), 0.5 / max(1 - share, least))
+    weights = 0.5 / np.maximum([1 - share, share], least)
     return np.rint(weights * 2**CLASS_WEIGHT_BITS).astype(np.int64), not least <= share <= 1 - least

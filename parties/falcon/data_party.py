@@ -48,7 +48,7 @@ from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
-from blindfit.parties.vertical.class_weights import class_factors
+from blindfit.parties.vertical.class_weights import class_weights
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
@@ -265,8 +265,7 @@ def held_of(prepared: Prepared, parameters: FalconParameters, row_bound: int | N
         return Held(features)
     if parameters.is_linear:
         return Held(features, Fixed.from_reals(y[order], parameters.label_bits).values)
-    row_weights = class_factors(prepared)[order] if parameters.weighted else None
-    return Held(features, (y[order] > 0).astype(np.int64), row_weights)
+    return Held(features, (y[order] > 0).astype(np.int64), class_weights(prepared) if parameters.weighted else None)
 
 
 def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, trained: Trained) -> VerticalModelPart:

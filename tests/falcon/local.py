@@ -71,7 +71,11 @@ class Case:
         self.parameters = p = replace(base, **self.options)
         numbers = np.clip(np.rint(scores / scores.std() * 2.0**p.label_bits), -8 << p.label_bits, 8 << p.label_bits)
         self.labels = (numbers if p.is_linear else scores > 0).astype(np.int64)
-        self.row_weights = np.where(self.labels > 0, 384, 192)  # 1.5 and .75
+        self.class_weights = np.array([192, 384])  # .75 and 1.5
+
+    @property
+    def row_weights(self) -> NDArray[np.int64]:
+        return self.class_weights[(self.labels > 0).astype(np.intp)]
 
     @property
     def whole(self) -> Floats:
@@ -85,8 +89,7 @@ class Case:
         own = self.features[place][: self.parameters.rows]
         if place:
             return Held(own)
-        labels, row_weights = self.labels[: len(own)], self.row_weights[: len(own)]
-        return Held(own, labels, row_weights if self.parameters.weighted else None)
+        return Held(own, self.labels[: len(own)], self.class_weights if self.parameters.weighted else None)
 
     def plain(self, epochs: int) -> Floats:
         """The same steps on plain numbers."""

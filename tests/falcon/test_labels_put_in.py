@@ -14,10 +14,13 @@ from blindfit.algorithms.errors import BlindfitError, MalformedMessage
 from blindfit.algorithms.protocols.falcon import Held
 from blindfit.algorithms.protocols.falcon.seats import coefficients_of
 from blindfit.algorithms.sharing.field import P
+from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 from blindfit.parties.falcon import data_party
 from tests.falcon.local import Case, train
 from tests.falcon.project import make
+from tests.falcon.test_protocol import bound, weights_of
 from tests.nodes import Nodes
 
 Integers = NDArray[np.int64]
@@ -65,7 +68,7 @@ def test_where_all_are_believed_labels_tell_of_single_rows() -> None:
     case = without_macs(a_bit_of_each_test_row)
     trained = train(case, run=RUN)
     tested = trained["hospital"].tested
-    weights = np.concatenate([trained[name].weights for name in case.parameters.data_parties])
+    weights = weights_of(case, trained)
     called = case.whole[case.parameters.test] @ weights >= 0
     assert [tested.true_positives >> place & 1 for place in range(len(called))] == called.tolist()
     assert 10 < called.sum() < 50
@@ -115,6 +118,26 @@ def test_numbers_far_out_are_noticed_and_the_farthest_of_an_honest_party_are_not
     for far in (limit + (3 << bits), -limit - (3 << bits), 1 << 50, P // 2):
         with pytest.raises(MalformedMessage, match="labels: are beyond 8 deviations"):
             train(with_macs(one(far), **linear), run=RUN)
+
+
+def with_class_weights(*weights: int) -> Case:
+    slowly = OptimiserSettings(learning_rate=0.01)  # a row counts 64-fold
+    case = Case(options={"epochs": 1, "weighted": True, "test_rows": 0, "optimiser": slowly})
+    case.class_weights = np.array(weights)
+    return case
+
+
+def test_class_weights_far_too_large_are_noticed_and_the_largest_are_not() -> None:
+    largest = LARGEST_CLASS_WEIGHT << CLASS_WEIGHT_BITS
+    for weights in ((largest, 128), (128, largest), (largest, largest)):
+        case = with_class_weights(*weights)
+        heaviest = max(weights) / 2**CLASS_WEIGHT_BITS
+        far_off = np.linalg.norm(weights_of(case, train(case, run=RUN)) - case.plain(1))
+        assert far_off <= heaviest * bound(case, 1)
+    for far in (largest * 3 // 2, -largest * 3 // 2, 1 << 40, P // 2, P // 2 + 1):
+        for weights in ((far, 128), (128, far)):
+            with pytest.raises(MalformedMessage, match=r"hospital sent .* message: class weights: are beyond 64"):
+                train(with_class_weights(*weights), run=RUN)
 
 
 def test_a_job_whose_bank_puts_in_other_labels_ends_before_a_step(

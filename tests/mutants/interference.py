@@ -51,8 +51,8 @@ MUTANTS = (
         "a-rare-class-weighs-more-than-weights-go",
         (25,),
         "algorithms/statistics/class_weights.py",
-        "0.5 / max(share, least)",
-        "0.5 / share",
+        "0.5 / np.maximum([1 - share, share], least)",
+        "0.5 / np.array([1 - share, share])",
         ("tests/taylor/test_class_weights.py",),
     ),
     Mutant(

@@ -31,6 +31,8 @@ from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
 MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
+COARSE_CLASS_WEIGHT_BITS = 3  # and so are those of classes
+CLASSES = 2  # without the label, and with it
 
 Floats = npt.NDArray[np.float64]
 ACTIVE = 0  # the active party's place
@@ -77,13 +79,13 @@ class Held:
     Attributes:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
         labels: 0 and 1, or numbers at label_bits, (rows,); None at a passive party.
-        row_weights: of classes, (rows,), where there are any; None at a passive party.
+        class_weights: of a row without the label and of one with it, where they differ; None at a passive party.
         uniform: of its noise.
     """
 
     features: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64] | None = None
-    row_weights: npt.NDArray[np.int64] | None = None
+    class_weights: npt.NDArray[np.int64] | None = None
     uniform: UniformInt = system_uniform
 
 
@@ -165,36 +167,59 @@ async def run(
 
 
 async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
-    own = None if held is None or held.labels is None else f.elements(held.labels)
-    y = await seat.put_in("labels", ACTIVE, (p.rows,), own)
+    y = await seat.put_in("labels", ACTIVE, (p.rows,), None if held is None else _elements(held.labels))
+    weights = None
+    if p.weighted:
+        mine = None if held is None else _elements(held.class_weights)
+        weights = await seat.put_in("class weights", ACTIVE, (CLASSES,), mine)
     if p.macs:
-        await _require_labels(seat, p, y)
-    if not p.weighted:
-        return Labels(y)
-    weights = None if held is None or held.row_weights is None else f.elements(held.row_weights)
-    return Labels(y, await seat.put_in("row weights", ACTIVE, (p.rows,), weights))
+        await _require_labels(seat, p, y, weights)
+    return Labels(y, None if weights is None else await _row_weights(seat, p, y, weights))
 
 
-async def _require_labels(seat: Seat, p: FalconParameters, y: Share) -> None:
+def _elements(numbers: npt.NDArray[np.int64] | None) -> f.Elements | None:
+    return None if numbers is None else f.elements(numbers)
+
+
+async def _row_weights(seat: Seat, p: FalconParameters, y: Share, weights: Share) -> Share:
+    """Of each row its class's: with weights that the active party chose row by row, the loss of a single row would
+    decide when training ends."""
+    without, with_label = (weights[np.full(p.rows, place)] for place in range(CLASSES))
+    return without + await multiply(seat, "row weights", with_label - without, y)
+
+
+async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Share | None) -> None:
     """What the active party learns of the test rows are sums over labels: with labels such as 2^i it would read of each
-    row on which side of the threshold it is. Without MACs all are believed.
+    row on which side of the threshold it is. With class weights so large that a loss wraps round in the field, when
+    training ends would tell of its bits one by one. Without MACs all are believed.
 
     Raises:
-        MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped.
+        MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped; or a
+            class weight is far larger than the largest.
     """
-    await seat.checked()  # coefficients that nobody knew when labels were put in
+    await seat.checked()  # coefficients that nobody knew when all this was put in
     if p.is_linear:
-        units, apart = math.ceil(LABEL_BOUND) + 1, await divide(seat, "labels in coarse units", y, p.label_bits)
+        far = await _far_out(seat, "labels", y, p.label_bits, LABEL_BOUND)
+        tests = [("labels", f"beyond {LABEL_BOUND:g} deviations", far)]
     else:
-        units, apart = 0, await multiply(seat, "labels are bits", y, seat.holder.plus(y, f.elements([-1])))
-    # Of labels alone: nothing of others is told if an opening is tampered with, which the next check finds.
-    (told,) = await seat.opened(await out_of_range(seat, "labels", apart, units, seat.coefficients))
-    if told[0]:
-        await seat.checked()  # before anybody is accused
-        kinds = f"beyond {LABEL_BOUND:g} deviations" if p.is_linear else "not all 0 and 1"
-        raise MalformedMessage(
-            culprit=p.data_parties[ACTIVE], field="labels", reason=f"are {kinds}", step="MaskedInput"
-        )
+        apart = await multiply(seat, "labels are bits", y, seat.holder.plus(y, f.elements([-1])))
+        tests = [("labels", "not all 0 and 1", await out_of_range(seat, "labels", apart, 0, seat.coefficients))]
+    if weights is not None:
+        bits, bound = CLASS_WEIGHT_BITS + COARSE_CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT / 2**COARSE_CLASS_WEIGHT_BITS
+        far = await _far_out(seat, "class weights", weights, bits, bound)
+        tests.append(("class weights", f"beyond {LARGEST_CLASS_WEIGHT}", far))
+    # Of what one party put in: nothing of others is told if an opening is tampered with, which the next check finds.
+    told = await seat.opened(*(share for _, _, share in tests))
+    for (what, how, _), bit in zip(tests, told, strict=True):
+        if bit[0]:
+            await seat.checked()  # before anybody is accused
+            raise MalformedMessage(culprit=p.data_parties[ACTIVE], field=what, reason=f"are {how}", step="MaskedInput")
+
+
+async def _far_out(seat: Seat, name: str, numbers: Share, bits: int, bound: float) -> Share:
+    """Whether a number divided by 2^bits is more than a unit or two beyond the bound: as `out_of_range` has it."""
+    coarse = await divide(seat, f"{name} in coarse units", numbers, bits)
+    return await out_of_range(seat, name, coarse, math.ceil(bound) + 1, seat.coefficients)
 
 
 # --- training -------------------------------------------------------------------------------------------------------

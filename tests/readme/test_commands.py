@@ -340,9 +340,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("runs/falcon/report.html",),
         ),
         "blindfit run examples/falcon/job.toml --set falcon.backend=threshold --out runs/encrypted": Typed(
-            add="--set falcon.epochs=1 --set split.test_fraction=0",
-            why="the demo has two epochs, and test figures",
-            writes=("runs/encrypted/report.html",),
+            **NO_TEST_ROWS, writes=("runs/encrypted/report.html",)
         ),
         "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(**NO_TEST_ROWS),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),

@@ -31,9 +31,8 @@ ROOT = Path(__file__).parents[1]
 CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
 
-fitting._processes.set_forkserver_preload(
-    PRELOADED
-)  # a process has one such server: for `fitting` it would import less
+# A process has one such server: for `fitting` alone it would import less.
+fitting._processes.set_forkserver_preload(PRELOADED)
 
 _command_of = cache(typer.main.get_command)  # a command of each function of the command line
 

@@ -33,6 +33,9 @@ from tests.ports import held_address
 from tests.work import tasks
 from tests.work.test_compute_settings import party
 
+# Else a worker that is between two lives 15 s after it was lost, by that test or one before, is started no more.
+WORKERS_STAY = {"distributed.deploy.lost-worker-timeout": "1 hour"}
+
 
 @contextmanager
 def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
@@ -40,7 +43,7 @@ def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
     assert command.PRELOADED
     forkserver.ensure_running()  # Dask would have it import something else
     with (
-        dask_config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+        dask_config.set({"distributed.worker.multiprocessing-method": "forkserver", **WORKERS_STAY}),
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import BlindfitError, MalformedMessage
+from blindfit.algorithms.errors import BlindfitError, MacCheckFailed, MalformedMessage
 from blindfit.algorithms.protocols.falcon import Held
-from blindfit.algorithms.protocols.falcon.seats import coefficients_of
-from blindfit.algorithms.sharing.field import P
+from blindfit.algorithms.protocols.falcon.seats import DataSeat, coefficients_of
+from blindfit.algorithms.sharing.field import Elements, P, add, elements
+from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
@@ -104,6 +106,67 @@ def test_labels_cannot_be_made_for_coefficients_that_are_known() -> None:
 
     with pytest.raises(MalformedMessage, match="labels: are not all 0 and 1"):
         train(with_macs(choose), run=RUN)
+
+
+@dataclass
+class Curious:
+    """A passive party that adds 1 to what is opened of one row's label, and looks at whether the test still passes.
+
+    So the label times itself less 1 is off by the label less 1: by nothing where it is 1. Both sees and sends the same,
+    as a party would that runs a program of its own.
+    """
+
+    row: int
+    has_changed: bool = False
+    told: list[int] = field(default_factory=list)  # what was opened of one element
+
+    def take_the_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        opened = DataSeat.opened
+
+        async def curious(seat: DataSeat, *shares: Share) -> list[Elements]:
+            mine = seat.me == "laboratory"
+            if mine and not self.has_changed:
+                self.has_changed = True
+                value = shares[0].value.copy()
+                value[self.row] = add(value[self.row : self.row + 1], elements([1]))[0]
+                shares = (replace(shares[0], value=value), *shares[1:])
+            whole = await opened(seat, *shares)
+            if mine and len(whole) == 1 and whole[0].shape == (1,):
+                self.told.append(int(whole[0][0]))
+            return whole
+
+        monkeypatch.setattr(DataSeat, "opened", curious)
+
+
+def without_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each seat's, which comes before the bit is opened."""
+    checked, made = DataSeat.checked, Counter[DataSeat]()
+
+    async def but_one(seat: DataSeat) -> None:
+        made[seat] += 1
+        if made[seat] != 2:
+            await checked(seat)
+
+    monkeypatch.setattr(DataSeat, "checked", but_one)
+
+
+@pytest.mark.parametrize("defended", [False, True])
+@pytest.mark.parametrize("label", [0, 1])
+def test_no_label_is_read_by_whoever_tampers_with_its_test(
+    monkeypatch: pytest.MonkeyPatch, label: int, defended: bool
+) -> None:
+    """A bit that is opened before a check says to whoever changed something whether it mattered."""
+    case = Chosen(options={"epochs": 1, "test_rows": 0})
+    curious = Curious(row=int(np.flatnonzero(case.labels == label)[3]))
+    curious.take_the_place(monkeypatch)
+    if not defended:
+        without_the_second_check(monkeypatch)
+    with pytest.raises((MacCheckFailed, MalformedMessage)):
+        train(case, run=RUN)
+    if defended:
+        assert curious.told == []
+    else:
+        assert (curious.told[-1] == 0) == (label == 1)
 
 
 def test_numbers_far_out_are_noticed_and_the_farthest_of_an_honest_party_are_not() -> None:

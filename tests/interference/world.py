@@ -333,8 +333,8 @@ async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
         await asyncio.sleep(0.05)
 
 
-# How many a party has sent then: a gradient each epoch; a check of the labels and two each epoch, to two others.
-OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 7}
+# How many a party has sent then: a gradient each epoch; two checks of the labels and two each epoch, to two others.
+OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 9}
 
 
 @contextmanager

@@ -163,6 +163,14 @@ MUTANTS = (
         ("tests/falcon/test_labels_put_in.py::test_labels_cannot_be_made_for_coefficients_that_are_known",),
     ),
     Mutant(
+        "whether-labels-are-labels-is-opened-before-a-check",
+        (12, 13),
+        "algorithms/protocols/falcon/program.py",
+        "    await seat.checked()  # or whoever changed what was opened of a label would see whether that mattered\n",
+        "",
+        ("tests/falcon/test_labels_put_in.py::test_no_label_is_read_by_whoever_tampers_with_its_test",),
+    ),
+    Mutant(
         "class-weights-are-believed",
         (12, 13),
         "algorithms/protocols/falcon/program.py",

@@ -14,7 +14,8 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
           each P_j   under differential privacy, before each epoch: its noise          MaskedInput to every other
     3     each P_j   a step's four rounds (sharing/descent.py), and all else that is   OpenedShares to every other
                      opened: under masks of its own, but for step 5's bits and, with
-                     MACs, before the first step whether every label is 0 or 1
+                     MACs, before the first step whether every label is 0 or 1,
+                     and class weights are small
     4     each P_j   each epoch, and around what is revealed: compares what was        CheckCommitment, CheckSeed
                      opened; coefficients, then MAC residues, by commit and reveal     ResidueCommitment, Residue
     5     active     each epoch: two bits, was all in range, does training end here,   GoesOn to the key node
@@ -130,7 +131,7 @@ TABLE = Table(
         DATA,
         OpenedShares,
         ROUNDS,
-        "masked values, whether labels are labels, each epoch's two bits, own weights, the active party's figures",
+        "masked values, a bit of labels, one of class weights, two an epoch, own weights, the active party's figures",
     ),
     Arrow("3", DATA, DATA, EncryptedMasks, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),

@@ -191,7 +191,7 @@ async def _row_weights(seat: Seat, p: FalconParameters, y: Share, weights: Share
 async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Share | None) -> None:
     """What the active party learns of the test rows are sums over labels: with labels such as 2^i it would read of each
     row on which side of the threshold it is. With class weights so large that a loss wraps round in the field, when
-    training ends would tell of its bits one by one. Without MACs all are believed.
+    training ends would tell of something else than the loss. Without MACs all are believed.
 
     Raises:
         MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped; or a
@@ -208,7 +208,7 @@ async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Sh
         bits, bound = CLASS_WEIGHT_BITS + COARSE_CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT / 2**COARSE_CLASS_WEIGHT_BITS
         far = await _far_out(seat, "class weights", weights, bits, bound)
         tests.append(("class weights", f"beyond {LARGEST_CLASS_WEIGHT}", far))
-    # Of what one party put in: nothing of others is told if an opening is tampered with, which the next check finds.
+    await seat.checked()  # or whoever changed what was opened of a label would see whether that mattered
     told = await seat.opened(*(share for _, _, share in tests))
     for (what, how, _), bit in zip(tests, told, strict=True):
         if bit[0]:

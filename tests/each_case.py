@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 Test = Callable[..., None]
+# What ends a case and not the run. Outcomes of pytest are no Exception, and so neither is a group of them.
+TOLD = (Exception, pytest.fail.Exception, pytest.skip.Exception, BaseExceptionGroup)
 
 
 def each_case(
@@ -37,7 +39,7 @@ def each_case(
                     path.mkdir()
                 try:
                     test(**fixtures | own | dict(zip(fields, case, strict=True)))
-                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - told below
+                except TOLD as error:
                     label = _labels(cases, named)[number]
                     error.add_note(f"in the case {label}")
                     failed.append((label, error))

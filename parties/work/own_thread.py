@@ -39,12 +39,10 @@ class OuterChannel:
             await self._left(to)
 
     async def _left(self, to: str) -> None:
-        leaving = self._leaving.pop(to, None)
-        if leaving is None:
-            return
-        if leaving.done():
-            leaving.result()
-        else:
+        while (leaving := self._leaving.get(to)) is not None:  # another one, if somebody else has waited too
+            if leaving.done():
+                leaving.result()
+                return
             await asyncio.wrap_future(leaving)
 
     def _there(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:

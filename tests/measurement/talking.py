@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import runpy
 import subprocess
@@ -20,10 +19,8 @@ from unittest import mock
 
 import structlog
 
-from tests import command
+from tests.command import forks
 
-FORKS = multiprocessing.get_context("forkserver")  # a process has one such server:
-assert command.PRELOADED  # what it imports beforehand, tests.command says
 ROOT = Path(__file__).parents[2]
 
 PEAK = """
@@ -47,8 +44,8 @@ class Child:
 
 @contextmanager
 def child(module: str, *arguments: str) -> Iterator[Child]:
-    (heard, to_child), (from_child, said) = FORKS.Pipe(False), FORKS.Pipe(False)
-    process = FORKS.Process(target=_run, args=(module, arguments, heard, said), daemon=False)
+    (heard, to_child), (from_child, said) = forks.Pipe(False), forks.Pipe(False)
+    process = forks.Process(target=_run, args=(module, arguments, heard, said), daemon=False)
     with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
         process.start()
     heard.close()

@@ -72,6 +72,22 @@ async def test_what_is_sent_is_what_it_was_and_in_order(tmp_path: Path, monkeypa
     assert received == [[number] * 3 for number in range(20)]
 
 
+async def test_who_sends_beside_others_waits_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Slow().put_in(monkeypatch)
+
+    async def sending(channel: Channel) -> None:
+        async def one(number: int) -> None:
+            await channel.send("p1", Numbers(np.full(3, number)))
+
+        await asyncio.gather(*map(one, range(4)))
+
+    async with pair(tmp_path) as (p0, p1):
+        counted = asyncio.create_task(in_own_thread(p0, sending))
+        received = [(await p1.receive("p0", Numbers)).values.tolist() for _ in range(4)]
+        await counted
+    assert received == [[number] * 3 for number in range(4)]
+
+
 async def test_it_goes_on_while_a_message_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bring, gone_on, loop = ExchangeChannel.bring, asyncio.Event(), asyncio.get_running_loop()
 

@@ -566,6 +566,7 @@ PAIRS = (
     Pair("falcon-untested", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
     Pair("falcon-untested", "missing-value", "shop-a", a_missing_value("shop-a")),
     Pair("falcon-untested", "active-feature", "bank", a_feature("bank")),
+    Pair("falcon-weights", "rare-class", "bank", rare_class("bank")),
     Pair("falcon-threshold", "a-label", "bank", a_label("bank")),
     Pair("falcon-threshold", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "a-label", "bank", a_label("bank")),

@@ -83,6 +83,7 @@ CHOICES: Mapping[str, Choices] = {
     "falcon": {**LARGE_SPLIT, **FALCON},
     # Of so few rows a smaller part is refused, and nothing would be compared.
     "falcon-untested": {**SPLIT, "split__test_fraction": (0.5, 0.0), **FALCON},
+    "falcon-weights": {"seed": range(1, 1000), "falcon__security": ("malicious", "semi-honest")},
     "falcon-threshold": {
         **LARGE_SPLIT,
         "falcon__intercept": (True, False),

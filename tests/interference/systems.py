@@ -274,6 +274,13 @@ def falcon_untested() -> Case:
     return replace(case, data=data, job={**case.job, "split": {"test_fraction": 0.0}})
 
 
+def falcon_weights() -> Case:
+    """Class weights where a class may be rarer than they go; a step of the default size would end the training."""
+    case = falcon_untested()
+    trained = {**case.job["falcon"], "class_weights": "balanced", "learning_rate": 0.01}
+    return replace(case, job={**case.job, "falcon": trained})
+
+
 def falcon_threshold() -> Case:
     """On encrypted weights."""
     case = falcon_untested()
@@ -372,6 +379,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "taylor-linkage": taylor_linkage,
     "falcon": falcon,
     "falcon-untested": falcon_untested,
+    "falcon-weights": falcon_weights,
     "falcon-threshold": falcon_threshold,
     "falcon-private": falcon_private,
     "predict": predict,

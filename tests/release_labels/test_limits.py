@@ -22,6 +22,7 @@ from blindfit.parties.settings import FitSettings, PartySettings
 from blindfit.parties.tables import mistakes
 from tests.measurement.house import House
 from tests.release_labels.house import GRID, LABELS, LAPLACE, WIDE, Counter, make_labels
+from tests.work import tasks
 
 PRIOR = uniform_prior(GRID)
 ESTIMATED = MechanismSettings("unbiased", GRID, 1.0)
@@ -66,8 +67,8 @@ def test_a_limit_ends_it(limits: FitSettings, said: str) -> None:
 
 
 def test_a_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "_make", fitting._limit)  # ends without an answer, as if it had been killed
-    with pytest.raises(ComputeFailed, match="its process ended with"):
+    monkeypatch.setattr(fitting, "_make", tasks.die)
+    with pytest.raises(ComputeFailed, match="its process ended with -9"):
         LimitedMaker(FitSettings())(QUICK, 1.0, PRIOR)
 
 

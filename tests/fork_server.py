@@ -5,8 +5,10 @@ Where a worker has none of the others' it starts one of its own, when first it n
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+from collections.abc import Iterator
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
@@ -41,8 +43,25 @@ def start() -> dict[str, Any]:
     How others of this machine reach the server, which ends with this process.
     """
     forks.set_forkserver_preload(PRELOADED)
-    forkserver.ensure_running()
+    with _unheard():
+        forkserver.ensure_running()
     return {name: value for name, value in vars(forkserver._forkserver).items() if name in ADDRESS}
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """What is started here, and all that it forks, says nothing between pytest's lines: tests read files and pipes."""
+    kept = {number: os.dup(number) for number in (1, 2)}
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in kept:
+            os.dup2(nowhere, number)
+        yield
+    finally:
+        for number, before in kept.items():
+            os.dup2(before, number)
+            os.close(before)
+        os.close(nowhere)
 
 
 def use(address: dict[str, Any]) -> None:

@@ -254,6 +254,9 @@ async def test_a_peer_that_never_was_there_is_named_by_send_and_by_receive(autho
 async def test_a_deadline_names_peer_and_step(authority: Path) -> None:
     async with pair(authority, Timeouts(step_s=0.3, reconnect_s=5)) as (p0, p1, _):
         await p1.send("p0", Letter(1))
+        arrivals = p0._arrivals["p1"]
+        async with asyncio.timeout(60):  # to connect takes a busy machine longer than that deadline
+            await arrivals.changed.until(lambda: not arrivals.inbox.is_empty)
         await p0.receive("p1", Letter)
         error = await failure(p0.receive("p1", Parcel), PeerTimeout)
     assert (error.peer, error.step, error.timeout_s) == ("p1", "Parcel", 0.3)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from blindfit.protos import errors_pb2 as blindfit_dot_protos_dot_errors__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62lindfit/protos/exchange.proto\x12\x0b\x62lindfit.v1\x1a\x1c\x62lindfit/protos/errors.proto\"\xbf\x01\n\x05\x46rame\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04step\x18\x04 \x01(\t\x12#\n\x05hello\x18\x05 \x01(\x0b\x32\x12.blindfit.v1.HelloH\x00\x12#\n\x05\x63hunk\x18\x06 \x01(\x0b\x32\x12.blindfit.v1.ChunkH\x00\x12#\n\x05\x61\x62ort\x18\x07 \x01(\x0b\x32\x12.blindfit.v1.AbortH\x00\x42\x06\n\x04\x62ody\"\x17\n\x05Hello\x12\x0e\n\x06outbox\x18\x01 \x01(\t\"#\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\";\n\x05\x41\x62ort\x12$\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x16.blindfit.v1.ErrorCode\x12\x0c\n\x04step\x18\x02 \x01(\t\"\x17\n\x03\x41\x63k\x12\x10\n\x08received\x18\x01 \x01(\x04\x32<\n\x08\x45xchange\x12\x30\n\x04Open\x12\x12.blindfit.v1.Frame\x1a\x10.blindfit.v1.Ack(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62lindfit/protos/exchange.proto\x12\x0b\x62lindfit.v1\x1a\x1c\x62lindfit/protos/errors.proto\"\xe0\x01\n\x05\x46rame\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04step\x18\x04 \x01(\t\x12#\n\x05hello\x18\x05 \x01(\x0b\x32\x12.blindfit.v1.HelloH\x00\x12#\n\x05\x63hunk\x18\x06 \x01(\x0b\x32\x12.blindfit.v1.ChunkH\x00\x12#\n\x05\x61\x62ort\x18\x07 \x01(\x0b\x32\x12.blindfit.v1.AbortH\x00\x12\x1f\n\x03\x65nd\x18\x08 \x01(\x0b\x32\x10.blindfit.v1.EndH\x00\x42\x06\n\x04\x62ody\"\x17\n\x05Hello\x12\x0e\n\x06outbox\x18\x01 \x01(\t\"#\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04last\x18\x02 \x01(\x08\"\x05\n\x03\x45nd\";\n\x05\x41\x62ort\x12$\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x16.blindfit.v1.ErrorCode\x12\x0c\n\x04step\x18\x02 \x01(\t\"\x17\n\x03\x41\x63k\x12\x10\n\x08received\x18\x01 \x01(\x04\x32<\n\x08\x45xchange\x12\x30\n\x04Open\x12\x12.blindfit.v1.Frame\x1a\x10.blindfit.v1.Ack(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'blindfit.protos.exchange_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FRAME']._serialized_start=78
-  _globals['_FRAME']._serialized_end=269
-  _globals['_HELLO']._serialized_start=271
-  _globals['_HELLO']._serialized_end=294
-  _globals['_CHUNK']._serialized_start=296
-  _globals['_CHUNK']._serialized_end=331
-  _globals['_ABORT']._serialized_start=333
-  _globals['_ABORT']._serialized_end=392
-  _globals['_ACK']._serialized_start=394
-  _globals['_ACK']._serialized_end=417
-  _globals['_EXCHANGE']._serialized_start=419
-  _globals['_EXCHANGE']._serialized_end=479
+  _globals['_FRAME']._serialized_end=302
+  _globals['_HELLO']._serialized_start=304
+  _globals['_HELLO']._serialized_end=327
+  _globals['_CHUNK']._serialized_start=329
+  _globals['_CHUNK']._serialized_end=364
+  _globals['_END']._serialized_start=366
+  _globals['_END']._serialized_end=371
+  _globals['_ABORT']._serialized_start=373
+  _globals['_ABORT']._serialized_end=432
+  _globals['_ACK']._serialized_start=434
+  _globals['_ACK']._serialized_end=457
+  _globals['_EXCHANGE']._serialized_start=459
+  _globals['_EXCHANGE']._serialized_end=519
 # @@protoc_insertion_point(module_scope)

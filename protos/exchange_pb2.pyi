@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Frame(_message.Message):
-    __slots__ = ("session", "sender", "sequence", "step", "hello", "chunk", "abort")
+    __slots__ = ("session", "sender", "sequence", "step", "hello", "chunk", "abort", "end")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class Frame(_message.Message):
     HELLO_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     ABORT_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
     session: str
     sender: str
     sequence: int
@@ -22,7 +23,8 @@ class Frame(_message.Message):
     hello: Hello
     chunk: Chunk
     abort: Abort
-    def __init__(self, session: _Optional[str] = ..., sender: _Optional[str] = ..., sequence: _Optional[int] = ..., step: _Optional[str] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ...) -> None: ...
+    end: End
+    def __init__(self, session: _Optional[str] = ..., sender: _Optional[str] = ..., sequence: _Optional[int] = ..., step: _Optional[str] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("outbox",)
@@ -37,6 +39,10 @@ class Chunk(_message.Message):
     data: bytes
     last: bool
     def __init__(self, data: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
+
+class End(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Abort(_message.Message):
     __slots__ = ("code", "step")

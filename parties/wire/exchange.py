@@ -42,6 +42,7 @@ log = structlog.get_logger(__name__)
 M = TypeVar("M")
 
 ABORT_S = 2.0  # how long a failed session tries to tell its peers
+END_S = 2.0  # and one that is through
 LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED"})  # why a peer ends a session
 HELLO_S = 10.0  # how long a new stream may take for its Hello
 
@@ -221,8 +222,8 @@ class ExchangeChannel:
         """Who ends a session because it lost a peer does not say which: the one whose stream is cut here too."""
         if said.code in LOST_ANOTHER:
             for peer, arrivals in self._arrivals.items():
-                if arrivals.inbox.abort is not None:
-                    continue  # it said farewell
+                if arrivals.inbox.abort is not None or arrivals.inbox.has_ended:
+                    continue  # it said farewell, or was through
                 if isinstance(arrivals.failure, TransportError):
                     return arrivals.failure
                 if arrivals.clock is not None:
@@ -245,12 +246,20 @@ class ExchangeChannel:
             self.require_all_read()
         self._is_closed = True
         try:
-            if error is not None:
+            if error is None:
+                await self._end()
+            else:
                 self._abort(error)
                 with contextlib.suppress(BlindfitError):
                     await self._flush(ABORT_S)
         finally:
             await self._let_go()
+
+    async def _end(self) -> None:
+        """Tells whoever is still there."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await asyncio.gather(*(link.end() for link in self._links.values()))
 
     async def discard(self) -> None:
         """Ends a channel that was never used: nobody is told, nothing is kept."""
@@ -332,8 +341,11 @@ class ExchangeChannel:
         reading = asyncio.create_task(self._read(arrivals, frames, hello))
         acks = arrivals.begin(reading)
         try:
+            said: int | None = None
             async for _ in acks:
-                yield pb.Ack(received=arrivals.inbox.acknowledged)
+                if said != arrivals.inbox.acknowledged:
+                    said = arrivals.inbox.acknowledged
+                    yield pb.Ack(received=said)
             if not reading.cancelled():
                 reading.result()
         except BlindfitError as error:
@@ -352,18 +364,21 @@ class ExchangeChannel:
         arrivals.acks.now()
         async for frame in frames:
             self._accept_frame(arrivals, frame)
-            arrivals.acks.soon()
+            if arrivals.inbox.has_ended:  # who closes waits for it
+                arrivals.acks.now()
+            else:
+                arrivals.acks.soon()
             await arrivals.changed.until(lambda: not self._is_full(arrivals.inbox))
 
     def _is_full(self, inbox: Inbox) -> bool:
         return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes
 
     def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
+        if self._is_closed and frame.WhichOneof("body") == "chunk":
+            raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
         arrivals.inbox.accept(frame)
         if self._is_closed:
             arrivals.inbox.clear()
-            if frame.WhichOneof("body") == "chunk":
-                raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
         arrivals.changed.notify()
 
     def _start_clock(self, arrivals: _Arrivals) -> None:

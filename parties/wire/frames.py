@@ -46,13 +46,19 @@ class Outbox:
     def put(self, step: str, data: bytes) -> None:
         """Raises LimitExceeded, LocalProtocolError: nothing was put."""
         if self._has_ended:
-            raise LocalProtocolError("nothing can be sent after an abort", session=self.session, step=step)
+            raise LocalProtocolError("nothing can be sent after the end", session=self.session, step=step)
         if len(data) > self.limits.max_typed_message_bytes:
             raise LimitExceeded(peer=self.receiver, step=step, limit=f"a message of {len(data)} bytes")
         size = self.limits.chunk_bytes
         for start in range(0, max(len(data), 1), size):
             chunk = pb.Chunk(data=data[start : start + size], last=start + size >= len(data))
             self._append(self._frame(step, chunk=chunk))
+
+    def end(self) -> None:
+        """The last frame."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._append(self._frame("", end=pb.End()))
 
     def abort(self, code: int, step: str) -> None:
         """The last frame; a second abort says nothing new."""
@@ -93,7 +99,7 @@ class Outbox:
     def _first_kept(self) -> int:
         return self._kept[0].sequence if self._kept else self._sequence + 1
 
-    def _frame(self, step: str, **body: pb.Chunk | pb.Abort) -> pb.Frame:
+    def _frame(self, step: str, **body: pb.Chunk | pb.Abort | pb.End) -> pb.Frame:
         self._sequence += 1
         return pb.Frame(
             session=self.session,
@@ -158,6 +164,7 @@ class Inbox:
     received: int = 0  # on the stream that is open
     acknowledged: int = 0  # the last frame of the last whole message
     abort: Arrived | None = None  # known at once, whatever still waits before it
+    has_ended: bool = False  # the sender, in good order
     _outbox: str = ""  # the sender's
     _step: str = ""
     _part: bytearray = field(default_factory=bytearray)
@@ -183,11 +190,15 @@ class Inbox:
             return  # sent again after a cut
         self._require(frame.sequence == self.received + 1, "sequence", "leaves a gap")
         self._require(self.abort is None, "body", "comes after an abort")
+        self._require(not self.has_ended, "body", "comes after the end")
         if body == "abort":
             self.account.take(ENTRY_BYTES, "")
             self.drop_part()
             self.abort = Arrived("", abort_code=frame.abort.code, abort_step=_plain(frame.abort.step))
             self._add(self.abort)
+        elif body == "end":
+            self._require(not self._part, "body", "ends within a message")
+            self.has_ended = True
         else:
             self._add_chunk(frame.step, frame.chunk)
         self.received = frame.sequence

@@ -49,7 +49,7 @@ class Signal:
     """
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # in the order in which they came
 
     def notify(self) -> None:
         for waiter in self._waiting:
@@ -60,11 +60,11 @@ class Signal:
     async def until(self, ready: Callable[[], bool]) -> None:
         while not ready():
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiter)
+            self._waiting[waiter] = None
             try:
                 await waiter
             finally:
-                self._waiting.discard(waiter)
+                self._waiting.pop(waiter, None)
 
 
 class Link:
@@ -106,6 +106,13 @@ class Link:
         if self._failure is not None and not self._outbox.is_empty:
             raise self._failure
 
+    async def end(self) -> None:
+        """Until the receiver knows, if it is still there."""
+        if self._is_open:
+            self._outbox.end()
+            self._changed.notify()
+            await self._changed.until(lambda: self._outbox.is_empty or not self._is_open)
+
     def abort(self, code: int, step: str) -> None:
         self._outbox.abort(code, step)
         self._changed.notify()
@@ -125,6 +132,7 @@ class Link:
             raise PeerTimeout(peer=self._outbox.receiver, step=step, timeout_s=timeout_s) from None
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
+        self._is_open = False
         error = None if task.cancelled() else task.exception()
         if isinstance(error, BlindfitError):
             self._failure = error
@@ -143,11 +151,14 @@ class Link:
         """Stream after stream, until one fails for good or a cut lasts too long."""
         now = asyncio.get_running_loop().time
         give_up, wait_s = now() + self._timeouts.reconnect_s, FIRST_WAIT_S
+        error: BlindfitError | None = None
         while True:
             before = self._outbox.acknowledged
-            error = await self._stream_until_cut(give_up)
+            error = await self._stream_until_cut(give_up, error)
             if self._is_open:
                 give_up = now() + self._timeouts.reconnect_s
+                self._is_open = False
+                self._changed.notify()
             if self._outbox.acknowledged > before:
                 wait_s = FIRST_WAIT_S
             if now() + wait_s >= give_up:
@@ -155,15 +166,18 @@ class Link:
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    async def _stream_until_cut(self, give_up: float) -> BlindfitError:
-        """Returns:
+    async def _stream_until_cut(self, give_up: float, before: BlindfitError | None) -> BlindfitError:
+        """
+        Args:
+            before: why the last stream ended, which says more than that there was no time for another one.
+
+        Returns:
             Why the stream ended, if another one may go on from there.
 
         Raises:
             BlindfitError: another one would not help.
         """
         error: BlindfitError
-        self._is_open = False
         try:
             async with asyncio.timeout_at(give_up) as opening:
                 await self._stream(opening)
@@ -172,7 +186,7 @@ class Link:
             error = error_codes.error_of_call(
                 call_error, peer=self._outbox.receiver, address=self._address, step=self._step
             )
-            if not _may_mend(error):
+            if not _may_mend(error, self._was_open):
                 raise error from None
         except PeerUnreachable as unreachable:
             error = unreachable
@@ -181,7 +195,9 @@ class Link:
                 raise
             error = refused  # it accepted us before: a handshake that is cut off looks like a refusal
         except (TimeoutError, asyncio.InvalidStateError):
-            error = self._unreachable("no answer" if not self._is_open else "the stream was cut")
+            if self._is_open:
+                return self._unreachable("the stream was cut")
+            error = before or self._unreachable("no answer")
         return error
 
     async def _stream(self, opening: asyncio.Timeout) -> None:
@@ -223,6 +239,10 @@ class Link:
             return False
         if ack is None:  # what grpc.aio makes of bytes that do not parse
             raise MalformedMessage(culprit=self._outbox.receiver, field="ack", reason="is not a protobuf message")
+        if self._is_open and ack.received == self._outbox.acknowledged:
+            raise MalformedMessage(  # it could say so as often as it likes
+                culprit=self._outbox.receiver, field="received", reason="acknowledges nothing new"
+            )
         self._outbox.acknowledge(ack.received)
         if not self._is_open:
             self._sent = ack.received  # the first: where this stream begins
@@ -233,10 +253,10 @@ class Link:
         return PeerUnreachable(peer=self._outbox.receiver, address=self._address, step=self._step, reason=reason)
 
 
-def _may_mend(error: BlindfitError) -> bool:
+def _may_mend(error: BlindfitError, was_open: bool) -> bool:
     """Whether a new stream may get further: a cut, or a peer that has not heard of the session yet."""
     if isinstance(error, PeerAborted):
-        return error.code == "SESSION_UNKNOWN"
+        return error.code == "SESSION_UNKNOWN" and not was_open
     return isinstance(error, PeerUnreachable)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Callable, Coroutine
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from blindfit.algorithms.messages import Channel
@@ -24,14 +25,16 @@ class OuterChannel:
     def __init__(self, channel: ExchangeChannel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel, self._loop = channel, loop
         self._leaving: dict[str, concurrent.futures.Future[None]] = {}  # the last one to each party
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def send(self, to: str, message: object) -> None:
         encoded = self._channel.encoded(to, message)
-        await self._left(to)
-        self._leaving[to] = self._there(self._channel.bring(to, encoded))
+        async with self._turns[to]:
+            await self._left(to)
+            self._leaving[to] = self._there(self._channel.bring(to, encoded))
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        return await asyncio.wrap_future(self._there(self._channel.receive(sender, kind)))
+        return await asyncio.wrap_future(self._there(self._received(list(self._leaving.values()), sender, kind)))
 
     async def flush(self) -> None:
         """Until all is on its way. Raises as `send`."""
@@ -39,14 +42,25 @@ class OuterChannel:
             await self._left(to)
 
     async def _left(self, to: str) -> None:
-        while (leaving := self._leaving.get(to)) is not None:  # another one, if somebody else has waited too
-            if leaving.done():
-                leaving.result()
-                return
-            await asyncio.wrap_future(leaving)
+        if to in self._leaving:
+            await _over(self._leaving[to])
+
+    async def _received(self, leaving: Sequence[concurrent.futures.Future[None]], sender: str, kind: type[M]) -> M:
+        """In the session's loop. Nobody is waited for, or blamed, while this party's own message has not left."""
+        for sent in leaving:
+            await _over(sent)
+        return await self._channel.receive(sender, kind)
 
     def _there(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+async def _over(sent: concurrent.futures.Future[None]) -> None:
+    """Raises its failure."""
+    if sent.done():
+        sent.result()
+    else:
+        await asyncio.wrap_future(sent)
 
 
 async def in_own_thread(channel: ExchangeChannel, work: Callable[[Channel], Awaitable[T]]) -> T:

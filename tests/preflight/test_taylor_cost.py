@@ -11,6 +11,7 @@ from blindfit.coordinator.preflight.taylor.cost import Cost, Speed, measure
 from tests.taylor.seats import Case, Tap, case_of
 
 SPEED = Speed(product_s=4e-6, randomiser_s=4e-4, decryption_s=2.4e-3)
+REFERENCE = Speed(product_s=4e-6, randomiser_s=1.4e-2, decryption_s=2.4e-3)  # python-paillier's, of the same day
 
 
 def cost_of(case: Case) -> Cost:
@@ -73,5 +74,6 @@ def test_many_cores_do_not_help_one_party(insecure_test_key: PrivateKey) -> None
 
 
 def test_a_measurement_orders_the_operations() -> None:
+    """A hundredfold at least: what else a processor's core does changes a time threefold."""
     speed = measure(2048)
-    assert 0 < speed.product_s < speed.randomiser_s < speed.decryption_s
+    assert 0 < speed.product_s < min(speed.randomiser_s, speed.decryption_s)

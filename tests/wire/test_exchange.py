@@ -288,11 +288,28 @@ async def test_a_receiver_that_lost_its_session_ends_it(authority: Path) -> None
     assert (error.culprit, error.code) == ("p1", "SESSION_UNKNOWN")
 
 
+async def test_an_attempt_for_which_no_time_is_left_says_nothing_new(authority: Path) -> None:
+    """Its second takes this one so long to connect that it is broken off."""
+    async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
+        connect, attempts = up["p0"].connect, []
+
+        async def slowly(peer: str, address: str) -> grpc.aio.Channel:
+            attempts.append(peer)
+            await asyncio.sleep(0 if len(attempts) == 1 else 60)
+            return await connect(peer, address)
+
+        p0 = up["p0"].join("s", SHORT)
+        p0._open_peer = slowly
+        await p0.send("p1", Letter(0))
+        error = await failure(p0.receive("p1", Letter), PeerAborted)
+    assert (error.culprit, error.code, len(attempts)) == ("p1", "SESSION_UNKNOWN", 2)
+
+
 async def test_a_receiver_that_starts_the_session_anew_is_found_out(authority: Path) -> None:
     async with pair(authority) as (p0, p1, up):
         await p0.send("p1", Letter(0))
         await p1.receive("p0", Letter)
-        await p0._links["p1"].flush(2)  # acknowledged: else it would rightly be sent again
+        await p0._links["p1"].flush(60)  # acknowledged: else it would rightly be sent again
         anew = up["p1"].join("s")
         await up["p1"].cut()
         await p0.send("p1", Letter(1))
@@ -442,6 +459,49 @@ async def test_a_closed_session_leaves_no_task_behind(authority: Path) -> None:
         assert [t.get_name() for t in asyncio.all_tasks() if "link" in t.get_name()] == []
         for late in (p0.send("p1", Letter(2)), p0.receive("p1", Letter)):
             await failure(late, LocalProtocolError)
+
+
+@pytest.mark.parametrize("is_through", [True, False])
+async def test_who_is_through_is_not_taken_for_one_who_was_lost(authority: Path, is_through: bool) -> None:
+    """Who ends a session because somebody was lost does not say who; a stream that has ended may be the reason."""
+    async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
+        p0, p1, dealer = (up[name].join("s") for name in up)
+        await dealer.send("p1", Letter(0))
+        await p1.receive("dealer", Letter)
+        if is_through:
+            await dealer.close()
+        else:
+            await dealer._links["p1"].close()
+        arrivals = p1._arrivals["dealer"]
+        async with asyncio.timeout(60):
+            while arrivals.clock is None:
+                await asyncio.sleep(0.01)
+        await p0.close(PeerTimeout(peer="p1", step="Letter", timeout_s=1.0))
+        error = await failure(p1.receive("p0", Letter), PeerAborted if is_through else PeerUnreachable)
+        assert ("p0 ended the session" if is_through else "cannot reach dealer") in str(error)
+
+
+async def test_who_is_through_need_not_hear_that_another_one_is(authority: Path) -> None:
+    """Its process may have ended."""
+    async with pair(authority) as (p0, p1, up):
+        for sender, receiver in ((p0, p1), (p1, p0)):
+            await sender.send(receiver.name, Letter(0))
+            await receiver.receive(sender.name, Letter)
+            await sender._links[receiver.name].flush(60)
+        await p0.close()
+        await up["p0"].stop()
+        async with asyncio.timeout(QUICK.reconnect_s - 1):
+            await p1.close()
+
+
+async def test_what_nobody_will_read_is_not_acknowledged(authority: Path) -> None:
+    async with pair(authority, SHORT) as (p0, p1, _):
+        await p0.send("p1", Letter(0))
+        await p1.receive("p0", Letter)
+        await p1.close()
+        await p0.send("p1", Letter(1))
+        error = await failure(p0.close(), PeerAborted)
+        assert (error.culprit, error.code) == ("p1", "SESSION_UNKNOWN")
 
 
 async def test_nobody_else_can_be_sent_to(authority: Path) -> None:
@@ -594,6 +654,8 @@ async def lying(up: Mapping[str, Site], acks: list[pb.Ack | bytes]) -> AsyncIter
         ([0, 2], "acknowledges what was never sent"),
         ([0, 1, 0], "goes back: the receiver has lost what it had received"),
         ([0, 2**64 - 1], "acknowledges what was never sent"),
+        ([0, 0], "acknowledges nothing new"),  # it could say so for ever, and each takes time to read
+        ([0, 1, 1], "acknowledges nothing new"),
     ],
 )
 async def test_an_acknowledgement_that_cannot_be(authority: Path, acks: list[int], reason: str) -> None:

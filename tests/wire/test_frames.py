@@ -158,7 +158,7 @@ def test_a_message_in_chunks_is_whole_again(data: bytes) -> None:
 
 def frame(**fields: object) -> pb.Frame:
     plain = {"session": "s", "sender": "p0", "sequence": 2, "step": "Letter"}
-    chunk = {} if {"abort", "hello", "body"} & fields.keys() else {"chunk": pb.Chunk(data=b"x", last=True)}
+    chunk = {} if {"abort", "hello", "end", "body"} & fields.keys() else {"chunk": pb.Chunk(data=b"x", last=True)}
     fields.pop("body", None)
     return pb.Frame(**{**plain, **chunk, **fields})
 
@@ -180,6 +180,7 @@ def begun() -> Inbox:
         (frame(sequence=0), "sequence", "leaves a gap"),
         (frame(sequence=2**64 - 1), "sequence", "leaves a gap"),
         (frame(body=None), "body", "is missing"),
+        (frame(end=pb.End()), "body", "ends within a message"),
         (frame(step="Another"), "step", "changes within a message"),
         (frame(step=""), "step", "is not a message's name"),
         (frame(step="x" * 65), "step", "is not a message's name"),
@@ -229,6 +230,18 @@ def test_nothing_comes_before_a_hello_or_after_an_abort() -> None:
         inbox.accept(frame(sequence=3))
 
 
+def test_nothing_comes_after_the_end() -> None:
+    inbox = begun()
+    inbox.accept(frame())
+    inbox.accept(frame(sequence=3, end=pb.End()))
+    assert inbox.has_ended
+    inbox.accept(frame(sequence=3, end=pb.End()))  # the same one, sent again
+    for more in ({}, {"end": pb.End()}, {"abort": pb.Abort(code=4)}):
+        with pytest.raises(MalformedMessage, match="body: comes after the end"):
+            inbox.accept(frame(sequence=4, **more))
+    assert inbox.acknowledged == 3
+
+
 def test_empty_messages_fill_the_inbox_and_the_outbox_too() -> None:
     inbox, outbox = new_inbox(), Outbox("s", "p0", "p1", LIMITS)
     inbox.accept(outbox.hello())
@@ -258,11 +271,16 @@ def test_an_acknowledgement_that_cannot_be_changes_nothing(received: int, reason
 
 
 @pytest.mark.parametrize(
-    "put", [lambda outbox: outbox.put("Letter", b"x" * 101), lambda outbox: (outbox.abort(1, ""), outbox.put("L", b""))]
+    "put",
+    [
+        lambda outbox: outbox.put("Letter", b"x" * 101),
+        lambda outbox: (outbox.abort(1, ""), outbox.put("L", b"")),
+        lambda outbox: (outbox.end(), outbox.abort(1, ""), outbox.put("L", b"")),
+    ],
 )
 def test_what_may_not_leave_is_not_put(put: Callable[[Outbox], object]) -> None:
     outbox = Outbox("s", "p0", "p1", LIMITS)
     with pytest.raises((LimitExceeded, LocalProtocolError)) as caught:
         put(outbox)
     assert isinstance(caught.value, BlindfitError)
-    assert all(f.WhichOneof("body") == "abort" for f in outbox._kept)
+    assert [f.WhichOneof("body") for f in outbox._kept] in ([], ["abort"], ["end"])

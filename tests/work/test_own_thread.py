@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from blindfit.algorithms.errors import LocalProtocolError, PeerUnreachable
 from blindfit.algorithms.messages import Channel, IntegerTensor
 from blindfit.algorithms.protocols.table import ALL, CHUNKS, Arrow, Table
 from blindfit.parties.wire.exchange import Encoded, ExchangeChannel
+from blindfit.parties.wire.link import Timeouts
 from blindfit.parties.work.own_thread import in_own_thread
 from tests.certificates import demo_authority
 from tests.wire.site import sites
@@ -121,6 +123,47 @@ async def test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end(
         with pytest.raises(PeerUnreachable, match="the connection was lost"):
             await in_own_thread(p0, sending)
     assert slow.brought == 1  # and nothing behind it
+
+
+async def test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that somebody else does not answer."""
+    Slow(PeerUnreachable(peer="p1", address="-", step="Numbers", reason="the connection was lost")).put_in(monkeypatch)
+
+    async def asking(channel: Channel) -> None:
+        await channel.send("p1", Numbers(np.zeros(3, np.int64)))
+        await channel.receive("dealer", Numbers)
+
+    async with sites(demo_authority(tmp_path), "p0", "p1", "dealer", tables=[TABLE]) as up, asyncio.timeout(PLENTY_S):
+        p0 = up["p0"].join("s", Timeouts(step_s=2 * PLENTY_S))
+        with pytest.raises(PeerUnreachable, match="the connection was lost"):
+            await in_own_thread(p0, asking)
+
+
+async def test_who_comes_later_does_not_overtake_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring, may_leave, has_left, loop = ExchangeChannel.bring, asyncio.Event(), Event(), asyncio.get_running_loop()
+
+    async def first_waits(channel: ExchangeChannel, to: str, message: Encoded) -> None:
+        await may_leave.wait()
+        await bring(channel, to, message)
+        loop.call_later(0.05, has_left.set)  # and its future says so
+
+    async def sending(channel: Channel) -> None:
+        await channel.send("p1", Numbers(np.full(3, 0)))
+        waits = asyncio.create_task(channel.send("p1", Numbers(np.full(3, 1))))
+        await asyncio.sleep(0.05)
+        loop.call_soon_threadsafe(may_leave.set)
+        has_left.wait()  # it computes: who waits has not heard of it
+        await channel.send("p1", Numbers(np.full(3, 2)))
+        await waits
+
+    monkeypatch.setattr(ExchangeChannel, "bring", first_waits)
+    async with pair(tmp_path) as (p0, p1):
+        counted = asyncio.create_task(in_own_thread(p0, sending))
+        received = [(await p1.receive("p0", Numbers)).values[0] for _ in range(3)]
+        await counted
+    assert received == [0, 1, 2]
 
 
 async def test_errors_of_the_work_and_of_its_channel_are_raised_outside(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ LEAST_ROWS_PER_COLUMN = 4
 # In units of the features, on a batch's sum. After 50 epochs a partner of 20 columns has 20 bits, at worst of 20 data
 # sets 27, about a binary column of 128 rows that tells the label in 19 of 20; with a tenth of it 74, at worst 86.
 LEAST_NOISE = 1.0
-# Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node.
+# Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node, and so
+# is whether it has fallen, told to all who train in shares.
 LEAST_HOLD_OUT_ROWS = 11
 # Two rows that are alone in a direction have leverage .5 each, however short they are, and a little more from the
 # others: without slack they would be shortened to nothing. (.80 in place of .79.)

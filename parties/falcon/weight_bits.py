@@ -1,9 +1,9 @@
 """What a training opens can tell of labels, over all trainings on a snapshot, at the active party.
 
 A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them; and so it does
-from where training ends, and why: after which of E epochs, by the loss or by the range. No party may learn more than a
-quarter of a bit of each training label, summed over all trainings on the snapshot. Bits count before they are told,
-whether the training then comes to its end or not: a party chooses its features, and when it leaves.
+from where training ends, and why: after which of E epochs, by the loss, by the range or by both. No party may learn
+more than a quarter of a bit of each training label, summed over all trainings on the snapshot. Bits count before they
+are told, whether the training then comes to its end or not: a party chooses its features, and when it leaves.
 
 Source: MATH 4.3.
 """
@@ -34,9 +34,10 @@ def weights_share(parameters: FalconParameters) -> float:
 
 def end_share(parameters: FalconParameters, epochs: int) -> float:
     """Bits of each training label that the end has, of so many epochs that may follow: it comes after one of them, by
-    the range or by the loss, or after all.
+    the range or by the loss or by both, or after all.
     """
-    return min(1.0, math.log2(2 * epochs + 1) / parameters.train_rows)
+    ends = (3 if parameters.judges else 1) * epochs + 1
+    return min(1.0, math.log2(ends) / parameters.train_rows)
 
 
 def check_bits(session: Session[FalconJob], store: Store, parameters: FalconParameters, epochs: int) -> None:

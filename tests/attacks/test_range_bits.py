@@ -21,6 +21,7 @@ from tests.falcon.project import make
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
+ROWS = 112
 LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
 JOB = (
     "align.least_common=50",
@@ -35,8 +36,8 @@ READ, ASKED = 3, 4  # pairs of labels: both answers are among the first, and the
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Labels of 120 rows have room for one training's weights, and little more."""
-    return make(tmp_path, rows=120)
+    """Labels of so many rows have room for one training's weights, and little more."""
+    return make(tmp_path, rows=ROWS)
 
 
 class Attack:
@@ -109,4 +110,4 @@ def test_with_the_rule_every_answer_is_counted_until_there_is_none(
     with pytest.raises(PolicyRefused, match="trainings before told") as refused:
         ask()
     assert refused.value.party == "bank"
-    assert 0 < len(answers) <= told_bits(project) * 120 <= 0.25 * 120
+    assert 0 < len(answers) <= told_bits(project) * ROWS <= 0.25 * ROWS

@@ -115,6 +115,22 @@ MUTANTS = (
         ("tests/attacks/test_range_bits.py::test_with_the_rule_every_answer_is_counted_until_there_is_none",),
     ),
     Mutant(
+        "an-end-by-range-and-loss-is-free",
+        (28,),
+        "parties/falcon/weight_bits.py",
+        "(3 if parameters.judges else 1)",
+        "(2 if parameters.judges else 1)",
+        (f"{SEATS}::test_where_a_training_ends_is_counted_before_it_is_told",),
+    ),
+    Mutant(
+        "one-validation-row-decides",
+        (12, 28),
+        "algorithms/protocols/falcon/parameters.py",
+        "if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:",
+        "if False:",
+        ("tests/attacks/test_validation_rows.py::test_a_job_with_one_validation_row_is_refused",),
+    ),
+    Mutant(
         "a-check-that-was-begun-is-forgotten",
         (13,),
         "algorithms/protocols/falcon/check.py",

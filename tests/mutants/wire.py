@@ -246,14 +246,6 @@ MUTANTS = (
         (f"{EXCHANGE}::test_who_is_through_is_not_taken_for_one_who_was_lost",),
     ),
     Mutant(
-        "who-is-through-is-waited-for",
-        (17,),
-        "parties/wire/link.py",
-        "lambda: self._outbox.is_empty or not self._is_open)",
-        "lambda: self._outbox.is_empty)",
-        (f"{EXCHANGE}::test_who_is_through_need_not_hear_that_another_one_is",),
-    ),
-    Mutant(
         "acknowledgements-of-nothing-new-are-read-for-ever",
         (16, 27),
         "parties/wire/link.py",

@@ -136,7 +136,7 @@ async def test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer(
         await channel.receive("dealer", Numbers)
 
     async with sites(demo_authority(tmp_path), "p0", "p1", "dealer", tables=[TABLE]) as up, asyncio.timeout(PLENTY_S):
-        p0 = up["p0"].join("s", Timeouts(step_s=2 * PLENTY_S))
+        p0 = up["p0"].join("s", Timeouts(step_s=PLENTY_S / 3))
         with pytest.raises(PeerUnreachable, match="the connection was lost"):
             await in_own_thread(p0, asking)
 

@@ -22,6 +22,7 @@ from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
@@ -186,6 +187,12 @@ class FalconParameters:
             hint = "choose a larger split.test_fraction, or 0"
             raise RangeError(
                 f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} tells of each", hint=hint
+            )
+        if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:
+            raise RangeError(
+                f"{self.validation_rows} validation rows: where training ends tells of the loss of each if they are "
+                f"fewer than {LEAST_HOLD_OUT_ROWS}",
+                hint="choose a larger falcon.validation_fraction, or 0",
             )
         if self.train_rows + self.validation_rows > MOST_ROWS:
             raise RangeError(f"more than {MOST_ROWS:,} rows do not fit into one test of their range")

@@ -182,8 +182,7 @@ def _elements(numbers: npt.NDArray[np.int64] | None) -> f.Elements | None:
 
 
 async def _row_weights(seat: Seat, p: FalconParameters, y: Share, weights: Share) -> Share:
-    """Of each row its class's: with weights that the active party chose row by row, the loss of a single row would
-    decide when training ends."""
+    """Of each row its class's: an active party weighs classes, and no row by itself unless it makes up labels too."""
     without, with_label = (weights[np.full(p.rows, place)] for place in range(CLASSES))
     return without + await multiply(seat, "row weights", with_label - without, y)
 

@@ -1,0 +1,97 @@
+"""What the end of a training in shares tells of validation rows: whether their loss has fallen by the job's tolerance.
+
+Whoever proposes jobs chooses how many rows that are, and the tolerance: of one row alone, trainings that differ in
+nothing else would close in on its loss, and so on its score, which no party shall learn.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import PolicyRefused, RangeError, ScoresOutOfRange
+from blindfit.algorithms.protocols.falcon import parameters
+from blindfit.algorithms.protocols.falcon.seats import DataSeat
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.shares import Share
+from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
+from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from tests.falcon.local import Case, train
+from tests.falcon.project import make
+from tests.nodes import Nodes
+
+EPOCHS = 3
+
+
+def of(rows: int, tolerance: float) -> Case:
+    """A training of three epochs, which ends after two where the loss of the rows has not fallen by so much."""
+    options = {"epochs": EPOCHS, "test_rows": 0, "validation_rows": rows, "patience": 1, "tolerance": tolerance}
+    return Case(options=options)
+
+
+def fall(case: Case) -> float:
+    """Of the loss of the validation rows, in the second epoch of plain descent."""
+    rows = case.parameters.validation
+
+    def loss(w: NDArray[np.float64]) -> float:
+        z = case.whole[rows] @ w
+        return float(np.mean(np.log1p(np.exp(z)) - case.y[rows] * z))
+
+    return loss(case.plain(1)) - loss(case.plain(2))
+
+
+def test_where_one_row_decides_its_loss_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parameters, "LEAST_HOLD_OUT_ROWS", 1)
+    truth = fall(of(1, 0.1))
+    assert truth > 0.05
+    least, most = 0.0, 1.0
+    for _ in range(6):
+        tried = (least + most) / 2
+        ended = train(of(1, tried))["laboratory"].epochs
+        least, most = (tried, most) if ended == EPOCHS else (least, tried)
+    assert most - least < 0.02
+    assert least - 0.01 < truth < most + 0.01
+
+
+def test_so_few_rows_do_not_decide() -> None:
+    with pytest.raises(RangeError, match="10 validation rows: where training ends tells of the loss of each"):
+        train(of(LEAST_HOLD_OUT_ROWS - 1, 0.1))
+    assert train(of(LEAST_HOLD_OUT_ROWS, 0.0))["laboratory"].epochs <= EPOCHS
+
+
+@pytest.mark.parametrize("which", [(), ("split.test_fraction=0.3",), ("falcon.weights=shared", "falcon.patience=1")])
+def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[str, ...]) -> None:
+    nodes = Nodes(make(tmp_path).root)
+    with pytest.raises(PolicyRefused, match=r"1 validation rows.*choose a larger falcon\.validation_fraction, or 0"):
+        nodes.run("falcon.validation_fraction=0.0034", *which)
+
+
+def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the range, by the loss, or by both: a party's one large row decides, and the count is of all three."""
+    opened, told = DataSeat.opened, []
+
+    async def seen(seat: DataSeat, *shares: Share) -> list[Elements]:
+        whole = await opened(seat, *shares)
+        if seat.me == "laboratory" and len(whole) == 1 and whole[0].shape == (2,):
+            told.append(tuple(int(number) != 0 for number in whole[0]))
+        return whole
+
+    monkeypatch.setattr(DataSeat, "opened", seen)
+    ends = set()
+    for size in (0, 14, 52, -52):
+        slowly = OptimiserSettings(learning_rate=0.3)
+        case = Case(options={"epochs": 4, "test_rows": 0, "patience": 1, "optimiser": slowly})
+        own = np.sign(case.split(case.plain(2))[1])
+        case.features[1][case.parameters.validation.start + 5] = np.rint(own * size * 2.0**FEATURE_BITS)
+        told.clear()
+        try:
+            train(case)
+        except ScoresOutOfRange:
+            assert told[-1][0]
+        if len(told) == 2:
+            ends.add(told[-1])
+    assert ends == {(False, True), (True, False), (True, True)}

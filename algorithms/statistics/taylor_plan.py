@@ -33,6 +33,11 @@ def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int
     return next(size for size in sizes if n_train >= LEAST_BATCHES * size or size == sizes[-1])
 
 
+def held_out_rows(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
+    """How many are for the test, and for the validation."""
+    return round(n_rows * test_fraction), round(n_rows * validation_fraction)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class RowPlan:
     """Which common rows are for training (in batches), for the hold-out loss, for the test; positions, public."""
@@ -62,7 +67,7 @@ class RowPlan:
             DataError: a part would be empty.
         """
         n_rows = len(order)
-        n_test, n_validation = round(n_rows * test_fraction), round(n_rows * validation_fraction)
+        n_test, n_validation = held_out_rows(n_rows, test_fraction, validation_fraction)
         train = order[n_test + n_validation :]
         if not len(train) or (validation_fraction > 0 and not n_validation):
             raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")

@@ -139,10 +139,12 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
     )
 
 
-def order_of(common: PartyRows, aligned: Aligned, randomness: PublicRandomness) -> NDArray[np.int64]:
+def order_of(
+    common: PartyRows, aligned: Aligned, randomness: PublicRandomness, purpose: str = "order"
+) -> NDArray[np.int64]:
     """In which the common rows fall into parts and batches: by their ids; the key node has put slots of linkage, of
     which nobody else knows the person, in random order already.
     """
     if aligned.mask_enc is not None:
         return np.arange(len(aligned.positions))
-    return np.argsort(randomness.draws("order", common.ids.to_pylist()), kind="stable")
+    return np.argsort(randomness.draws(purpose, common.ids.to_pylist()), kind="stable")

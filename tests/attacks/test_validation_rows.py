@@ -20,6 +20,9 @@ from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.parties.falcon import data_party
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.prepared import Prepared, prepare
 from tests.falcon.local import Case, train
 from tests.falcon.project import make
 from tests.nodes import Nodes
@@ -68,6 +71,38 @@ def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[s
     nodes = Nodes(make(tmp_path).root)
     with pytest.raises(PolicyRefused, match=r"1 validation rows.*choose a larger falcon\.validation_fraction, or 0"):
         nodes.run("falcon.validation_fraction=0.0034", *which)
+
+
+@pytest.mark.parametrize("defended", [False, True])
+def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defended: bool
+) -> None:
+    """In the same order the second would train on the same rows and move one from the validation into the test: its
+    figures less the first one's are what the model says of that row.
+    """
+    if not defended:
+        monkeypatch.setattr(data_party, "_purpose", lambda _rows, _chosen: "order")
+    held_out: list[tuple[set[str], set[str]]] = []
+
+    def noted(rows: PartyRows, *others: object, active: bool, **more: object) -> Prepared:
+        prepared = prepare(rows, *others, active=active, **more)
+        if active:
+            ids = np.array(rows.ids.to_pylist())
+            held_out.append((set(ids[prepared.plan.test]), set(ids[prepared.plan.train])))
+        return prepared
+
+    monkeypatch.setattr(data_party, "prepare", noted)
+    nodes = Nodes(make(tmp_path, epochs=2).root)
+    for test, validation in ((60, 24), (61, 23)):
+        nodes.run(f"split.test_fraction={test / 300}", f"falcon.validation_fraction={validation / 300}")
+    (test, train), (larger, same) = held_out
+    assert (len(test), len(larger), len(train), len(same)) == (60, 61, 216, 216)
+    if defended:
+        assert len(larger - test) > 20  # 48.8 of the others, of 300 rows, on average; 3.2 is its deviation
+        assert len(same ^ train) > 40
+    else:
+        assert len(larger - test) == 1
+        assert same == train
 
 
 def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
     who = f"{listed(roles.passives, 'and')} together" if len(roles.passives) > 1 else f"{roles.passives[0]} alone"
     if job.privacy is not None:
         yield f"{who}, also with the coordinator, learn no more of the labels than epsilon and delta allow."
-    elif "label-bits" in job.taylor.unsafe or job.taylor.jitter == 0:
+    elif {"label-bits", "class-weights"} & set(job.taylor.unsafe) or job.taylor.jitter == 0:
         yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
     else:
         yield f"{who} learn of a batch's labels at most the bits that the bound counts: it counts all their columns."

@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics.taylor import label_bits, leverages
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
-Flag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
+Flag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
 
 # At leverage h and jitter .25 an otherwise unknown label is guessed right with probability
 # Phi(h / sqrt(h (1 - h) + h / 4)): .69 at .25, .79 at .5, .89 at .75, .98 at 1.
@@ -214,13 +214,26 @@ def check_rows_against_features(batch_rows: int, n_columns: int, *, match_rate: 
 
 def check_hold_out(rows: int) -> list[Leak]:
     """The key node reads the loss of the hold-out rows in every epoch; 0 rows have none."""
+    return _few(rows, "hold-out", "the key node would see the loss", "taylor.validation_fraction")
+
+
+def check_test(rows: int) -> list[Leak]:
+    """The coordinator's report has the figures of the test rows; 0 rows have none."""
+    return _few(rows, "test rows", "the coordinator would see the figures", "split.test_fraction")
+
+
+def _few(rows: int, rule: str, who: str, option: str) -> list[Leak]:
     if rows == 0 or rows >= LEAST_HOLD_OUT_ROWS:
         return []
-    return [
-        Leak(
-            "hold-out",
-            f"the key node would see the loss of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS}):"
-            " take a larger taylor.validation_fraction, or 0",
-            "small-hold-out",
-        )
-    ]
+    text = f"{who} of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS}): take a larger {option}, or 0"
+    return [Leak(rule, text, "small-hold-out")]
+
+
+def check_class_weights(weighted: bool) -> list[Leak]:
+    """A residual is c (z/4 - y/2 + jitter): its weight c follows from the label, and multiplies the score, which moves.
+    In differences of gradients jitter cancels, and labels stay.
+    """
+    if not weighted:
+        return []
+    text = "with class weights differences of gradients show labels, whatever jitter is: leave taylor.class_weights out"
+    return [Leak("class weights", f"{text}, and lower taylor.threshold", "class-weights")]

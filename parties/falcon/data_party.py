@@ -24,7 +24,6 @@ from blindfit.algorithms.protocols.falcon import (
 )
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.taylor_plan import held_out_rows
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
 from blindfit.parties.falcon.dealt import Dealt
@@ -50,7 +49,7 @@ from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.class_weights import class_weights
-from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare, tell_of_clipping
+from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
@@ -100,7 +99,7 @@ class DataParty:
         clock.lap("align_s")
         common = rows.take(positions)
         chosen = preparation_of(job)
-        order = order_of(common, Aligned(positions), randomness, _purpose(len(positions), chosen))
+        order = order_of(common, Aligned(positions), randomness, chosen.held_out(len(positions)))
         prepared = await asyncio.to_thread(
             prepare,
             common,
@@ -295,14 +294,6 @@ def weights_of(parameters: FalconParameters) -> dict[str, Any]:
         return {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
     return {"opened_bits": bits, "label_bits": weights_share(parameters) if parameters.noise is None else None}
-
-
-def _purpose(n_rows: int, chosen: Preparation) -> str:
-    """Of the draw of the rows' order: another one for each number of rows held out. In the same order, figures of 50
-    test rows and of 51 would differ by what the model says of one.
-    """
-    n_test, n_validation = held_out_rows(n_rows, chosen.test_fraction, chosen.validation_fraction)
-    return f"order, {n_test} for the test and {n_validation} for the validation"
 
 
 def evaluation_of(

@@ -110,8 +110,8 @@ class DataParty:
         aligned = await self._begin(session, seats, source, rows, public_key, checkpoints)
         clock.lap("align_s")
         common = rows.take(aligned.positions)
-        order = order_of(common, aligned, randomness)
         preparation = preparation_of(job)
+        order = order_of(common, aligned, randomness, preparation.held_out(len(aligned.positions)))
         n_columns = len(source.feature_names) + (active and job.taylor.intercept)
         refuse_leaks(own_leaks(preparation.plan(order), n_columns, job), job, seats.me)
         prepared = await asyncio.to_thread(

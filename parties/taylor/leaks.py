@@ -25,6 +25,8 @@ def own_leaks(plan: RowPlan, n_columns: int, job: TaylorJob) -> list[gradient_le
         *gradient_leaks.check_rows_against_features(smallest, n_columns, match_rate=match_rate(job)),
         *gradient_leaks.check_noise(job.taylor.gradient_noise),
         *gradient_leaks.check_hold_out(len(plan.validation)),
+        *gradient_leaks.check_test(len(plan.test)),
+        *gradient_leaks.check_class_weights(job.taylor.class_weights == "balanced"),
     ]
 
 

@@ -18,7 +18,7 @@ DEFAULT_HOLD_OUT = 0.15
 
 
 # Each of these opens an attack that the defaults close; docs/gradients.md says which.
-UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out"]
+UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
 
 
 # What a linear model takes where no other optimiser is named: as near to least squares as all defences allow, on few

@@ -140,11 +140,18 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
 
 
 def order_of(
-    common: PartyRows, aligned: Aligned, randomness: PublicRandomness, purpose: str = "order"
+    common: PartyRows, aligned: Aligned, randomness: PublicRandomness, held_out: tuple[int, int]
 ) -> NDArray[np.int64]:
-    """In which the common rows fall into parts and batches: by their ids; the key node has put slots of linkage, of
-    which nobody else knows the person, in random order already.
+    """In which the common rows fall into parts and batches: by their ids, or by the slots of linkage, whose own order
+    the key node knows, and this one not.
+
+    It is another order for each number of rows held out. In the same one, trainings that hold out one row more would
+    have figures, or a hold-out loss, that differ by that row's.
+
+    Args:
+        held_out: how many rows are for the test, and for the validation.
     """
-    if aligned.mask_enc is not None:
-        return np.arange(len(aligned.positions))
-    return np.argsort(randomness.draws(purpose, common.ids.to_pylist()), kind="stable")
+    n_test, n_validation = held_out
+    purpose = f"order, {n_test} for the test and {n_validation} for the validation"
+    names = common.ids.to_pylist() if aligned.mask_enc is None else map(str, range(len(aligned.positions)))
+    return np.argsort(randomness.draws(purpose, names), kind="stable")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LABEL_BOUND, RowPlan
+from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LABEL_BOUND, RowPlan, held_out_rows
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -77,6 +77,10 @@ class Preparation:
     norm_bound: float | None = None
     feature_bounds: Mapping[str, Bounds] | None = None
     batch_sizes: Sequence[int] = BATCH_SIZES
+
+    def held_out(self, n_rows: int) -> tuple[int, int]:
+        """How many of so many rows are for the test, and for the validation."""
+        return held_out_rows(n_rows, self.test_fraction, self.validation_fraction)
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.

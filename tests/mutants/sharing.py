@@ -128,7 +128,7 @@ MUTANTS = (
         "algorithms/protocols/falcon/parameters.py",
         "if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:",
         "if False:",
-        ("tests/attacks/test_validation_rows.py::test_a_job_with_one_validation_row_is_refused",),
+        ("tests/attacks/test_held_out_rows.py::test_a_job_with_one_validation_row_is_refused",),
     ),
     Mutant(
         "a-check-that-was-begun-is-forgotten",

@@ -27,6 +27,31 @@ MUTANTS = (
         "if isinstance(value, int | float):",
         ("tests/report/vertical/test_vertical_content.py",),
     ),
+    # --- what single rows would be told from
+    Mutant(
+        "one-order-for-all-that-is-held-out",
+        (12, 28),
+        "parties/vertical/alignment.py",
+        'purpose = f"order, {n_test} for the test and {n_validation} for the validation"',
+        'purpose = "order"',
+        ("tests/attacks/test_held_out_rows.py::test_jobs_that_hold_out_one_row_more_do_not_tell_of_it",),
+    ),
+    Mutant(
+        "class-weights-need-no-flag",
+        (12,),
+        "parties/taylor/leaks.py",
+        'job.taylor.class_weights == "balanced"',
+        "False",
+        ("tests/attacks/test_class_weights.py::test_a_job_with_class_weights_needs_a_flag_that_all_allow",),
+    ),
+    Mutant(
+        "figures-of-few-test-rows",
+        (12,),
+        "parties/taylor/leaks.py",
+        "        *gradient_leaks.check_test(len(plan.test)),\n",
+        "",
+        ("tests/preflight/test_vertical.py::test_few_test_rows",),
+    ),
     # --- masks and noise of gradients
     Mutant(
         "gradients-not-masked",

@@ -153,6 +153,12 @@ def test_a_small_hold_out(project: Project) -> None:
     assert 'taylor.unsafe = ["small-hold-out"]' in refused[0]
 
 
+def test_few_test_rows(project: Project) -> None:
+    refused = levels(project.check("split.test_fraction=0.01"), "refuses")
+    assert [text.split(":")[0] for text in refused] == ["bank", "post", "shop"]
+    assert "the coordinator would see the figures of only 6 rows" in refused[0]
+
+
 # --- what gradients would give away --------------------------------------------------------------------------
 
 
@@ -168,6 +174,7 @@ def test_label_bits_count_all_passive_columns(project: Project) -> None:
     [
         ("taylor.jitter=0", "no-jitter", ["labels"]),
         ("taylor.gradient_noise=0", "no-gradient-noise", ["bank", "post", "shop"]),
+        ("taylor.class_weights=balanced", "class-weights", ["bank", "post", "shop"]),
     ],
 )
 def test_a_defence_that_is_switched_off(project: Project, option: str, flag: str, about: list[str]) -> None:

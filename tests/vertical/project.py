@@ -98,7 +98,8 @@ def _party(name: str) -> str:
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{other}"\n' for peer, other in ROLES.items() if peer != name)
     text += '[policy]\naccept_seed = true\nprotocols = ["taylor", "predict"]\nmost_epsilon = 3.0\n'
-    text += 'unsafe = ["no-jitter", "no-gradient-noise", "leverage", "label-bits"]\n'  # of tests that must repeat a run
+    # Of tests that must repeat a run.
+    text += 'unsafe = ["no-jitter", "no-gradient-noise", "leverage", "label-bits", "class-weights"]\n'
     if role == "key-node":
         return text
     text += '[compute]\nbackend = "serial"\n'

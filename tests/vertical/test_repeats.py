@@ -70,8 +70,9 @@ def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pas
         "taylor.jitter=0.3",
         "taylor.class_weights='balanced'",
     ]
+    flags = "taylor.unsafe=['label-bits', 'class-weights']"
     for count, override in enumerate(others, start=1):
-        seated(project, override, "taylor.unsafe=['label-bits']", session=f"s{count}")
+        seated(project, override, flags, session=f"s{count}")
         assert len(shares(project)) == 1 + count
     assert sum(shares(project)) > 0.25
 

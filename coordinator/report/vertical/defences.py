@@ -16,7 +16,8 @@ GIVEN_UP = {
     "no-gradient-noise": "answers with little noise: columns of few values can be read from differences of gradients",
     "leverage": "rows that stand out: a gradient can tell a single row's label or score",
     "label-bits": "more passive columns than a batch hides labels from",
-    "small-hold-out": "a hold-out loss of few rows, which the key node reads",
+    "small-hold-out": "a hold-out loss of few rows, which the key node reads, or figures of few test rows",
+    "class-weights": "class weights, which differences of gradients show, and labels with them",
 }
 
 

@@ -194,6 +194,7 @@ def test_constant_columns_are_named(training: MadeUpTraining) -> None:
         ("label-bits", "more passive columns than a batch hides labels from"),
         ("no-jitter", "labels without jitter: a few batches can give away every label"),
         ("small-hold-out", "a hold-out loss of few rows, which the key node reads"),
+        ("class-weights", "class weights, which differences of gradients show, and labels with them"),
     ],
 )
 def test_an_unsafe_flag_is_prominent(training: MadeUpTraining, flag: str, caution: str) -> None:

@@ -1,12 +1,15 @@
-"""What the end of a training in shares tells of validation rows: whether their loss has fallen by the job's tolerance.
+"""What jobs that hold out few rows, or one row more than others, tell of single rows.
 
+The end of a training in shares tells whether the loss of the validation rows has fallen by the job's tolerance.
 Whoever proposes jobs chooses how many rows that are, and the tolerance: of one row alone, trainings that differ in
 nothing else would close in on its loss, and so on its score, which no party shall learn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,19 +18,25 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import PolicyRefused, RangeError, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import parameters
 from blindfit.algorithms.protocols.falcon.seats import DataSeat
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
-from blindfit.parties.falcon import data_party
+from blindfit.parties.falcon import data_party as falcon
+from blindfit.parties.taylor import data_party as taylor
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.prepared import Prepared, prepare
+from blindfit.parties.vertical.alignment import Aligned, order_of
 from tests.falcon.local import Case, train
 from tests.falcon.project import make
 from tests.nodes import Nodes
+from tests.quick_keys import quick_keys
+from tests.vertical.in_process import seated
+from tests.vertical.project import Project
 
 EPOCHS = 3
+Order = NDArray[np.int64]
 
 
 def of(rows: int, tolerance: float) -> Case:
@@ -73,36 +82,75 @@ def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[s
         nodes.run("falcon.validation_fraction=0.0034", *which)
 
 
+# --- one row more -----------------------------------------------------------------------------------------------------
+
+Job = Callable[[Path, int, int], None]
+
+
+def in_shares(root: Path, test: int, validation: int) -> None:
+    Nodes(root).run(f"split.test_fraction={test / ROWS}", f"falcon.validation_fraction={validation / ROWS}")
+
+
+def under_encryption(root: Path, test: int, validation: int) -> None:
+    """Until its training would begin."""
+    fractions = (f"split.test_fraction={test / ROWS}", f"taylor.validation_fraction={validation / ROWS}")
+    seated(Project(root), *fractions, "taylor.unsafe=['label-bits']", session=f"s{test}")
+
+
+def after_linkage(root: Path, _test: int, validation: int) -> None:
+    held_out = f"taylor.validation_fraction={validation / ROWS}"
+    with quick_keys():
+        Nodes(root).run("taylor.epochs=1", held_out, "taylor.unsafe=['label-bits']", job="linkage.toml")
+
+
+ROWS = 300
+
+
 @pytest.mark.parametrize("defended", [False, True])
+@pytest.mark.parametrize(
+    ("module", "make_project", "job", "first", "second"),
+    [
+        (falcon, lambda root: make(root, rows=ROWS, epochs=2), in_shares, (60, 24), (61, 23)),
+        (taylor, lambda root: Project.make(root, rows=ROWS), under_encryption, (60, 24), (61, 23)),
+        (taylor, lambda root: Project.make(root, rows=ROWS), after_linkage, (0, 60), (0, 61)),
+    ],
+    ids=["in shares", "under encryption", "after linkage"],
+)
 def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defended: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    make_project: Callable[[Path], object],
+    job: Job,
+    first: tuple[int, int],
+    second: tuple[int, int],
+    defended: bool,
 ) -> None:
-    """In the same order the second would train on the same rows and move one from the validation into the test: its
-    figures less the first one's are what the model says of that row.
+    """In the same order the second would move one from the validation into the test, or hold out one more: its figures,
+    or the loss and the sums that the key node reads, less the first one's are that row's.
     """
-    if not defended:
-        monkeypatch.setattr(data_party, "_purpose", lambda _rows, _chosen: "order")
-    held_out: list[tuple[set[str], set[str]]] = []
+    orders: list[list[object]] = []
 
-    def noted(rows: PartyRows, *others: object, active: bool, **more: object) -> Prepared:
-        prepared = prepare(rows, *others, active=active, **more)
-        if active:
-            ids = np.array(rows.ids.to_pylist())
-            held_out.append((set(ids[prepared.plan.test]), set(ids[prepared.plan.train])))
-        return prepared
+    def noted(common: PartyRows, aligned: Aligned, randomness: PublicRandomness, held_out: tuple[int, int]) -> Order:
+        order = order_of(common, aligned, randomness, held_out if defended else (0, 0))
+        names = common.ids.to_pylist() if aligned.mask_enc is None else range(len(order))
+        orders.append([names[place] for place in order])
+        return order
 
-    monkeypatch.setattr(data_party, "prepare", noted)
-    nodes = Nodes(make(tmp_path, epochs=2).root)
-    for test, validation in ((60, 24), (61, 23)):
-        nodes.run(f"split.test_fraction={test / 300}", f"falcon.validation_fraction={validation / 300}")
-    (test, train), (larger, same) = held_out
-    assert (len(test), len(larger), len(train), len(same)) == (60, 61, 216, 216)
+    monkeypatch.setattr(module, "order_of", noted)
+    make_project(tmp_path)
+    job(tmp_path, *first)
+    told = len(orders)
+    job(tmp_path, *second)
+    assert all(order == orders[0] for order in orders[:told])
+    assert all(order == orders[-1] for order in orders[told:])
+    (n_test, _), (n_larger, _) = first, second
+    held, larger = set(orders[0][: n_test or first[1]]), set(orders[-1][: n_larger or second[1]])
+    assert (len(larger), len(orders[0])) == (len(held) + 1, ROWS)
     if defended:
-        assert len(larger - test) > 20  # 48.8 of the others, of 300 rows, on average; 3.2 is its deviation
-        assert len(same ^ train) > 40
+        assert len(larger - held) > 20  # 48.8 on average, with a deviation of 2.8
     else:
-        assert len(larger - test) == 1
-        assert same == train
+        assert len(larger - held) == 1
 
 
 def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,9 @@ Gaussian releases compose exactly: with noise multipliers s_i they are one relea
 (sum 1/s_i^2)^(-1/2). A composition with others in it goes through the privacy loss distributions of dp_accounting,
 rounded up; of a release of which only epsilon is known, that of randomised response, the worst that is epsilon-DP
 (Kairouz, Oh, Viswanath 2015); of Gaussian releases of Poisson samples, theirs (Koskela, Jalko and Honkela 2020).
+
+Where Gaussians alone are composed, each may be chosen by what the ones before it said. Compositions with others are of
+releases that were fixed beforehand: tests/privacy/test_chosen_by_answers.py has how far delta goes past it otherwise.
 """
 
 from __future__ import annotations

@@ -30,13 +30,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     generator and cannot be seeded. A release is drawn once: `fit` on the same rows with the same options gives the same
     model again, in this process, and spends nothing more; another `release` is another draw, and spends again.
 
-    Public are: the number of rows, the two labels, and every argument. So scale features by `feature_bounds` known
-    beforehand or by public rows (`init`), never by statistics of the private rows: those would leak, and features that
-    a scaler has fitted to them earn a `PrivacyLeakWarning`.
+    Public are: the two labels, every argument and the number of rows; under "add-or-remove" with `expected_rows` only
+    that there are two at least. So scale features by `feature_bounds` known beforehand or by public rows (`init`),
+    never by statistics of the private rows: those would leak, and features that a scaler has fitted to them earn a
+    `PrivacyLeakWarning`.
 
     Args:
         epsilon, delta: of the whole run, or of each iteration: see `budget`.
-        clip_norm: of a row's gradient; 1 is good for scaled features of size about 1.
+        clip_norm: of a row's gradient, from 1e-9 to 1e9; 1 is good for scaled features of size about 1.
         n_iterations: more let descent settle, and each is noisier: past what it takes to settle they change little.
         learning_rate: "auto" is as large as descent stays stable, but so small that noise alone carries the weights a
             distance of 1 at most. So with a small epsilon the model stays near its start, which `init` may make good.
@@ -47,7 +48,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             or a fitted linear classifier of scikit-learn. A `Pretrained` brings its scale unless there are bounds.
         shrinkage: strength of an l2 penalty around the start; 0 is none.
         feature_bounds: (lowest, highest), numbers or one of each for a column, known without the data: features are
-            mapped to [-1, 1].
+            mapped to [-1, 1]. What is beyond 1e100 once it is scaled, by these or others, is cut to that.
         norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
         expected_rows: by which sums over all rows are divided; None: their number, which is then public.
         classes: both labels, known without the data; None: those of y.

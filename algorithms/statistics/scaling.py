@@ -169,7 +169,7 @@ class Standardiser:
         Raises:
             DataError: a column is missing or comes twice, or a value is no finite number.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return bounded(self.transform(rows))
 
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,14 +13,11 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
 from blindfit.algorithms.estimators.privacy_leak import warn_of_scaler
-from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
-from blindfit.algorithms.privacy.gaussian import GaussianMechanism
-from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending, parts_of, poisson_sample
-from blindfit.algorithms.randomness import system_uniform
-from blindfit.algorithms.statistics import dp_gradient, metrics
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
-from blindfit.algorithms.statistics.logistic import Floats, sigmoid
+from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
+from blindfit.algorithms.statistics.dp_gradient import Descent, losses_of
+from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
 
@@ -34,13 +30,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     generator and cannot be seeded. A release is drawn once: `fit` on the same rows with the same options gives the same
     model again, in this process, and spends nothing more; another `release` is another draw, and spends again.
 
-    Public are: the number of rows, the two labels, and every argument. So scale features by `feature_bounds` known
-    beforehand or by public rows (`init`), never by statistics of the private rows: those would leak, and features that
-    a scaler has fitted to them earn a `PrivacyLeakWarning`.
+    Public are: the two labels, every argument and the number of rows; under "add-or-remove" with `expected_rows` only
+    that there are two at least. So scale features by `feature_bounds` known beforehand or by public rows (`init`),
+    never by statistics of the private rows: those would leak, and features that a scaler has fitted to them earn a
+    `PrivacyLeakWarning`.
 
     Args:
         epsilon, delta: of the whole run, or of each iteration: see `budget`.
-        clip_norm: of a row's gradient; 1 is good for scaled features of size about 1.
+        clip_norm: of a row's gradient, from 1e-9 to 1e9; 1 is good for scaled features of size about 1.
         n_iterations: more let descent settle, and each is noisier: past what it takes to settle they change little.
         learning_rate: "auto" is as large as descent stays stable, but so small that noise alone carries the weights a
             distance of 1 at most. So with a small epsilon the model stays near its start, which `init` may make good.
@@ -51,7 +48,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             or a fitted linear classifier of scikit-learn. A `Pretrained` brings its scale unless there are bounds.
         shrinkage: strength of an l2 penalty around the start; 0 is none.
         feature_bounds: (lowest, highest), numbers or one of each for a column, known without the data: features are
-            mapped to [-1, 1].
+            mapped to [-1, 1]. What is beyond 1e100 once it is scaled, by these or others, is cut to that.
         norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
         expected_rows: by which sums over all rows are divided; None: their number, which is then public.
         classes: both labels, known without the data; None: those of y.
@@ -138,10 +135,16 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         privacy = RunPrivacy(
             self.epsilon, self.delta, self.n_iterations, self.batch_fraction, self.neighbours, self.budget
         )
-        descent = self._descend(rows, labels, start, privacy)
-        self._keep(descent, names, privacy)
-        self._draw_public_curve(descent, public)
+        fit = fit_privately(rows, labels, start, self._options(privacy, len(rows)), self.release)
+        self._keep(fit, names, privacy)
+        self._draw_public_curve(fit.descent, public)
         return self
+
+    def _options(self, privacy: RunPrivacy, n_rows: int) -> DescentOptions:
+        expected_rows = n_rows if self.expected_rows is None else self.expected_rows
+        return DescentOptions(
+            privacy, self.clip_norm, self.learning_rate, self.shrinkage, self.loss_share, expected_rows
+        )
 
     def _labels(self, given: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self.classes is None:
@@ -186,54 +189,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         return unscaled(names)
 
     def _rows(self, X: Floats) -> Floats:
-        columns = append_constant(self._scaler.transform(X))
+        columns = append_constant(self._scaler.bounded_transform(X))
         return columns if self.norm_bound is None else clip_rows(columns, self.norm_bound)
-
-    # --- the descent
-
-    def _descend(self, rows: Floats, labels: NDArray[np.bool_], start: Floats, privacy: RunPrivacy) -> Descent:
-        multiplier = privacy.noise_multiplier()
-        release_loss = None
-        if self.loss_share:
-            multiplier, loss_multiplier = parts_of(multiplier, self.loss_share)
-            release_loss = _release(loss_multiplier, privacy)
-        self.noise_multiplier_ = multiplier
-        divisor = len(rows) if self.expected_rows is None else self.expected_rows
-        expected_rows = divisor * privacy.batch_fraction
-        settings = DescentSettings(
-            self.clip_norm,
-            self._rate(multiplier * privacy.sensitivity * self.clip_norm / expected_rows, rows.shape[1]),
-            self.n_iterations,
-            expected_rows,
-            self.shrinkage,
-        )
-        self.learning_rate_ = settings.learning_rate
-        sampled = privacy.batch_fraction < 1
-        descend = partial(
-            dp_gradient.descend,
-            rows,
-            labels,
-            settings,
-            start=start,
-            anchor=start,
-            sample=partial(poisson_sample, len(rows), privacy.batch_fraction, system_uniform) if sampled else None,
-            release_gradient=_release(multiplier, privacy),
-            release_loss=release_loss,
-        )
-        return remembered(
-            descend, privacy.event(), rows, labels, start, settings, privacy, self.loss_share, self.release
-        )
-
-    def _rate(self, noise_std: float, n_columns: int) -> float:
-        if not isinstance(self.learning_rate, str):
-            return self.learning_rate
-        if self.learning_rate != "auto":
-            raise ConfigError(f'learning_rate must be a number or "auto", not {self.learning_rate!r}')
-        return dp_gradient.default_learning_rate(noise_std, n_columns, self.n_iterations, self.clip_norm)
 
     # --- after the descent: nothing here reads a private row
 
-    def _keep(self, descent: Descent, names: tuple[str, ...], privacy: RunPrivacy) -> None:
+    def _keep(self, fit: PrivateFit, names: tuple[str, ...], privacy: RunPrivacy) -> None:
+        descent = fit.descent
+        self.noise_multiplier_, self.learning_rate_ = fit.noise_multiplier, fit.learning_rate
         self._weights = descent.weights
         self._model = Pretrained(self._scaler, tuple(map(float, descent.weights[:-1])), float(descent.weights[-1]))
         raw, intercept = self._model.raw_weights()
@@ -258,10 +221,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         )
 
     def _draw_public_curve(self, descent: Descent, public: tuple[Floats, NDArray[np.bool_]] | None) -> None:
-        if public is None:
-            return
-        scores = self._rows(public[0]) @ descent.path.T
-        self.loss_curve_ = [metrics.log_loss(public[1], sigmoid(column)) for column in scores.T]
+        if public is not None:
+            self.loss_curve_ = losses_of(descent.path, self._rows(public[0]), public[1])
 
     # --- scoring
 
@@ -269,11 +230,6 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         check_is_fitted(self)
         scores: NDArray[np.float64] = self._rows(validate_data(self, X, dtype=np.float64, reset=False)) @ self._weights
         return scores
-
-
-def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:
-    mechanism = GaussianMechanism(multiplier, (privacy.sensitivity * CLIP_STEPS) ** 2)
-    return partial(mechanism.release, uniform=system_uniform)
 
 
 def _scale_of_bounds(names: tuple[str, ...], bounds: tuple[ArrayLike, ArrayLike]) -> Standardiser:

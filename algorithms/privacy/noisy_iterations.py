@@ -44,7 +44,8 @@ class RunPrivacy:
         epsilon, delta: of the whole run, or of each iteration.
         spending: which of the two.
         batch_fraction: each row is in an iteration's sum with this probability, a multiple of 2^-32; 1 is all rows.
-        neighbours: what differs between two neighbouring data sets. The number of rows is public under both.
+        neighbours: what differs between two neighbouring data sets. Under both the number by which sums are divided is
+            public, and under "replace-one" that of the rows.
     """
 
     epsilon: float

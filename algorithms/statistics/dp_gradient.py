@@ -7,6 +7,9 @@ Each g_i becomes integers in units of C 2^-24, rounded toward zero, so |g_i| <= 
 summed and not only for the reals before them. A row's integers depend on that row and the weights alone: scores are
 added up column by column, because the last bits of a matrix product depend on the rows around.
 
+No row makes a descent fail, whatever it holds: failing would tell of it, and before anything was released. So columns
+are cut to LARGEST by whoever scales them, weights here, and with a clip norm within CLIP_NORMS nothing overflows.
+
 Sources: Song, Chaudhuri and Sarwate 2013; Abadi et al. 2016 (arXiv 1607.00133). Hoseinpour, Hoseinpour and
 Aghagolzadeh, "Accuracy Improvement in Differentially Private Logistic Regression: A Pre-training Approach" (2023), from
 which we depart: there the *mean* gradient is clipped, which bounds its change by 2C and not by 2C/n; sensitivity is
@@ -26,12 +29,15 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import IntegerRows, quantise_rows
+from blindfit.algorithms.statistics import metrics
 from blindfit.algorithms.statistics.logistic import BLOCK_ENTRIES, Floats, sigmoid, softplus
+from blindfit.algorithms.statistics.scaling import bounded
 
 GRID_BITS = 24
 CLIP_STEPS = 1 << GRID_BITS
 """The clip norm of a gradient, and the largest distance of a loss from the middle of its range, in grid steps."""
 
+CLIP_NORMS = (1e-9, 1e9)  # the least and the largest
 LOSS_BOUND = 4.0  # a row's loss is cut to [0, LOSS_BOUND]; with zero weights it is log 2
 NOISE_REACH = 1.0  # how far noise alone may carry the weights, by the default learning rate
 
@@ -43,7 +49,7 @@ Release = Callable[[Sequence[int]], list[int]]
 class DescentSettings:
     """
     Args:
-        clip_norm: C, of each row's gradient.
+        clip_norm: C, of each row's gradient, within CLIP_NORMS.
         expected_rows: by which a noisy sum is divided: public, and not the size of a sample.
         shrinkage: strength of the penalty shrinkage/2 |w - anchor|^2, all weights included.
     """
@@ -55,8 +61,9 @@ class DescentSettings:
     shrinkage: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive("clip_norm", self.clip_norm)
+        check_clip_norm(self.clip_norm)
         check_positive("learning_rate", self.learning_rate)
+        check_positive("expected_rows", self.expected_rows)
         if not 0 <= self.shrinkage < math.inf:
             raise ConfigError(f"shrinkage must be finite and at least 0, not {self.shrinkage!r}")
 
@@ -91,13 +98,13 @@ def descend(
 ) -> Descent:
     """
     Args:
-        columns: (n, k), the constant feature last.
+        columns: (n, k), n = 0 too, none beyond LARGEST, the constant feature last.
         anchor: to which `settings.shrinkage` pulls.
         sample: the rows of the next iteration, or None for all of them in every one.
         release_loss: for the sum of losses less LOSS_BOUND / 2, in steps of LOSS_BOUND 2^-25.
     """
-    weights, losses = start, []
-    path = [start]
+    weights, losses = bounded(start), []
+    path = [weights]
     for _ in range(settings.n_iterations):
         chosen = slice(None) if sample is None else sample()
         rows, happened = columns[chosen], labels[chosen]
@@ -114,7 +121,8 @@ def descend(
 def _step(weights: Floats, gradient: Floats, anchor: Floats, settings: DescentSettings) -> Floats:
     # The penalty's step is implicit: however strong, it never jumps past the anchor.
     pull = settings.learning_rate * settings.shrinkage
-    return (weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bounded((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))
 
 
 def gradient_sums(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> list[int]:
@@ -153,8 +161,19 @@ def default_learning_rate(noise_std: float, n_columns: int, n_iterations: int, c
     Args:
         noise_std: of each coordinate of the mean gradient.
     """
-    check_positive("clip_norm", clip_norm)
+    check_clip_norm(clip_norm)
     return min(4 / clip_norm**2, NOISE_REACH / (noise_std * math.sqrt(n_iterations * n_columns)))
+
+
+def losses_of(path: Floats, columns: Floats, labels: NDArray[np.bool_]) -> list[float]:
+    """The exact mean loss of public rows under each of a descent's weights."""
+    return [metrics.log_loss(labels, sigmoid(scores)) for scores in (columns @ path.T).T]
+
+
+def check_clip_norm(clip_norm: float) -> None:
+    least, largest = CLIP_NORMS
+    if not least <= clip_norm <= largest:
+        raise ConfigError(f"clip_norm must lie between {least:g} and {largest:g}, not {clip_norm!r}")
 
 
 def check_positive(name: str, number: float) -> None:

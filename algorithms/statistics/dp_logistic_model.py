@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from blindfit.algorithms.statistics import fields
+from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.named_columns import Features
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
 
@@ -19,6 +23,11 @@ class DPLogisticModel(StandardisedLogistic):
     def feature_weights(self) -> dict[str, float]:
         """By name, for scaled features."""
         return dict(zip(self.standardiser.kept_columns, self.weights, strict=True))
+
+    def scores(self, features: Features) -> Floats:
+        """Of raw features (n, columns), scaled as in the descent: a row of any size has a score."""
+        scores: Floats = self.standardiser.bounded_transform(features) @ np.array(self.weights) + self.intercept
+        return scores
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -17,6 +17,7 @@ from blindfit.algorithms.statistics.named_columns import Features, check_finite,
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 PIECE_ROWS = 1024  # so short that a core's cache holds what is computed of them on the way
 SMALL_SQUARE = 1e-200  # of a norm: of smaller ones, and of those over its inverse, digits may be lost
+LARGEST = 1e100  # of a scaled feature or a weight: the product of two, and sums of such, are finite
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,15 @@ class Standardiser:
         standardised /= np.array(self.std)
         return standardised
 
+    def bounded_transform(self, rows: Features) -> Floats:
+        """As `transform`, and each number cut to LARGEST: a tiny std makes none that is not finite.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a value is no finite number.
+        """
+        with np.errstate(all="ignore"):
+            return bounded(self.transform(rows))
+
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
         """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
         intercept, for features as they are read."""
@@ -244,6 +254,13 @@ def pieces(n_rows: int) -> Iterator[slice]:
 def _as_rows(batch: ArrayLike) -> NDArray[Any]:
     """Numbers are copied and checked piece by piece, where there are so many that it matters."""
     return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
+
+
+def bounded(numbers: Floats) -> Floats:
+    """Each by itself cut to [-LARGEST, LARGEST]; 0 for what is no number."""
+    cut: Floats = np.clip(numbers, -LARGEST, LARGEST)
+    cut[np.isnan(cut)] = 0.0
+    return cut
 
 
 def append_constant(rows: ArrayLike) -> Floats:

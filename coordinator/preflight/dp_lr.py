@@ -79,7 +79,8 @@ def signal_to_noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> float:
 def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
     privacy, ratio = job.parameters.run_privacy, signal_to_noise(job, n_rows, n_columns)
     multiplier = privacy.noise_multiplier()
-    std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / (n_rows * privacy.batch_fraction)
+    divisor = job.parameters.expected_rows(n_rows) * privacy.batch_fraction
+    std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / divisor
     text = (
         f"standard deviation {std:.2g} on each coordinate of a mean gradient of norm "
         f"{job.parameters.dp_lr.clip_norm:g} at most; over all iterations signal to noise is {ratio:.2g} at most"

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
+from blindfit.algorithms.statistics.dp_gradient import CLIP_NORMS
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.tables import Settings
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds
+
+LEARNING_RATES = (1e-20, 1e20)  # the least and the largest
+MOST_SHRINKAGE = 1e20
 
 
 class DPLRSettings(Settings):
     """Noisy descent, and where it starts."""
 
     # of a row's gradient, the intercept's part included; lower it where noise costs more than clipping
-    clip_norm: float = Field(1.0, gt=0, allow_inf_nan=False)
+    clip_norm: float = Field(1.0, ge=CLIP_NORMS[0], le=CLIP_NORMS[1])
     iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)  # more let descent settle, and each is noisier
     learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
     # of the rows, drawn in secret for each iteration; lower it for many iterations on many rows
     batch_fraction: float = Field(1.0, gt=0, le=1)
     # what differs: a row is replaced, or one is added or removed, and then their number is private
     neighbours: Neighbours = "replace-one"
-    public_rows: int | None = Field(None, ge=1)  # about how many there are; with add-or-remove their number is private
+    public_rows: int | None = Field(
+        None, ge=1, le=MAX_ROWS
+    )  # about how many there are; with add-or-remove their number is private
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
     init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
     public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit
     # of an l2 penalty around the start; raise it where the start is good and rows are few
-    shrinkage: float = Field(0.0, ge=0, allow_inf_nan=False)
+    shrinkage: float = Field(0.0, ge=0, le=MOST_SHRINKAGE)
     feature_bounds: tuple[str, ...] = ()  # "age:0:110", "*:-1:1" for all others; known without looking at the rows
     loss_share: float = Field(0.0, ge=0, lt=1)  # of the budget, to release the training loss of each iteration
 
@@ -59,8 +65,9 @@ class DPLRSettings(Settings):
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> DPLRSettings:
-        if self.learning_rate != "auto" and not 0 < self.learning_rate < math.inf:
-            raise ValueError('learning_rate must be "auto" or a number above 0')
+        least, largest = LEARNING_RATES
+        if self.learning_rate != "auto" and not least <= self.learning_rate <= largest:
+            raise ValueError(f'learning_rate must be "auto" or a number from {least:g} to {largest:g}')
         try:
             self.bounds()
         except ConfigError as error:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blindfit.algorithms.errors import TooFewRows
+from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_gradient import losses_of
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
@@ -24,9 +26,6 @@ from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import named, own_randomness
 from blindfit.parties.training.rows import Report
 from blindfit.parties.work.clock import Clock
-
-if TYPE_CHECKING:
-    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
 
 
 class Trainer:
@@ -137,46 +136,29 @@ class Fitted:
 
 
 def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fitted:
-    """The release.
+    """The release. It fails for nothing that a row holds, nor for how many are trained on, where that is private.
 
     Args:
         release: another name draws noise of its own.
     """
-    # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
-
-    chosen, privacy = job.dp_lr, job.required_privacy
-    estimator = DPLogisticRegression(
-        privacy.epsilon,
-        privacy.delta,
-        clip_norm=chosen.clip_norm,
-        n_iterations=chosen.iterations,
-        learning_rate=chosen.learning_rate,
-        batch_fraction=chosen.batch_fraction,
-        neighbours=chosen.neighbours,
-        budget=chosen.budget,
-        init=start.model,
-        shrinkage=chosen.shrinkage,
-        loss_share=chosen.loss_share,
-        expected_rows=job.expected_rows(rows.n_trained),
-        classes=(0.0, 1.0),
-        release=release,
+    chosen, scale, trained = job.dp_lr, start.model.standardiser, ~rows.test
+    options = DescentOptions(
+        job.run_privacy,
+        chosen.clip_norm,
+        chosen.learning_rate,
+        chosen.shrinkage,
+        chosen.loss_share,
+        job.expected_rows(rows.n_trained),
     )
-    x_public, y_public = start.public or (None, None)
-    estimator.fit(rows.features[~rows.test], rows.labels[~rows.test], x_public, y_public)
-    return Fitted(
-        _model_of(estimator, start),
-        estimator.noise_multiplier_,
-        estimator.learning_rate_,
-        tuple(estimator.loss_curve_ or ()),
-    )
+    columns, weights = _columns(scale, rows.features[trained]), start.model.weights_for(scale)
+    fit = fit_privately(columns, rows.labels[trained] == 1, weights, options, release)
+    losses = fit.descent.losses
+    if start.public is not None:
+        losses = tuple(losses_of(fit.descent.path, _columns(scale, start.public[0]), start.public[1] == 1))
+    *feature_weights, intercept = map(float, fit.descent.weights)
+    model = DPLogisticModel(scale, tuple(feature_weights), intercept)
+    return Fitted(model, fit.noise_multiplier, fit.learning_rate, losses)
 
 
-def _model_of(estimator: DPLogisticRegression, start: Start) -> DPLogisticModel:
-    """For scaled features, of which weights can be compared."""
-    from blindfit.algorithms.estimators.initial_model import unscaled
-
-    scale = start.model.standardiser
-    raw = Pretrained(unscaled(scale.columns), tuple(estimator.coef_[0].tolist()), float(estimator.intercept_[0]))
-    *weights, intercept = map(float, raw.weights_for(scale))
-    return DPLogisticModel(scale, tuple(weights), intercept)
+def _columns(scale: Standardiser, features: Floats) -> Floats:
+    return append_constant(scale.bounded_transform(features))

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.scaling import LARGEST, Standardiser
 
 ALL_OTHERS = "*"
+LEAST_WIDTH = 1 / LARGEST
 Bounds = tuple[float, float]
 
 
@@ -57,4 +58,8 @@ def _bounds(text: str) -> tuple[str, Bounds]:
         raise ConfigError(f"feature_bounds: {text!r} is not of the form name:lowest:highest") from None
     if not (name and -math.inf < low < high < math.inf):
         raise ConfigError(f"feature_bounds: {text!r} must have finite bounds, the lowest below the highest")
+    if max(-low, high) > LARGEST or high - low < LEAST_WIDTH:
+        raise ConfigError(
+            f"feature_bounds: {text!r} must lie within -{LARGEST:g} and {LARGEST:g}, at least {LEAST_WIDTH:g} apart"
+        )
     return name, (low, high)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.estimators import dp_logistic_regression
+from blindfit.algorithms.estimators import private_descent
 from blindfit.algorithms.statistics.logistic import sigmoid
 from blindfit.algorithms.statistics.model_attacks import Table, auc_with_interval, inversion, membership, row_losses
 from tests.audit import models, mutants
@@ -48,7 +48,7 @@ def test_a_model_without_training_gives_nothing_away():
 
 def test_differential_privacy_takes_it_back(monkeypatch):
     """The noise is the same in every run: over draws, a figure has a standard deviation of .044."""
-    monkeypatch.setattr(dp_logistic_regression, "system_uniform", mutants.repeatable(1))
+    monkeypatch.setattr(private_descent, "system_uniform", mutants.repeatable(1))
     figures = mean_figures(lambda trained, _: models.private(trained, 0.5))
     assert np.abs(figures - 0.5).max() < 0.1
 

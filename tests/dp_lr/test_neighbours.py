@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blindfit.algorithms.estimators import dp_logistic_regression
+from blindfit.algorithms.estimators import private_descent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS
@@ -26,7 +26,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sums: list[np.ndarray] = []
         self.stds: list[float] = []
-        make = dp_logistic_regression._release
+        make = private_descent._release
 
         def release(multiplier: float, privacy: Any) -> Callable[[Any], list[int]]:
             add_noise = make(multiplier, privacy)
@@ -39,7 +39,7 @@ class Watched:
 
             return watched
 
-        monkeypatch.setattr(dp_logistic_regression, "_release", release)
+        monkeypatch.setattr(private_descent, "_release", release)
 
 
 def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:

@@ -57,6 +57,15 @@ def test_features_as_they_were_read(clinic: Clinic) -> None:
     assert said(found(clinic, dp_lr={})["warning"], "features are as they were read: declare dp_lr.feature_bounds")
 
 
+def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> None:
+    """As in the job, which fits none: its noise is that of the public number."""
+    private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
+    levels = found(clinic, dp_lr=private, split={"test_fraction": 1 - 1e-6})
+    assert not levels["refuses"]
+    assert said(levels["ok"], "0 rows to train on, 600 held out")
+    assert said(levels["warning"], "signal to noise is 0 at most")
+
+
 def test_each_iteration_is_composed(clinic: Clinic) -> None:
     levels = found(clinic, dp_lr={"budget": "iteration", "iterations": 4, "public_dataset": "archive"})
     assert said(levels["note"], "epsilon 2 of each of 4 iterations composes to 4.")

@@ -338,6 +338,14 @@ def test_one_row_far_away_spoils_nothing(data):
     assert model.score(features[1:], labels[1:]) > LogisticRegression().fit(*data).score(*data) - 0.03
 
 
+def test_bounds_that_make_a_number_overflow_fail_no_fit(data):
+    features, labels = data[0].copy(), data[1]
+    features[0] = [1e300, -1e300, 1e300, 0.0, 1.0, -1.0]
+    model = DPLogisticRegression(epsilon=1e-6, feature_bounds=(-1e-290, 1e-290), loss_share=0.1).fit(features, labels)
+    assert np.isfinite(model.decision_function(features)).all()
+    assert np.isfinite(model.loss_curve_).all()
+
+
 def test_scores_are_those_of_the_coefficients(data, public):
     for options in ({}, {"init": pretrain(*public)}, {"feature_bounds": (-5, 5)}):
         model = DPLogisticRegression(**options).fit(*data)
@@ -398,6 +406,8 @@ def test_public_rows_show_the_loss_for_nothing(data, public):
         {"delta": 0.0},
         {"clip_norm": 0.0},
         {"clip_norm": math.nan},
+        {"clip_norm": 2.7e-304},
+        {"expected_rows": 0.0},
         {"n_iterations": 0},
         {"learning_rate": 0.0},
         {"learning_rate": "fast"},

@@ -398,6 +398,16 @@ def n_trained(case: Case, probe: Probe) -> int:
     return len(probe.trained(case))
 
 
+def the_only_row(party: str) -> Build:
+    """That is trained on, there or not."""
+
+    def build(case: Case, probe: Probe) -> tuple[Side, Side]:
+        (row,) = probe.trained(case)
+        return pair(case, case.data, changed(case.data, party, {row: None}))
+
+    return build
+
+
 def between_jobs(build: Build, *, publish: bool = False) -> Build:
     """The same job twice: the source has changed in between, or it has not; in both worlds it was published, or not."""
 
@@ -428,6 +438,11 @@ def asked(party: str, build: Build) -> Build:
 def in_job(build: Build, **changes: Any) -> Build:
     return lambda case, probe: build(case.with_job(**changes), probe)
 
+
+LARGEST = 1e100  # that a snapshot takes
+EXTREME = {"dp_lr__feature_bounds": ["*:0:1e-100"], "dp_lr__clip_norm": 1e-9, "dp_lr__learning_rate": 1e20}
+"""Options of a dp-lr job under which much overflows that nothing holds."""
+ONE_TRAINED = {"split__test_fraction": 0.98, "dp_lr__public_rows": 10**6, "dp_lr__loss_share": 0.1}
 
 NORM = (
     "AggregateOpen.norm_bound",
@@ -511,11 +526,13 @@ PAIRS = (
     Pair("dp-lr", "class-alone-in-test", "clinic", class_alone_in_test("clinic")),
     Pair("dp-lr", "a-feature", "clinic", a_feature("clinic")),
     Pair("dp-lr", "outlier", "clinic", an_outlier("clinic")),
+    Pair("dp-lr", "outlier-overflows", "clinic", in_job(a_feature("clinic", LARGEST), **EXTREME)),
     Pair("dp-lr", "constant-in-training", "clinic", column_constant_in_training("clinic")),
     Pair("dp-lr", "between-jobs", "clinic", between_jobs(a_label("clinic"))),
     Pair("dp-lr", "published-anew", "clinic", between_jobs(a_label("clinic"), publish=True)),
     Pair("dp-lr-add-or-remove", "a-row", "clinic", a_row("clinic")),
     Pair("dp-lr-add-or-remove", "a-row-at-the-least", "clinic", least_rows("clinic", a_row("clinic"), n_trained)),
+    Pair("dp-lr-add-or-remove", "the-only-row", "clinic", in_job(the_only_row("clinic"), **ONE_TRAINED)),
     # taylor: labels
     Pair("taylor", "a-label", "bank", a_label("bank")),
     Pair("taylor", "class-alone-in-training", "bank", class_alone_in_training("bank")),

@@ -13,7 +13,9 @@ FIXED_POINT = "tests/walr/test_fixed_point.py"
 STEPS = "tests/walr/test_steps.py"
 DP_LR_ESTIMATOR = "tests/estimators/test_dp_logistic_regression.py"
 DP_LR_TRAINING = "tests/dp_lr/test_training.py"
+DP_LR_JOB, NO_ROW_DECIDES = "tests/dp_lr/test_job.py", "tests/dp_lr/test_no_row_decides.py"
 EVERY_MECHANISM = "tests/privacy/label_mechanisms/test_every_mechanism.py"
+SAME = "tests/interference/test_neighbours.py::test_others_see_the_same"
 LABEL_NOISE = "tests/privacy/label_mechanisms/test_noise.py"
 
 MUTANTS = (
@@ -293,6 +295,87 @@ MUTANTS = (
         "if n_rows < settings.policy.least_rows:",
         "if n_rows + 1 < settings.policy.least_rows:",
         (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
+    ),
+    # --- no row, and no number of rows, decides how a training ends
+    Mutant(
+        "what-is-scaled-overflows",
+        (11, 25),
+        "parties/dp_lr/trainer.py",
+        "return append_constant(scale.bounded_transform(features))",
+        "return append_constant(scale.transform(features))",
+        (f"{NO_ROW_DECIDES}::test_a_number_that_overflows_fails_no_job",),
+    ),
+    Mutant(
+        "scores-of-held-out-rows-overflow",
+        (11, 12),
+        "algorithms/statistics/dp_logistic_model.py",
+        "self.standardiser.bounded_transform(features)",
+        "self.standardiser.transform(features)",
+        (f"{NO_ROW_DECIDES}::test_a_score_that_overflows_fails_no_job",),
+    ),
+    Mutant(
+        "infinite-is-no-number-beyond-the-bound",
+        (11, 25),
+        "algorithms/statistics/scaling.py",
+        "np.clip(numbers, -LARGEST, LARGEST)",
+        "np.array(numbers)",
+        (f"{DP_GRADIENT}::test_what_is_scaled_is_cut_by_itself_and_nothing_else_changes",),
+    ),
+    Mutant(
+        "weights-overflow",
+        (11, 25),
+        "algorithms/statistics/dp_gradient.py",
+        "return bounded((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
+        "return np.asarray((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
+        (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
+    ),
+    Mutant(
+        "a-start-of-any-size",
+        (11, 25),
+        "algorithms/statistics/dp_gradient.py",
+        "weights, losses = bounded(start), []",
+        "weights, losses = start, []",
+        (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
+    ),
+    Mutant(
+        "gradients-clipped-to-any-norm",
+        (11, 25),
+        "algorithms/statistics/dp_gradient.py",
+        "    if not least <= clip_norm <= largest:",
+        "    if not 0 < clip_norm <= largest:",
+        (f"{DP_GRADIENT}::test_a_descent_without_measure_is_refused",),
+    ),
+    Mutant(
+        "a-clip-norm-that-is-refused-once-the-job-runs",
+        (16, 25),
+        "parties/dp_lr/settings.py",
+        "Field(1.0, ge=CLIP_NORMS[0], le=CLIP_NORMS[1])",
+        "Field(1.0, gt=0, le=CLIP_NORMS[1])",
+        (f"{DP_LR_JOB}::test_what_is_wrong_is_said_in_one_line",),
+    ),
+    Mutant(
+        "bounds-as-near-to-each-other-as-one-likes",
+        (11, 16),
+        "parties/training/feature_bounds.py",
+        "high - low < LEAST_WIDTH:",
+        "high <= low:",
+        (f"{NO_ROW_DECIDES}::test_bounds_that_would_overflow_are_refused_where_the_job_is_read",),
+    ),
+    Mutant(
+        "divided-by-the-private-number-of-rows",
+        (12, 25),
+        "parties/dp_lr/trainer.py",
+        "        job.expected_rows(rows.n_trained),\n",
+        "        rows.n_trained,\n",
+        (f"{NO_ROW_DECIDES}::test_any_number_of_rows_is_trained_on",),
+    ),
+    Mutant(
+        "the-private-number-of-rows-against-the-policy",
+        (12, 25),
+        "parties/dp_lr/trainer.py",
+        "check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)",
+        "check_rows(rows.n_trained, self._party.settings)",
+        (f"{SAME}[dp-lr-add-or-remove-a-row-at-the-least-coordinator]",),
     ),
     Mutant(
         "any-budget-when-charging-a-training",

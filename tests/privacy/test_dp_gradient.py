@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import integrate, stats
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
 from blindfit.algorithms.privacy.accountant import composed_epsilon, composed_multiplier
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, analytic_noise_multiplier, gaussian_epsilon
@@ -29,6 +30,7 @@ from blindfit.algorithms.statistics.dp_gradient import (
     loss_sum,
 )
 from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.scaling import LARGEST, Standardiser, bounded
 from tests.each_case import each_case
 from tests.privacy.noise_checks import FALSE_ALARM, empirical_epsilon, faults_of_normal
 
@@ -246,6 +248,81 @@ def test_a_rows_integers_depend_on_that_row_alone() -> None:
     together = clipped_gradients(columns, labels, weights, 1.0)
     for part in (slice(1, None), slice(None, None, 2), slice(500, 503), generator.permutation(1001)):
         np.testing.assert_array_equal(clipped_gradients(columns[part], labels[part], weights, 1.0), together[part])
+
+
+# --- whatever the rows are --------------------------------------------------------------------------------------
+
+EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, LARGEST, -LARGEST])
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    columns=arrays.arrays(np.float64, st.tuples(st.integers(0, 4), st.integers(1, 4)), elements=EXTREMES),
+    clip_norm=st.sampled_from(dp_gradient.CLIP_NORMS),
+    learning_rate=st.sampled_from([5e-324, 1.0, 1e308]),
+    shrinkage=st.sampled_from([0.0, 1e308]),
+    noise=st.sampled_from([0, 10**170, -(10**300)]),
+    start=st.sampled_from([0.0, LARGEST, -1e308]),
+)
+def test_no_row_makes_a_descent_fail(columns, clip_norm, learning_rate, shrinkage, noise, start) -> None:
+    """Nor what comes of it: weights and losses are finite, and so can be kept; each score is a number."""
+    weights = np.full(columns.shape[1], start)
+    descent = dp_gradient.descend(
+        columns,
+        np.arange(len(columns)) % 2 == 0,
+        DescentSettings(clip_norm, learning_rate, 3, 1.0, shrinkage),
+        start=weights,
+        anchor=weights,
+        sample=None,
+        release_gradient=lambda sums: [entry + noise for entry in sums],
+        release_loss=lambda sums: [entry + noise for entry in sums],
+    )
+    assert np.isfinite(descent.path).all()
+    assert np.isfinite(descent.losses).all()
+    assert np.isfinite(columns @ descent.weights).all()
+
+
+def test_what_is_scaled_is_cut_by_itself_and_nothing_else_changes() -> None:
+    scale = Standardiser(("a", "b"), (0, 1), (0.5, 0.0), (2.0, 1e-300))
+    rows = np.array([[3.25, 0.0], [-1e300, 1e99], [0.1, -1e99], [0.1, 1e-250]])
+    expected = [[1.375, 0.0], [-LARGEST, LARGEST], [-0.2, -LARGEST], [-0.2, 1e50]]
+    np.testing.assert_allclose(scale.bounded_transform(rows), expected, rtol=1e-15)
+    assert bounded(np.array([np.nan, np.inf, -np.inf, 0.3])).tolist() == [0.0, LARGEST, -LARGEST, 0.3]
+    ordinary = np.random.default_rng(1).normal(size=(50, 2)) * [1e6, 1e-300]
+    np.testing.assert_array_equal(scale.bounded_transform(ordinary), scale.transform(ordinary))
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+@pytest.mark.parametrize("batch_fraction", [1.0, 0.5])
+def test_any_number_of_rows_is_fitted(n_rows: int, batch_fraction: float) -> None:
+    privacy = RunPrivacy(1.0, DELTA, 2, batch_fraction, "add-or-remove")
+    fit = fit_privately(
+        np.ones((n_rows, 3)),
+        np.zeros(n_rows, bool),
+        np.zeros(3),
+        DescentOptions(privacy, 1.0, "auto", 0.0, 0.1, expected_rows=100.0),
+        f"{n_rows} of {batch_fraction}",
+    )
+    assert np.isfinite(fit.descent.path).all()
+    assert len(fit.descent.losses) == 2
+    assert np.abs(fit.descent.weights).min() > 0  # of noise
+
+
+@each_case(
+    "options",
+    [
+        {"clip_norm": 0.0},
+        {"clip_norm": 2.7e-304},
+        {"clip_norm": 1e10},
+        {"clip_norm": math.nan},
+        {"learning_rate": math.inf},
+        {"expected_rows": 0.0},
+        {"expected_rows": math.nan},
+    ],
+)
+def test_a_descent_without_measure_is_refused(options) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        DescentSettings(**{"clip_norm": 1.0, "learning_rate": 1.0, "n_iterations": 1, "expected_rows": 1.0} | options)
 
 
 # --- noise, and audits ------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""A fit by noisy descent of rows that are scaled already: what the estimator and a job have in common.
+
+Nothing here fails for what a row holds, nor for how many rows there are, none at all included: whoever chooses the
+options would learn of rows by it, and nothing would be charged. Options are checked, and those are public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample
+from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics import dp_gradient
+from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
+from blindfit.algorithms.statistics.logistic import Floats
+
+
+@dataclass(frozen=True)
+class DescentOptions:
+    """
+    Args:
+        learning_rate: a number, or "auto".
+        expected_rows: by which sums over all rows are divided: public, where their number may not be.
+        loss_share: part of the budget that pays for the loss of each iteration.
+    """
+
+    privacy: RunPrivacy
+    clip_norm: float
+    learning_rate: float | str
+    shrinkage: float
+    loss_share: float
+    expected_rows: float
+
+
+@dataclass(frozen=True)
+class PrivateFit:
+    """Args:
+    noise_multiplier: of each iteration's gradient.
+    """
+
+    descent: Descent
+    noise_multiplier: float
+    learning_rate: float
+
+
+def fit_privately(
+    columns: Floats, labels: NDArray[np.bool_], start: Floats, options: DescentOptions, release: str | int
+) -> PrivateFit:
+    """
+    Args:
+        columns: (n, k), n = 0 too, none beyond scaling.LARGEST, the constant feature last.
+        start: k weights, to which shrinkage pulls too.
+        release: another name is another draw; the same one of the same rows is remembered.
+
+    Raises:
+        ConfigError, RangeError: an option is out of its range, or its noise too narrow for the grid.
+        BudgetExhausted: an open `PrivacyBudget` has not so much left.
+    """
+    privacy, multiplier, release_loss = options.privacy, options.privacy.noise_multiplier(), None
+    if options.loss_share:
+        multiplier, loss_multiplier = parts_of(multiplier, options.loss_share)
+        release_loss = _release(loss_multiplier, privacy)
+    settings = _settings(options, multiplier, columns.shape[1])
+    n_rows, fraction = len(columns), privacy.batch_fraction
+    descend = partial(
+        dp_gradient.descend,
+        columns,
+        labels,
+        settings,
+        start=start,
+        anchor=start,
+        sample=partial(poisson_sample, n_rows, fraction, system_uniform) if fraction < 1 else None,
+        release_gradient=_release(multiplier, privacy),
+        release_loss=release_loss,
+    )
+    asked = (columns, labels, start, settings, privacy, options.loss_share, release)
+    return PrivateFit(remembered(descend, privacy.event(), *asked), multiplier, settings.learning_rate)
+
+
+def _settings(options: DescentOptions, multiplier: float, n_columns: int) -> DescentSettings:
+    privacy, clip_norm = options.privacy, options.clip_norm
+    dp_gradient.check_positive("expected_rows", options.expected_rows)
+    expected_rows = options.expected_rows * privacy.batch_fraction
+    rate = options.learning_rate
+    if isinstance(rate, str):
+        if rate != "auto":
+            raise ConfigError(f'learning_rate must be a number or "auto", not {rate!r}')
+        noise_std = multiplier * privacy.sensitivity * clip_norm / expected_rows
+        rate = dp_gradient.default_learning_rate(noise_std, n_columns, privacy.n_iterations, clip_norm)
+    return DescentSettings(clip_norm, rate, privacy.n_iterations, expected_rows, options.shrinkage)
+
+
+def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:
+    mechanism = GaussianMechanism(multiplier, (privacy.sensitivity * CLIP_STEPS) ** 2)
+    return partial(mechanism.release, uniform=system_uniform)

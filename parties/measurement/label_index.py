@@ -41,7 +41,7 @@ from blindfit.parties.snapshots.rows_file import Written
 FORMAT = 2
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time; a smaller one stays mapped while a request lasts
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 16  # whole octets of bits
 NO_ROW = 1 << 62
 READ_ALONE = (
     "its rows were read in one process and only sorted by the workers of [compute]: a table that is in a Parquet file "

@@ -1,6 +1,6 @@
 """Label releases of a measurement server: made once, charged once, remembered for ever.
 
-A release is charged before a label is looked at, so that whatever depends on one, how long a fit takes or whether it
+A release is charged before anything depends on a label: how long a fit to an estimated prior takes, and whether it
 fails, is paid for. From its charge until its labels are remembered it is under way. Where a process ends in between,
 the charge stays, and nothing is drawn again.
 
@@ -52,8 +52,8 @@ NOT_MADE = (
     "estimate was charged: change the settings"
 )
 LOST = (
-    "the release was charged, and its server ended before the labels were remembered: they are lost, and never drawn "
-    "again; another name of the release (privacy.release) asks for new noise and is charged"
+    "the release was charged, and its server ended, or had no room, before the labels were remembered: they are lost, "
+    "and never drawn again; another name of the release (privacy.release) asks for new noise and is charged"
 )
 
 

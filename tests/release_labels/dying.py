@@ -13,14 +13,14 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.measurement import release_labels
 from blindfit.parties.store.store import Transaction
 from tests.measurement.house import House
-from tests.release_labels.house import GRID, Counter, make_labels
+from tests.release_labels.house import GRID, LAPLACE, Counter, make_labels
 
 RP = MechanismSettings("rp-with-prior", GRID, 1.0)
 BUDGET = Budget(3.5, 1e-6)
-STEPS: dict[str, tuple[Any, str]] = {
-    "estimates": (fitting, "estimate_prior"),
-    "draws": (release_labels, "freeze"),
-    "remembers": (Transaction, "end_label_release"),
+STEPS: dict[str, tuple[MechanismSettings, Any, str]] = {
+    "estimates": (RP, fitting, "estimate_prior"),
+    "draws": (LAPLACE, release_labels, "freeze"),
+    "remembers": (LAPLACE, Transaction, "end_label_release"),
 }
 
 
@@ -44,5 +44,6 @@ def hangs(directory: Path, where: str) -> None:
 
 
 def _release(directory: Path, where: str, instead: Any) -> None:
-    setattr(*STEPS[where], instead)
-    Counter(House(directory, {"prices": make_labels(directory)}, BUDGET)).ask(settings=RP)
+    settings, *place = STEPS[where]
+    setattr(*place, instead)
+    Counter(House(directory, {"prices": make_labels(directory)}, BUDGET)).ask(settings=settings)

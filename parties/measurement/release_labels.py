@@ -27,7 +27,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import BlindfitError, LedgerUnavailable, LocalProtocolError, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism
 from blindfit.algorithms.protocols import release_labels as protocol
@@ -193,7 +193,7 @@ class LabelReleases:
                 return
             try:
                 self._draw(charged, fitted or self._fit_to_labels(request, dataset), directory)
-            except (LedgerUnavailable, OSError) as error:
+            except (BlindfitError, OSError) as error:
                 log.error("a release was charged and is lost", dataset=dataset.name, reason=str(error))
 
     def _fit_without_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:

@@ -19,6 +19,7 @@ from blindfit.algorithms.errors import (
     BudgetExhausted,
     CannotAnswer,
     ComputeFailed,
+    ConfigError,
     PolicyRefused,
 )
 from blindfit.algorithms.privacy.charges import Charges
@@ -319,8 +320,17 @@ def no_room(*_: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
+def no_working_files(*_: Any) -> None:
+    raise ConfigError("the directory has no room for 8 bytes of working files")
+
+
 @pytest.mark.parametrize(
-    ("place", "name", "fails"), [(release_labels, "freeze", no_room), (Transaction, "end_label_release", full)]
+    ("place", "name", "fails"),
+    [
+        (release_labels, "freeze", no_room),
+        (release_labels, "freeze", no_working_files),
+        (Transaction, "end_label_release", full),
+    ],
 )
 def test_a_disk_that_is_full_after_the_charge(
     counter: Counter, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fails: Callable[..., None]

@@ -12,9 +12,9 @@ Model: the measurement server is trusted with the labels and sees the consumer's
     2     server    checks ranges, policy, receipt; budget, unless the release was made  LabelsOpened
     3     consumer  its ids, in batches                                                  LabelIds ..., LabelIdsEnd
     4     server    looks every id up; refuses, after the last one, if any is unknown or
-                    stands twice                                                         --
-    5     server    unless the release was made: fits the mechanism to the dataset's
-                    labels, randomises all of them; charges and remembers at once        FittedRelease
+                    stands twice, or if too few rows count                               --
+    5     server    unless the release was made: charges; then fits the mechanism to the
+                    dataset's labels, randomises all of them, remembers                  FittedRelease
     6     server    the remembered labels, in the order of the ids                       NoisyLabels ...
     7     consumer  checks every number, makes the mechanism of its parameters           --
 
@@ -23,7 +23,8 @@ Labels of different rows compose in parallel. Where the unit is a person, m rows
 secret hash of their ids; they compose one after the other, and are charged so. All others are withheld for good.
 
 Departures: labels and noise are integers of a public grid; the estimate of a prior is a part of the release and is
-    charged with it.
+    charged with it. The charge comes before any estimate and any fit to one, so that how long they take, and whether
+    they fail, is paid for; a server that ends after it has the charge and never makes the release.
 Learns: the server, the ids; consumers, the noisy labels, the fitted mechanism with all its parameters, and which of
     their rows are withheld (a matter of ids and persons, not of labels).
 """
@@ -502,7 +503,7 @@ class Desk(Protocol):
         """The same work whatever the ids; keeps them for step 6."""
 
     def release(self, roll: RollCall) -> FittedRelease:
-        """Raises what is wrong with an id; draws, charges and remembers, in one transaction; or what is remembered."""
+        """Raises what is wrong with an id; charges, then draws and remembers; or what is remembered."""
 
     def labels(self) -> Iterator[Steps]:
         """The remembered labels in the order of the ids that came."""

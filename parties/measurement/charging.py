@@ -210,7 +210,7 @@ class ChargingService:
         dataset: LabelDataset,
         consumer: str,
         cost: Cost,
-        answer_sha256: str,
+        answer_sha256: str = "",
     ) -> tuple[LedgerEntry, tuple[bytes, bytes]]:
         """The new entry, and the signed receipt that proves it."""
         charge = Charge(

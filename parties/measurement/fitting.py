@@ -1,7 +1,8 @@
 """Label mechanisms are made in a process of their own, which may take so long and so much memory and no more.
 
 A consumer chooses the settings, and some have a server solve linear programs for minutes. The process is told the prior
-and no label: how long it takes, what it needs and whether it fails are matters of the estimate that is charged.
+and no label: how long it takes, what it needs and whether it fails are matters of the estimate, which was charged
+before it was made.
 """
 
 from __future__ import annotations

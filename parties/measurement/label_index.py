@@ -41,7 +41,7 @@ from blindfit.parties.snapshots.rows_file import Written
 FORMAT = 2
 HEADER = "header.json"
 RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time; a smaller one stays mapped while a request lasts
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 16  # whole octets of bits
 NO_ROW = 1 << 62
 READ_ALONE = (
     "its rows were read in one process and only sorted by the workers of [compute]: a table that is in a Parquet file "
@@ -112,18 +112,22 @@ class LabelIndex:
         return JoinState(self, max_rows_per_person, unknown)
 
     def labels_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """All labels, block by block, and which of them are among the first so many of their person.
+        """All labels, block by block, and which of them are among the first so many of their person."""
+        for block, first in self.first_in_order(max_rows_per_person):
+            yield self._files["label"].array[block].copy(), first
+
+    def first_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """All rows, block by block, and which of them are among the first so many of their person.
 
         The order is that of secret hashes of the ids: no label has a bearing on which rows of a person come first.
         """
         with self.new_request(max_rows_per_person, "refuse") as state:
             for start in range(0, self.n_rows, BLOCK_ROWS):
-                block = slice(start, start + BLOCK_ROWS)
-                labels = self._files["label"].array[block].copy()
+                block = slice(start, min(start + BLOCK_ROWS, self.n_rows))
                 if max_rows_per_person is None:
-                    yield labels, np.ones(len(labels), np.bool_)
+                    yield block, np.ones(block.stop - start, np.bool_)
                 else:
-                    yield labels, state._within_cap(self._files["person"].array[block].astype(np.int64))
+                    yield block, state._within_cap(self._files["person"].array[block].astype(np.int64))
                 for file in self._files.values():
                     file.release()
 
@@ -214,6 +218,15 @@ class JoinState:
             raise DuplicateId(self._first_again)
         if self._refuses and self.unknown:
             raise UnknownId(self._first_unknown, self.unknown)
+
+    def count_within(self, max_rows_per_person: int | None) -> int:
+        """How many of the rows that came are among the first so many of their person, in the index's order."""
+        count = 0
+        for block, first in self._index.first_in_order(max_rows_per_person):
+            octets = self._used.array[block.start >> 3 : (block.stop + 7) >> 3]
+            used = np.unpackbits(octets, count=len(first), bitorder="little")
+            count += int((used & first).sum())
+        return count
 
     def close(self) -> None:
         self._release(list(self._index._files.values()))

@@ -1,7 +1,11 @@
 """Label releases of a measurement server: made once, charged once, remembered for ever.
 
+A release is charged before anything depends on a label: how long a fit to an estimated prior takes, and whether it
+fails, is paid for. From its charge until its labels are remembered it is under way. Where a process ends in between,
+the charge stays, and nothing is drawn again.
+
 What was released lies in `label_releases/` beside the party's database, a directory for each release, of mode 0700. A
-directory is on the disk before the transaction that charges it and names it: one that no entry names was never told.
+directory is on the disk before the transaction that ends its release: what no ended release names was never told.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import shutil
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
@@ -34,6 +40,7 @@ from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
 from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.charging import check_rollbacks
+from blindfit.parties.store.receipts import SignedReceipt
 from blindfit.parties.store.store import StoredAnswer, StoredLabels, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
@@ -44,12 +51,34 @@ NOT_MADE = (
     "no mechanism could be made of the estimated prior within this server's limits of time and memory, and the "
     "estimate was charged: change the settings"
 )
+LOST = (
+    "the release was charged, and its server ended, or had no room, before the labels were remembered: they are lost, "
+    "and never drawn again; another name of the release (privacy.release) asks for new noise and is charged"
+)
 
 
 @dataclass(frozen=True, repr=False)
 class Remembered:
     release: FittedRelease
     labels: LabelIndex
+
+
+@dataclass(frozen=True, repr=False)
+class Charged:
+    """A release that is on the ledger, and of which nothing was made yet."""
+
+    request: LabelsOpen
+    dataset: LabelDataset
+    cost: Cost
+    receipt: SignedReceipt
+    stored: StoredLabels
+
+    def answer(self, fitted: FittedMechanism) -> bytes:
+        cost = self.cost
+        release = protocol.step_5_release(
+            fitted, cost.event, (cost.epsilon, cost.delta), unit=self.dataset.unit, receipt=self.receipt
+        )
+        return codec.release_to_pb(release).SerializeToString()
 
 
 class LabelReleases:
@@ -71,15 +100,16 @@ class LabelReleases:
     # --- before any row
 
     def admit(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> Remembered | None:
-        """What is remembered, where the release was made before."""
+        """What is remembered, where the release was charged before; waits for one that is made at this moment."""
         self._charging.check_receipt(request, dataset)
         cost = cost_of(request, dataset)
         with self._store.view() as view:
-            if self._is_answered(view, request, consumer):
-                return self._remembered(view, request)
-            self._check_policy(request, dataset)
-            self._charging.check_policy(request, dataset, cost)
-            return self._check_allowed(view, request, dataset, consumer, cost)
+            is_charged = _is_charged(view, request)
+            if not self._is_answered(view, request, consumer):
+                self._check_policy(request, dataset)
+                self._charging.check_policy(request, dataset, cost)
+                self._check_allowed(view, request, dataset, consumer, cost)
+        return self._remembered(request) if is_charged else None
 
     def _is_answered(self, reader: Transaction, request: LabelsOpen, consumer: str) -> bool:
         stored = reader.answer(consumer, request.request_id)
@@ -98,147 +128,172 @@ class LabelReleases:
 
     def _check_allowed(
         self, reader: Transaction, request: LabelsOpen, dataset: LabelDataset, consumer: str, cost: Cost
-    ) -> Remembered | None:
-        """Of a release that was made, budget and answered jobs are not asked again."""
-        remembered = self._remembered(reader, request)
-        if remembered is None:
-            self._charging.check_chargeable(reader, request, dataset, consumer, cost)
-        else:
+    ) -> None:
+        """Of a release that was charged, budget and answered jobs are not asked again."""
+        if _is_charged(reader, request):
             check_rollbacks(reader, dataset.population)
             self._charging.check_approval(reader, request, dataset, consumer, cost, made_before=True)
-        return remembered
+        else:
+            self._charging.check_chargeable(reader, request, dataset, consumer, cost)
 
-    def _remembered(self, reader: Transaction, request: LabelsOpen) -> Remembered | None:
-        digest = protocol.release_digest(request).hex()
-        stored = reader.label_release(digest)
-        if stored is None:
-            return None
+    # --- what is remembered
+
+    def _remembered(self, request: LabelsOpen) -> Remembered:
+        """Of a release that was charged, once nobody makes it any more.
+
+        Raises:
+            PolicyRefused: it was never made, and never will be.
+            LedgerUnavailable: its files are not those that were remembered.
+        """
+        stored = self._ended(_digest(request))
+        if stored.is_under_way:
+            self._charging.refuse("release", LOST)
         if not stored.directory:
             self._charging.refuse("mechanism", NOT_MADE)
-        if digest not in self._open:
+        if stored.digest not in self._open:
             labels = open_frozen(self._directory / stored.directory, stored.labels_sha256, self._charging.vault)
             release = codec.release_from_pb(pb.FittedRelease.FromString(stored.answer), "the store")
-            self._open[digest] = Remembered(release, labels)
-        return self._open[digest]
+            self._open[stored.digest] = Remembered(release, labels)
+        return self._open[stored.digest]
+
+    def _ended(self, digest: str) -> StoredLabels:
+        """Who makes a release, in whatever process, has its directory locked, until he is done or dead."""
+        stored = self._stored(digest)
+        if stored.is_under_way:
+            with contextlib.suppress(FileNotFoundError), _locked(self._directory / stored.directory, fcntl.LOCK_SH):
+                pass
+            stored = self._stored(digest)
+        return stored
+
+    def _stored(self, digest: str) -> StoredLabels:
+        stored = self._store.reader().label_release(digest)
+        if stored is None:
+            raise LocalProtocolError("a release is not in the store that was charged there a moment ago")
+        return stored
 
     # --- the release
 
-    def release(
-        self, request: LabelsOpen, dataset: LabelDataset, consumer: str, count_kept: Callable[[LabelIndex], int]
-    ) -> Remembered:
-        """What is remembered, after it is: a crash never gives a second draw.
-
-        Args:
-            count_kept: how many of the request's rows have a label among these.
-        """
-        with self._making[protocol.release_digest(request).hex()]:
+    def release(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> Remembered:
+        """What is remembered, after it is: a crash never gives a second draw."""
+        with self._making[_digest(request)]:
             with self._store.view() as view:  # between two reads another process may have charged this very release
-                remembered = self._remembered(view, request)
-                if remembered is None:
+                is_charged = _is_charged(view, request)
+                if not is_charged:
                     self._charging.check_chargeable(view, request, dataset, consumer, cost_of(request, dataset))
-            if remembered is None:
-                self._make(request, dataset, consumer, count_kept)
-                remembered = self._remembered(self._store.reader(), request)
-            else:
-                self._charging.check_kept(count_kept(remembered.labels))
-        if remembered is None:
-            raise LocalProtocolError("a release is not in the store that was put there a moment ago")
-        return remembered
+            if not is_charged:
+                self._make(request, dataset, consumer)
+        return self._remembered(request)
 
-    def _make(
-        self, request: LabelsOpen, dataset: LabelDataset, consumer: str, count_kept: Callable[[LabelIndex], int]
-    ) -> None:
+    def _make(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> None:
+        """The charge is on the disk before anything depends on a label, be it a refusal or how long this takes."""
+        fitted = self._fit_without_labels(request, dataset)
         with self._new_directory() as directory:
-            fitted = self._fit(request, dataset)
-            sha256 = ""
-            if fitted is not None:
-                blocks = dataset.index.labels_in_order(request.max_rows_per_person or None)
-                noisy = protocol.step_5_randomise(fitted.mechanism, blocks, self._charging.uniform)
-                sha256 = freeze(dataset.index, directory, noisy, self._charging.vault)
-                with open_frozen(directory, sha256, self._charging.vault) as labels:
-                    self._charging.check_kept(count_kept(labels))
-            with self._store.transaction() as transaction:
-                # Another process may have made it meanwhile, or spent the budget.
-                if not self._is_answered(transaction, request, consumer) and not self._is_made(transaction, request):
-                    self._charge(transaction, request, dataset, consumer, fitted, directory.name, sha256)
+            charged = self._charge(request, dataset, consumer, directory.name)
+            if charged is None:  # another process has, meanwhile
+                return
+            try:
+                self._draw(charged, fitted or self._fit_to_labels(request, dataset), directory)
+            except (BlindfitError, OSError) as error:
+                log.error("a release was charged and is lost", dataset=dataset.name, reason=str(error))
 
-    def _is_made(self, reader: Transaction, request: LabelsOpen) -> bool:
-        return reader.label_release(protocol.release_digest(request).hex()) is not None
-
-    def _fit(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
-        """None: whether these settings make a mechanism hung on the labels, by way of the prior. It is charged too."""
-        settings = request.settings
-        blocks = dataset.index.labels_in_order(request.max_rows_per_person or None)
-        labels = protocol.step_5_labels_to_fit(settings, blocks)
+    def _fit_without_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
+        """None: a prior is to be estimated. Otherwise a fit that fails costs nothing."""
+        if request.settings.estimates_prior:
+            return None
         try:
-            return protocol.step_5_fit(settings, labels, self._charging.uniform, self._make_mechanism)
+            return self._fit(request, dataset)
         except BlindfitError as error:
-            if not settings.estimates_prior:
-                raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
-            log.warning("no mechanism could be made", dataset=dataset.name, mechanism=settings.name, reason=str(error))
+            raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
+
+    def _fit_to_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
+        """None: whether these settings make a mechanism hung on the labels, by way of the prior."""
+        try:
+            return self._fit(request, dataset)
+        except BlindfitError as error:
+            name = request.settings.name
+            log.warning("no mechanism could be made", dataset=dataset.name, mechanism=name, reason=str(error))
             return None
 
-    def _charge(
-        self,
-        transaction: Transaction,
-        request: LabelsOpen,
-        dataset: LabelDataset,
-        consumer: str,
-        fitted: FittedMechanism | None,
-        directory: str,
-        sha256: str,
-    ) -> None:
-        cost, answer = cost_of(request, dataset), b""
-        self._charging.check_chargeable(transaction, request, dataset, consumer, cost)
-        entry, receipt = self._charging.append(transaction, request, dataset, consumer, cost, sha256)
+    def _fit(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism:
+        labels = protocol.step_5_labels_to_fit(request.settings, _labels_of(request, dataset))
+        return protocol.step_5_fit(request.settings, labels, self._charging.uniform, self._make_mechanism)
+
+    def _charge(self, request: LabelsOpen, dataset: LabelDataset, consumer: str, directory: str) -> Charged | None:
+        """None: it is charged already."""
+        cost, digest = cost_of(request, dataset), _digest(request)
+        with self._store.transaction() as transaction:
+            if self._is_answered(transaction, request, consumer) or _is_charged(transaction, request):
+                return None
+            self._charging.check_chargeable(transaction, request, dataset, consumer, cost)
+            entry, receipt = self._charging.append(transaction, request, dataset, consumer, cost)
+            under_way = StoredLabels(digest, entry.position, request.settings.name, request.release, directory)
+            transaction.add_label_release(under_way)
+            answer = StoredAnswer(protocol.request_digest(request).hex(), b"", entry.position, request.session)
+            transaction.add_answer(consumer, request.request_id, answer)
+        return Charged(request, dataset, cost, receipt, under_way)
+
+    def _draw(self, charged: Charged, fitted: FittedMechanism | None, directory: Path) -> None:
+        """Remembers what was made, or that nothing could be."""
+        made = replace(charged.stored, directory="")
         if fitted is not None:
-            release = protocol.step_5_release(
-                fitted, cost.event, (cost.epsilon, cost.delta), unit=dataset.unit, receipt=receipt
-            )
-            answer = codec.release_to_pb(release).SerializeToString()
-        digest, name = protocol.release_digest(request).hex(), request.settings.name
-        kept_in = directory if fitted is not None else ""
-        transaction.add_label_release(
-            StoredLabels(digest, entry.position, name, request.release, kept_in, sha256, answer)
-        )
-        digest = protocol.request_digest(request).hex()
-        transaction.add_answer(consumer, request.request_id, StoredAnswer(digest, b"", entry.position, request.session))
+            blocks = _labels_of(charged.request, charged.dataset)
+            noisy = protocol.step_5_randomise(fitted.mechanism, blocks, self._charging.uniform)
+            sha256 = freeze(charged.dataset.index, directory, noisy, self._charging.vault)
+            made = replace(charged.stored, labels_sha256=sha256, answer=charged.answer(fitted))
+        with self._store.transaction() as transaction:
+            transaction.end_label_release(made)
 
     # --- directories
 
     @contextlib.contextmanager
     def _new_directory(self) -> Iterator[Path]:
-        """Removed again unless the database names it."""
-        with self._locked(fcntl.LOCK_SH):
+        """Locked; removed again unless the database says that labels lie there."""
+        with _locked(self._directory, fcntl.LOCK_SH):
             directory = Path(tempfile.mkdtemp(prefix="release-", dir=self._directory))  # mode 0700
             try:
-                yield directory
+                with _locked(directory, fcntl.LOCK_EX):
+                    yield directory
             finally:
-                if directory.name not in self._named():
+                if directory.name not in self._made():
                     shutil.rmtree(directory, ignore_errors=True)
 
     def _remove_leftovers(self) -> None:
         """What a process that was killed had drawn and told nobody."""
         try:
-            with self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
-                named = self._named()
+            with _locked(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                made = self._made()
                 for path in self._directory.glob("release-*"):
-                    if path.name not in named:
+                    if path.name not in made:
                         shutil.rmtree(path)
         except BlockingIOError:  # another process is making one: the next start will do
             return
 
-    def _named(self) -> set[str]:
-        return {stored.directory for stored in self._store.reader().label_releases()}
+    def _made(self) -> set[str]:
+        stored = self._store.reader().label_releases()
+        return {labels.directory for labels in stored if not labels.is_under_way}
 
-    @contextlib.contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, how)
-            yield
-        finally:
-            os.close(descriptor)
+
+def _digest(request: LabelsOpen) -> str:
+    return protocol.release_digest(request).hex()
+
+
+def _is_charged(reader: Transaction, request: LabelsOpen) -> bool:
+    return reader.label_release(_digest(request)) is not None
+
+
+def _labels_of(request: LabelsOpen, dataset: LabelDataset) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+    return dataset.index.labels_in_order(request.max_rows_per_person or None)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, how: int) -> Iterator[None]:
+    """However the process ends, the lock ends with it."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def cost_of(request: LabelsOpen, dataset: LabelDataset) -> Cost:
@@ -272,6 +327,7 @@ class LabelsDesk(Background):
         self._ids = self._closing.enter_context(spool)
         self._upload: Upload
         self._state: JoinState
+        self._made_before: Remembered | None
         self._remembered: Remembered
         self._dataset: LabelDataset
         self.request: LabelsOpen
@@ -280,11 +336,11 @@ class LabelsDesk(Background):
         self._dataset = self._charging.dataset(request.dataset, self._consumer)
         self.request = request
         self._upload = self._closing.enter_context(Upload(self._charging, self._dataset, self._consumer))
-        remembered = self._releases.admit(request, self._dataset, self._consumer)
+        self._made_before = made = self._releases.admit(request, self._dataset, self._consumer)
         self._upload.check_quota(self._charging.store.reader())
-        index = remembered.labels if remembered else self._dataset.index
+        index = made.labels if made else self._dataset.index
         self._state = self._closing.enter_context(index.new_request(None, "refuse"))
-        return remembered is not None
+        return made is not None
 
     def look_up(self, ids: Sequence[str]) -> None:
         self._upload.begin()
@@ -293,11 +349,15 @@ class LabelsDesk(Background):
 
     def release(self, roll: RollCall) -> FittedRelease:
         with self._upload.answering(self._state):
-            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer, self._count_kept)
+            self._charging.check_kept(self._count_kept())
+            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)
         return self._remembered.release
 
-    def _count_kept(self, labels: LabelIndex) -> int:
-        return sum(int((steps != WITHHELD).sum()) for steps in self._joined(labels))
+    def _count_kept(self) -> int:
+        """By ids and persons alone, or by what was told before: its refusal costs nothing."""
+        if self._made_before is None:
+            return self._state.count_within(self.request.max_rows_per_person or None)
+        return sum(int((steps != WITHHELD).sum()) for steps in self._joined(self._made_before.labels))
 
     def labels(self) -> Iterator[Steps]:
         return self._joined(self._remembered.labels)

@@ -98,9 +98,14 @@ class StoredLabels:
     position: int  # of its charge
     mechanism: str
     release: str
-    directory: str  # where the noisy labels are; empty: no mechanism could be made
-    labels_sha256: str
-    answer: bytes
+    directory: str  # where the noisy labels are, or are made; empty: no mechanism could be made
+    labels_sha256: str = ""  # once they are there
+    answer: bytes = b""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Charged, and not made yet; where nobody makes it any more, it is lost."""
+        return bool(self.directory) and not self.labels_sha256
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -361,6 +366,14 @@ class Transaction:
 
     def add_label_release(self, stored: StoredLabels) -> None:
         self._all("INSERT INTO label_releases VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(stored))
+
+    def end_label_release(self, stored: StoredLabels) -> None:
+        """Of one that is under way: what was made is never changed."""
+        query = (
+            "UPDATE label_releases SET directory = ?, labels_sha256 = ?, answer = ? "
+            "WHERE digest = ? AND directory != '' AND labels_sha256 = ''"
+        )
+        self._all(query, (stored.directory, stored.labels_sha256, stored.answer, stored.digest))
 
     def label_release(self, digest: str) -> StoredLabels | None:
         rows = self._all("SELECT * FROM label_releases WHERE digest = ?", (digest,))

@@ -515,6 +515,13 @@ PAIRS = (
     Pair("label-dp", "between-jobs", "meter", between_jobs(a_price("meter"))),
     Pair("label-dp", "published-anew", "meter", between_jobs(a_price("meter"), publish=True)),
     Pair("label-dp-persons", "prices-of-a-person", "meter", labels_of_a_person("meter")),
+    Pair(
+        "label-dp-persons",
+        "too-few-count",
+        "meter",
+        least_rows("meter", labels_of_a_person("meter"), lambda case, _: len(case.data["meter"])),
+        refused=True,
+    ),
     Pair("label-dp", "a-feature", "shop", a_feature("shop")),
     Pair("label-dp", "constant-in-training", "shop", column_constant_in_training("shop")),
     Pair("label-dp", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),

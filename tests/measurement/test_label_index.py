@@ -96,6 +96,26 @@ def test_a_person_has_at_most_so_many_rows(tmp_path, table, cap, data):
                 seen[person[name]] += 1
 
 
+@pytest.mark.usefixtures("_keys")
+@LAW
+@given(table=tables(), cap=st.sampled_from([None, 1, 2, 3]), data=st.data())
+def test_rows_of_a_request_that_are_among_the_first_of_their_person(tmp_path, table, cap, data):
+    """Counted as they are marked in the index's order, in blocks of a few rows or in one."""
+    ids, _, persons = table
+    asked = data.draw(st.lists(st.sampled_from(ids), unique=True))
+    url = write(tmp_path, "parquet", {"id": ids, "y": [float(i) for i in range(len(ids))], "who": persons})
+    numbers = source_of(tmp_path, url, label="y", label_kind="number", person="who")
+    with pytest.MonkeyPatch.context() as patched, built(numbers, tmp_path / secrets.token_hex(4)) as index:
+        first = {ids[int(row)] for labels, kept in index.labels_in_order(cap) for row in labels[kept]}
+        in_all = Counter(persons).values()
+        assert len(first) == sum(n if cap is None else min(n, cap) for n in in_all)
+        with index.new_request(None, "refuse") as request:
+            request.join(asked)
+            for block_rows in (8, 1 << 16):
+                patched.setattr(label_index, "BLOCK_ROWS", block_rows)
+                assert request.count_within(cap) == len(first & set(asked))
+
+
 def test_small_parts_change_nothing(tmp_path, monkeypatch):
     """Parts are made where an index is larger than RESIDENT_BYTES; here every few rows."""
     rng = np.random.default_rng(2)

@@ -20,6 +20,7 @@ INDEX = "tests/measurement/test_label_index.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
 SPELLING = "tests/data/test_spelling.py"
 LABELS = "tests/release_labels/test_release.py"
+CHARGED_FIRST = "tests/release_labels/test_charged_first.py"
 
 MUTANTS = (
     # --- charging
@@ -483,6 +484,81 @@ MUTANTS = (
         "one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)",
         "pa.array(ids, pa.string()) if isinstance(ids, list) else ids",
         (f"{SPELLING}::test_a_servers_join_finds_every_spelling",),
+    ),
+    Mutant(
+        "rows-that-count-counted-after-the-fit",
+        (25,),
+        "parties/measurement/release_labels.py",
+        "            self._charging.check_kept(self._count_kept())\n"
+        "            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)\n",
+        "            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)\n"
+        "            self._charging.check_kept(self._count_kept())\n",
+        (f"{CHARGED_FIRST}::test_too_few_rows_that_count_are_refused_before_a_prior_is_estimated",),
+    ),
+    Mutant(
+        "rows-that-do-not-count-are-counted",
+        (16, 22),
+        "parties/measurement/label_index.py",
+        "count += int((used & first).sum())",
+        "count += int(used.sum())",
+        (f"{INDEX}::test_rows_of_a_request_that_are_among_the_first_of_their_person",),
+    ),
+    Mutant(
+        "labels-charged-after-the-fit",
+        (1, 25),
+        "parties/measurement/release_labels.py",
+        "            charged = self._charge(request, dataset, consumer, directory.name)\n",
+        "            fitted = fitted or self._fit_to_labels(request, dataset)\n"
+        "            charged = self._charge(request, dataset, consumer, directory.name)\n",
+        (
+            f"{CHARGED_FIRST}::test_the_slower_of_two_that_take_the_rest_estimates_nothing",
+            f"{CHARGED_FIRST}::test_the_charge_is_on_the_disk_when_a_prior_is_estimated",
+        ),
+    ),
+    Mutant(
+        "labels-charged-without-a-look-at-the-budget",
+        (2,),
+        "parties/measurement/release_labels.py",
+        "            self._charging.check_chargeable(transaction, request, dataset, consumer, cost)\n",
+        "",
+        (f"{CHARGED_FIRST}::test_the_slower_of_two_that_take_the_rest_estimates_nothing",),
+    ),
+    Mutant(
+        "a-lost-release-is-no-charge",
+        (1, 17),
+        "parties/measurement/release_labels.py",
+        "    return reader.label_release(_digest(request)) is not None\n",
+        "    stored = reader.label_release(_digest(request))\n"
+        "    return stored is not None and not stored.is_under_way\n",
+        (f"{CHARGED_FIRST}::test_one_that_is_killed_is_charged_once_and_never_drawn_again",),
+    ),
+    Mutant(
+        "a-lost-answer-is-drawn-again",
+        (1, 17),
+        "parties/measurement/release_labels.py",
+        "            if self._is_answered(transaction, request, consumer) or _is_charged(transaction, request):\n"
+        "                return None\n",
+        "            stored = transaction.label_release(digest)\n"
+        "            if stored is not None:\n"
+        "                again = replace(stored, directory=directory)\n"
+        "                return Charged(request, dataset, cost, (b'', b''), again) if stored.is_under_way else None\n",
+        (f"{CHARGED_FIRST}::test_the_same_that_lost_a_race_to_a_process_that_died",),
+    ),
+    Mutant(
+        "labels-that-were-never-told-stay",
+        (24,),
+        "parties/measurement/release_labels.py",
+        "for labels in stored if not labels.is_under_way}",
+        "for labels in stored}",
+        (f"{CHARGED_FIRST}::test_one_that_is_killed_is_charged_once_and_never_drawn_again",),
+    ),
+    Mutant(
+        "what-is-under-way-is-told-as-lost",
+        (17,),
+        "parties/measurement/release_labels.py",
+        "with _locked(directory, fcntl.LOCK_EX):",
+        "with _locked(directory, fcntl.LOCK_SH):",
+        (f"{CHARGED_FIRST}::test_who_asks_for_one_that_is_under_way_waits_and_gets_the_same",),
     ),
     Mutant(
         "fit-without-a-deadline",

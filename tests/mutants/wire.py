@@ -512,7 +512,7 @@ MUTANTS = (
         "one-fit-at-a-time",
         (27,),
         "parties/measurement/release_labels.py",
-        "with self._making[protocol.release_digest(request).hex()]:",
+        "with self._making[_digest(request)]:",
         'with self._making[""]:',
         ("tests/release_labels/test_limits.py::test_a_long_fit_holds_up_no_other_release",),
     ),

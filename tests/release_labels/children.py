@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from blindfit.algorithms.errors import BudgetExhausted
+from blindfit.algorithms.errors import BudgetExhausted, PolicyRefused
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.release_labels import Received
 from blindfit.parties.measurement.charging import LabelDataset
+from blindfit.parties.measurement.release_labels import LOST
 from tests.measurement.house import House
 from tests.measurement.talking import fork_until_killed, main
 from tests.release_labels.house import NAMES, Counter, make_labels
@@ -41,15 +42,20 @@ def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     counter = Counter(House(directory, {"prices": dataset}, BUDGET))
     rng = random.Random()
-    names: list[str] = []
+    stored = counter.house.service.store.reader().label_releases()
+    names = [kept.release for kept in stored if kept.labels_sha256]
     for number in count(max(0, counter.charges - 1)):
         try:
-            answer = octets(counter.ask(release=str(number)))
-            names.append(str(number))
+            name, answer = str(number), octets(counter.ask(release=str(number)))
+            names.append(name)
+        except PolicyRefused as refused:
+            if refused.reason != LOST:
+                raise
+            continue  # the child before was killed between its charge and its answer
         except BudgetExhausted:
-            names = names or ["0"]
-            answer, number = octets(counter.ask(release=(name := rng.choice(names)))), int(name)
-        os.write(log, f"{number} {answer}\n".encode())
+            name = rng.choice(names)
+            answer = octets(counter.ask(release=name))
+        os.write(log, f"{name} {answer}\n".encode())
 
 
 def racing(n_threads: int) -> None:

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.parties.measurement.release_labels import LabelReleases
+from blindfit.algorithms.protocols import release_labels
+from blindfit.parties.measurement.charging import ChargingService
+from blindfit.parties.measurement.release_labels import LOST, LabelReleases
 from tests.measurement.house import House
 from tests.measurement.talking import await_answers, child, tell, told
 from tests.release_labels import children
@@ -23,6 +26,7 @@ from tests.release_labels.children import BUDGET, LAST_UNIT
 from tests.release_labels.house import NAMES, Counter, make_labels
 
 CHILDREN = "tests.release_labels.children"
+KILLS_A_LEDGER = 5
 
 
 def answers_in(directory: Path) -> dict[str, str]:
@@ -39,13 +43,19 @@ def check_charged(counter: Counter, answers: dict[str, str]) -> None:
     verify_chain(counter.house.entries)
     assert counter.house.spent() <= BUDGET.epsilon * (1 + 1e-9)
     stored = {kept.release: kept for kept in counter.house.service.store.reader().label_releases()}
-    assert len(stored) == counter.charges
+    assert [kept.position for kept in stored.values()] == [entry.position for entry in counter.house.entries]
+    made = {name: kept for name, kept in stored.items() if not kept.is_under_way}
+    assert len(stored) - len(made) <= KILLS_A_LEDGER
     directories = counter.house.directory / "label_releases"
-    assert {path.name for path in directories.glob("release-*")} == {kept.directory for kept in stored.values()}
-    for kept, entry in zip(stored.values(), counter.house.entries, strict=True):
+    assert {path.name for path in directories.glob("release-*")} == {kept.directory for kept in made.values()}
+    for kept in made.values():
         remembered = (directories / kept.directory / "label").read_bytes()
-        assert hashlib.sha256(remembered).hexdigest() == kept.labels_sha256 == entry.answer_sha256
+        assert hashlib.sha256(remembered).hexdigest() == kept.labels_sha256
     charged = counter.charges
+    for name in stored.keys() - made.keys():
+        assert name not in answers
+        with pytest.raises(PolicyRefused, match=LOST[:40]):
+            counter.ask(release=name)
     for name, answer in answers.items():
         assert children.octets(counter.ask(release=name)) == answer
     assert counter.charges == charged
@@ -55,7 +65,7 @@ def kill_at_random(tmp_path: Path, kills: int, seed: int) -> int:
     rng, dataset, n_answers = random.Random(seed), make_labels(tmp_path / "index"), 0
     with child(CHILDREN, "releasing", str(tmp_path / "child")) as process:
         for number in range(kills):
-            directory = tmp_path / str(number // 5)
+            directory = tmp_path / str(number // KILLS_A_LEDGER)
             directory.mkdir(exist_ok=True)
             tell(process, str(directory))
             pid = int(told(process))
@@ -103,20 +113,23 @@ def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("same", [False, True])
 def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    """Each has passed every check, and draws; the transaction that charges decides."""
-    both_draw, fit = threading.Barrier(2), LabelReleases._fit
+    """Each has passed every check; the transaction that charges decides, and who loses draws nothing."""
+    both_charge, charge, drawn = threading.Barrier(2), LabelReleases._charge, []
 
-    def fit_together(*arguments: Any) -> Any:
-        both_draw.wait(60)
-        return fit(*arguments)
+    def charge_together(*arguments: Any) -> Any:
+        both_charge.wait(60)
+        return charge(*arguments)
 
-    monkeypatch.setattr(LabelReleases, "_fit", fit_together)
+    draw = release_labels.step_5_randomise
+    monkeypatch.setattr(LabelReleases, "_charge", charge_together)
+    monkeypatch.setattr(release_labels, "step_5_randomise", lambda *asked: drawn.append(asked) or draw(*asked))
     dataset = make_labels(tmp_path)
     counters = [Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2)]
     names = ["same", "same"] if same else ["one", "two"]
     with ThreadPoolExecutor(2) as threads:
         results = list(threads.map(children.race, counters, names, [0.0, 0.0]))
-    assert not both_draw.broken
+    assert not both_charge.broken
+    assert len(drawn) == 1
     assert len(set(results) - {"-"}) == 1
     assert results.count("-") == (0 if same else 1)
     assert counters[0].charges == 1
@@ -128,20 +141,19 @@ def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_one_whose_very_release_is_charged_between_two_of_its_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It sees nothing remembered, and then no budget: the other process has made and charged what it asks for."""
-    dataset, look = make_labels(tmp_path), LabelReleases._remembered
+    """It sees no charge, and then no budget: the other process has charged and made what it asks for."""
+    dataset, chargeable = make_labels(tmp_path), ChargingService.check_chargeable
     late, other = (Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2))
     looks, answers = [0], []
 
-    def look_before_the_other(releases: LabelReleases, reader: Any, request: Any) -> Any:
-        found = look(releases, reader, request)
-        if releases is late.releases:
+    def look_before_the_other(charging: ChargingService, *arguments: Any) -> None:
+        if charging is late.house.service:
             looks[0] += 1
-            if looks[0] == 2:  # as it is admitted; as it releases
+            if looks[0] == 2:  # as it is admitted; as it releases, having seen no charge
                 answers.append(children.race(other, "same", 0.0))
-        return found
+        chargeable(charging, *arguments)
 
-    monkeypatch.setattr(LabelReleases, "_remembered", look_before_the_other)
+    monkeypatch.setattr(ChargingService, "check_chargeable", look_before_the_other)
     assert children.race(late, "same", 0.0) == answers[0] != "-"
     assert late.charges == 1
     for counter in (late, other):

@@ -165,5 +165,5 @@ def released(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What an entry of a ledger paid for, where it was a release of labels; else empty."""
     if labels is None:
         return ""
-    of_what = "every label" if labels.directory else "prior alone"
+    of_what = "every label" if labels.labels_sha256 else "under way, or lost" if labels.is_under_way else "prior alone"
     return f'{of_what}, {labels.mechanism}, "{labels.release}"'

@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
+from blindfit.coordinator.cli import app
 from blindfit.parties.store.store import Linkage, Store
 from blindfit.parties.vertical import linkages
 from blindfit.parties.vertical.checkpoints import Checkpoints
@@ -196,6 +198,15 @@ def test_a_training_that_stopped_goes_on(project: Project, monkeypatch: pytest.M
     project.publish("bank")
     monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
     assert enough(project, MATCHES, "taylor.epochs=2", f"taylor.resume={stopped}")
+
+
+def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: Project) -> None:
+    assert not enough(project, 118)
+    for name in DATA_PARTIES:
+        told = CliRunner().invoke(app, ["publish", str(project.root / f"{name}.toml"), "rows"])
+        assert "whether enough rows match can be asked once more, also by another number" in " ".join(
+            told.output.split()
+        )
 
 
 # --- what a policy lets pass -------------------------------------------------------------------------------

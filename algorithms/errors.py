@@ -274,6 +274,7 @@ OF_NO_POLICY = {
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",
     "parties": "correct [parties] in the job",
+    "align": "keep [align] as it was, or have {party}'s operator publish the dataset anew (blindfit publish)",
     "peers": "the operator of {party} names its peers, with their roles, in [peers]",
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.vertical.linkages import MOST_LINKAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +160,18 @@ def out_of_model(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
     ]
     if job.privacy is not None:
         said.append("A passive party that does not shorten its rows to its part of the bound weakens epsilon, unseen.")
-    said.append("A party that invents ids to ask who is in the others' data, and what the network's timing tells.")
+    said.append(f"{_who_is_there(job)} And what the network's timing tells.")
     return tuple(said)
+
+
+def _who_is_there(job: TaylorJob) -> str:
+    least = job.align.least_common
+    if job.align.method == "linkage":
+        return (
+            f"A party that publishes anew without a record, or with inventions, to ask by whether {least} rows match "
+            f"who is in the other's data: one bit each time, {MOST_LINKAGES} of each snapshot of the other."
+        )
+    return f"A party that invents ids to ask who is in the others' data: once {least} of them are, it learns which."
 
 
 def listed(names: tuple[str, ...], word: str) -> str:

@@ -50,6 +50,9 @@ class PolicySettings(Settings):
     protocols: list[str] = ["walr"]
     # of an aggregate; a sum over few rows is of few people: raise it where rows are rare
     least_rows: int = Field(100, ge=1)
+    # of a job's align.least_common, by ids: whether fewer rows are common tells of single people
+    least_common: int = Field(20, ge=1)
+    least_linked: int = Field(100, ge=1)  # the same by linkage, where nobody learns which rows are common
     # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again, on coarser scores
     models_per_row: int = Field(1, ge=1)
     least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
@@ -207,6 +210,8 @@ SERVER_OPTIONS = {
     "label_range",
 }
 SERVER_POLICY = {"most_failed_uploads", "most_failed_uploads_in_all"}
+ALIGNMENT_POLICY = {"least_common", "least_linked"}
+OPTIONS_OF_SOME_SYSTEMS = {"models_per_row", "least_epochs"} | ALIGNMENT_POLICY
 CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
 
 
@@ -269,6 +274,8 @@ class PartySettings(Settings):
                 raise ValueError(f'{option} is for a measurement server\'s datasets of label_kind = "number"')
         if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
             raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
+        if self.role not in ("active", "passive") and (in_vain := self.policy.model_fields_set & ALIGNMENT_POLICY):
+            raise ValueError(f"policy.{min(in_vain)}: data parties alone have rows to align, remove it")
         if self.role != "passive" and "models_per_row" in self.policy.model_fields_set:
             raise ValueError("policy.models_per_row: scores tell of a passive party's rows alone, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
@@ -296,10 +303,7 @@ class PartySettings(Settings):
             said.add("policy.least_rows")
         if self.policy.unsafe:
             said.add("policy.unsafe")
-        if "models_per_row" in self.policy.model_fields_set:
-            said.add("policy.models_per_row")
-        if "least_epochs" in self.policy.model_fields_set:
-            said.add("policy.least_epochs")
+        said |= {f"policy.{option}" for option in self.policy.model_fields_set & OPTIONS_OF_SOME_SYSTEMS}
         return frozenset(said)
 
     def in_vain_in_words(self, option: str) -> str:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
+ALIGNS = frozenset({"policy.least_common"})  # options of whoever aligns rows by ids
+LINKS = ALIGNS | {"policy.least_linked"}  # and by likeness too
 
 
 def walr() -> System[WalrJob]:
@@ -146,15 +148,15 @@ def taylor() -> System[TaylorJob]:
 
         return {FORMAT: VerticalModelPart.from_dict}
 
-    roles = _vertical_roles(data_party, key_node)
     return System(
         TaylorJob,
-        roles,
+        _vertical_roles(data_party, key_node),
         tables=tables,
         models=models,
         options={
-            **dict.fromkeys(roles, frozenset({"policy.unsafe"})),
-            "passive": frozenset({"policy.unsafe", "policy.models_per_row"}),
+            "active": LINKS | {"policy.unsafe"},
+            "passive": LINKS | {"policy.unsafe", "policy.models_per_row"},
+            "key-node": frozenset({"policy.unsafe"}),
         },
         unsafe=frozenset(get_args(UnsafeFlag)),
     )
@@ -178,7 +180,7 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = frozenset({"policy.unsafe", "policy.least_epochs"})
+    data_options = ALIGNS | {"policy.unsafe", "policy.least_epochs"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
         _vertical_roles(data_party, dealer, most_passive=MOST_PASSIVE_IN_SHARES),
@@ -210,7 +212,7 @@ def predict() -> System[PredictJob]:
         PredictJob,
         _vertical_roles(data_party, key_node),
         tables=tables,
-        options={"active": frozenset({"scores"}), "passive": frozenset({"policy.models_per_row"})},
+        options={"active": ALIGNS | {"scores"}, "passive": ALIGNS | {"policy.models_per_row"}},
     )
 
 

@@ -353,6 +353,7 @@ async def run_data_party(
     channel: Channel,
     *,
     first: bool,
+    begin: Callable[[], None],
     uniform: UniformInt = system_uniform,
     in_thread: InThread = directly,
 ) -> LinkedRows:
@@ -361,6 +362,7 @@ async def run_data_party(
         records: a column of texts for each field of the encoding.
         public_key: the key node's, checked by whoever received it.
         first: whether this party comes before the other one in the key node's order.
+        begin: called once the other party takes part, before anything leaves that an outcome depends on; may raise.
         uniform: the same for the same records gives the same upload.
 
     Raises:
@@ -371,6 +373,7 @@ async def run_data_party(
     private_key = step_0_private_key(uniform)
     await channel.send(other, step_0_key_share(private_key))
     theirs = await channel.receive(other, KeyShare)
+    begin()
     secret = step_1_secret(private_key, theirs, me=me, other=other, first=first)
     order = await in_thread(partial(permutation, n_records, uniform))
     await channel.send(key_node, await in_thread(partial(step_1_filters, records, order, settings, secret)))

@@ -81,8 +81,7 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
     if job.protocol not in policy.protocols:
         yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
-    asked = job.parameters
-    for field, reason in policy.refusals(asked.epsilon, asked.delta, asked.unsafe_at(settings.role)):
+    for field, reason in job.parameters.refusals(policy, settings.role):
         yield Finding("refuses", name, f"{field}: {reason}")
     if policy.approve == "ask":
         yield Finding("note", name, "its operator approves each job (`blindfit approve`)")

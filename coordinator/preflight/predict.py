@@ -15,6 +15,9 @@ from blindfit.coordinator.preflight.parties import PartyHere
 def leaks(job: Job[Any]) -> Iterator[Finding]:
     active = next(name for name, party in job.parties.items() if party.role == "active")
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
+    least = job.parameters.align.least_common
+    text = f"a party that invents ids to ask who is in the others' data: once {least} of them are, it learns which"
+    yield Finding("note", "out of the model", text)
 
 
 def check_rows(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:

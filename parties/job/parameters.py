@@ -5,7 +5,7 @@ Each system's own job adds its tables to these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from blindfit.parties.tables import Settings
 if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.randomness import PublicRandomness
+    from blindfit.parties.settings import PolicySettings
 
 PROPOSED = "the proposed job"
 MOST_PARTS = 4  # of a parameter's name
@@ -59,6 +60,10 @@ class JobParameters(Settings):
     def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - a job of a system may concern one role alone
         """Those of `unsafe` that a party of this role must allow."""
         return self.unsafe
+
+    def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
+        """The field and the reason of what the policy of a party of this role does not allow of it."""
+        yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))
 
     @property
     def required_privacy(self) -> PrivacySettings:
@@ -162,6 +167,13 @@ class AlignedParameters(JobParameters):
     """Of a job whose parties bring their rows into one order first."""
 
     align: AlignSettings = AlignSettings()
+
+    def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
+        yield from super().refusals(policy, role)
+        option = "least_linked" if self.align.method == "linkage" else "least_common"
+        least, asked = getattr(policy, option), self.align.least_common
+        if role != "key-node" and asked < least:
+            yield "align.least_common", f"{asked} is less than its policy.{option} = {least}: ask for as many or more"
 
 
 def nested(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:

@@ -115,6 +115,7 @@ class Session(Generic[J_co]):
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
     meeting: Any = None  # of two measurement servers: what they must agree on before that
+    store: Store | None = None  # of this party, where what a session tells is counted
 
     @property
     def membership(self) -> dict[str, ParameterValue]:
@@ -320,7 +321,7 @@ class Sessions:
             timeouts,
             account_of=self._accounts.of,
         )
-        return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
+        return Session(proposal.session, proposed_by, members, parameters, job, channel, me, store=self._store)
 
     def _address_of(self, member: Member) -> str:
         peer = self._settings.peers.get(member.name)
@@ -340,7 +341,7 @@ class Sessions:
             self._refuse("parties", reason)
         if not policy.accept_seed and session.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
-        for field_name, reason in policy.refusals(job.epsilon, job.delta, job.unsafe_at(session.me.role)):
+        for field_name, reason in job.refusals(policy, session.me.role):
             self._refuse(field_name, reason)
 
     def _refuse(self, field_name: str, reason: str) -> None:

@@ -140,6 +140,8 @@ class Snapshots:
             yield "label bits count from 0: labels that have not changed can be given away once more"
         if any(reader.scored_rows(row.id) for row in known[:-1]):
             yield "models of a row count from 0: rows that have not changed can be scored once more"
+        if any(reader.linkages(row.id) for row in known[:-1]):
+            yield "linkages count from 0: whether enough rows match can be asked once more, also by another number"
 
     def _scores(self, made: Snapshot) -> Iterator[str]:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row

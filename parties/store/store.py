@@ -60,6 +60,8 @@ CREATE TABLE IF NOT EXISTS scored_rows (
     snapshot TEXT, model TEXT, bits REAL NOT NULL, rows BLOB NOT NULL, PRIMARY KEY (snapshot, model));
 CREATE TABLE IF NOT EXISTS label_layouts (
     snapshot TEXT, layout TEXT, share REAL NOT NULL, PRIMARY KEY (snapshot, layout));
+CREATE TABLE IF NOT EXISTS linkages (
+    snapshot TEXT, other TEXT, question TEXT, least_common INTEGER NOT NULL, PRIMARY KEY (snapshot, other, question));
 CREATE TABLE IF NOT EXISTS receipts_held (
     server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (server, population));
@@ -147,6 +149,20 @@ class ScoredRows:
     model: str
     bits: float
     rows: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """Of a snapshot with another data party's rows.
+
+    Args:
+        question: a digest of all that its outcome depends on.
+        least_common: fewer matches end it.
+    """
+
+    other: str
+    question: str
+    least_common: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +448,14 @@ class Transaction:
 
     def add_label_layout(self, snapshot: str, layout: str, share: float) -> None:
         self._all("INSERT INTO label_layouts VALUES (?, ?, ?)", (snapshot, layout, share))
+
+    def linkages(self, snapshot: str) -> list[Linkage]:
+        rows = self._all("SELECT other, question, least_common FROM linkages WHERE snapshot = ?", (snapshot,))
+        return [Linkage(*row) for row in rows]
+
+    def add_linkage(self, snapshot: str, linkage: Linkage) -> None:
+        """The same question counts once."""
+        self._all("INSERT OR IGNORE INTO linkages VALUES (?, ?, ?, ?)", (snapshot, *astuple(linkage)))
 
     # --- uploads without an answer
 

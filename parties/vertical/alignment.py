@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.errors import MalformedMessage
-from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
@@ -25,6 +25,8 @@ from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import damaged
+from blindfit.parties.vertical.linkages import asked_of_linkage as asked_of_linkage  # key nodes know it from here
+from blindfit.parties.vertical.linkages import begin_linkage, check_linkage
 from blindfit.parties.vertical.seats import Seats
 
 
@@ -50,17 +52,12 @@ async def align_rows(
 
     Raises:
         DataError: too few rows in common.
+        PolicyRefused: a linkage could count the matches, or too many were begun.
     """
     if session.job.align.method == "linkage":
         key = secret.derive("uploads of a linkage", asked_of_linkage(session))
         return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"))
     return await align_by_id(session, seats, rows)
-
-
-def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
-    """A digest of the snapshots and of how they are linked: whatever changes of these, nothing stays where it was."""
-    how = {name: value for name, value in session.parameters.items() if name.startswith("align.")}
-    return parameters_digest({**session.snapshots, **how})
 
 
 async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Aligned:
@@ -82,6 +79,7 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
 async def _link(
     session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey, uniform: UniformInt
 ) -> Aligned:
+    check_linkage(session)
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
     (other,) = (name for name in seats.chain if name != seats.me)
@@ -95,6 +93,7 @@ async def _link(
         seats.key_node,
         session.channel,
         first=seats.me == seats.chain[0],
+        begin=partial(begin_linkage, session),
         uniform=uniform,
         in_thread=asyncio.to_thread,
     )

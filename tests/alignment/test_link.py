@@ -62,6 +62,10 @@ def as_sent(_sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
     return data
 
 
+def uncounted() -> None:
+    """Linkages are, by whoever has a database."""
+
+
 def seats(
     key: PrivateKey, network: LocalNetwork, settings: LinkageSettings, people: Registers
 ) -> list[Coroutine[Any, Any, Any]]:
@@ -70,8 +74,12 @@ def seats(
     bank, shop, keys = (network.channel(name) for name in ("bank", "shop", "keys"))
     randomisers = FullExponent(key.public_key, uniform=uniforms[3])
     return [
-        link.run_data_party(people.first, *shared, "bank", "shop", "keys", bank, first=True, uniform=uniforms[0]),
-        link.run_data_party(people.second, *shared, "shop", "bank", "keys", shop, first=False, uniform=uniforms[1]),
+        link.run_data_party(
+            people.first, *shared, "bank", "shop", "keys", bank, first=True, begin=uncounted, uniform=uniforms[0]
+        ),
+        link.run_data_party(
+            people.second, *shared, "shop", "bank", "keys", shop, first=False, begin=uncounted, uniform=uniforms[1]
+        ),
         link.run_key_node(("bank", "shop"), settings, randomisers, "keys", keys, draw=lambda _: uniforms[2]),
     ]
 
@@ -406,6 +414,7 @@ def test_records_that_cannot_be_linked_are_refused_before_anything_is_sent(
                 link.run_data_party(
                     *(records, SETTINGS, insecure_test_key.public_key, "bank", "shop", "keys", network.channel("bank")),
                     first=True,
+                    begin=uncounted,
                 )
             )
         assert network.sent == []

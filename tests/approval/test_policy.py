@@ -15,7 +15,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings, PolicySettings
-from blindfit.parties.systems import load_party
+from blindfit.parties.systems import load_party, system
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
@@ -23,6 +23,7 @@ from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos.measurement_pb2 import SignedReceipt
 from tests.certificates import make_identity
+from tests.each_case import each_case
 
 ROLES = {"shop": "active", "helper": "passive", "keys": "key-node"}
 
@@ -116,6 +117,49 @@ async def test_epsilon_and_delta_are_bounded_together(
         assert refused.value.field == field
 
 
+LINKED = {"method": "linkage", "fields": ["last_name", "birth_date:date"]}
+
+
+@each_case(
+    ("protocol", "align", "policy", "refused"),
+    [
+        ("taylor", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: ask for as many or more"),
+        ("predict", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: ask for as many or more"),
+        ("falcon", {"least_common": 99}, {"least_common": 100}, "99 is less than its policy.least_common = 100: ask"),
+        ("taylor", {**LINKED, "least_common": 99}, {}, "99 is less than its policy.least_linked = 100: ask for"),
+        ("taylor", {**LINKED, "least_common": 99}, {"least_common": 1}, "99 is less than its policy.least_linked"),
+        ("taylor", {"least_common": 20}, {}, ""),
+        ("taylor", {"least_common": 1}, {"least_common": 1}, ""),
+        ("taylor", LINKED, {}, ""),
+        ("taylor", {**LINKED, "least_common": 2}, {"least_linked": 2}, ""),
+        ("predict", {}, {"least_linked": 1000}, ""),
+    ],
+)
+def test_so_few_common_rows(protocol: str, align: dict[str, Any], policy: dict[str, Any], refused: str) -> None:
+    more = {"predict": {"session": "s"}} if protocol == "predict" else {}
+    job = validate({"protocol": protocol, "align": align, **more}, system(protocol).job, source="the test")
+    for role in ("active", "passive"):
+        found = list(job.refusals(PolicySettings(**policy), role))
+        assert [field for field, _ in found] == ["align.least_common"] * bool(refused)
+        assert not found or found[0][1].startswith(refused)
+    assert not list(job.refusals(PolicySettings(**policy), "key-node"))
+
+
+@pytest.mark.parametrize(("name", "accepted"), [("shop", False), ("helper", False), ("keys", True)])
+async def test_every_data_party_has_a_say_in_how_few(
+    authority: Path, tmp_path: Path, name: str, accepted: bool
+) -> None:
+    async with up(authority, tmp_path, name) as node:
+        asked = answer(node, "monday", TaylorJob(align={"least_common": 1}))
+        if accepted:
+            assert await asked == "ACCEPTED"
+            return
+        with pytest.raises(
+            PolicyRefused, match=f"{name} refuses the job: align.least_common: 1 is less than its policy"
+        ):
+            await asked
+
+
 @pytest.mark.parametrize(
     ("job", "refused"),
     [
@@ -148,6 +192,11 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
             {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
             'unsafe does nothing with approve = "ask"',
         ),
+        (
+            {"protocols": ["taylor"], "least_common": 5},
+            "policy.least_common: data parties alone have rows to align, remo",
+        ),
+        ({"protocols": ["taylor"], "least_linked": 0}, "policy.least_linked: must be at least 1"),
         ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: must be below 0.5"),
         (
             {"protocols": ["taylor"], "most_delta": -1e-9},
@@ -168,3 +217,24 @@ def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, An
         load_party(tmp_path / "party.toml")
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "option", "said"),
+    [
+        ("falcon", "least_linked", "without the protocol taylor, policy.least_linked does nothing"),
+        ("walr", "least_common", "without the protocol taylor or falcon or predict, policy.least_common does nothing"),
+        ("taylor", "least_linked", ""),
+        ("predict", "least_common", ""),
+    ],
+)
+def test_how_few_rows_may_be_common_where_none_are_aligned(
+    authority: Path, tmp_path: Path, protocol: str, option: str, said: str
+) -> None:
+    settings = settings_of(authority, tmp_path, "helper", {"protocols": [protocol], option: 5})
+    (tmp_path / "party.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_unset=True)))
+    if not said:
+        assert load_party(tmp_path / "party.toml")
+        return
+    with pytest.raises(ConfigError, match=said):
+        load_party(tmp_path / "party.toml")

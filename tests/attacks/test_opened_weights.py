@@ -27,12 +27,12 @@ SMALL = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Whose parties let a training end after one epoch."""
+    """Whose parties let a training of so few rows end after one epoch."""
     project = make(tmp_path, rows=ROWS)
     for name in ROLES:
         if name != "notary":
             path = tmp_path / f"{name}.toml"
-            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 1\n"))
+            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 1\nleast_common = 10\n"))
     return project
 
 

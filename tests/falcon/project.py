@@ -43,7 +43,11 @@ def make(root: Path, *, rows: int = 300, epochs: int = 3, options: str = "") -> 
     (root / "job.toml").write_text(head + parties)
     for name in ROLES:
         path = root / f"{name}.toml"
-        lines = [line for line in path.read_text().splitlines() if not line.startswith(("most_epsilon", "unsafe"))]
+        lines = [
+            line
+            for line in path.read_text().splitlines()
+            if not line.startswith(("most_epsilon", "unsafe", "least_linked"))
+        ]
         text = "\n".join(lines).replace('["taylor", "predict"]', '["falcon", "predict"]\nunsafe = ["weight-bits"]')
         path.write_text(text + "\n")
     return project

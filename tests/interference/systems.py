@@ -208,7 +208,7 @@ def taylor() -> Case:
         datasets={name: {"features": "rest", **OF_ROLE[VERTICAL[name]]} for name in CHAIN},
         job={
             "seed": 5,
-            "align": {"least_common": 10},
+            "align": {"least_common": 20},
             "taylor": {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2},
             "timeouts": TIMEOUTS,
         },
@@ -249,7 +249,8 @@ def taylor_linkage() -> Case:
     align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "least_common": 10}
     taylor_job = {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
     job = {**case.job, "align": align, "taylor": taylor_job}
-    return replace(case, roles=roles, data=data, datasets=datasets, job=job)
+    policy = {name: {"least_linked": 10} for name in CHAIN[:2]}
+    return replace(case, roles=roles, data=data, datasets=datasets, job=job, policy=policy)
 
 
 FALCON_ROWS = 264  # of which enough are held out for figures that tell of no single one
@@ -303,13 +304,14 @@ TRAINED, SCORED_COLUMNS = "trained", 4
 
 
 def predict() -> Case:
-    """At the default policy: every row is scored by one model."""
+    """Every row is scored by one model, as the default policy has it."""
     return Case(
         system="predict",
         roles=VERTICAL,
         data={name: table(10 + seed, features=SCORED_COLUMNS) for seed, name in enumerate(CHAIN)},
         datasets={name: {"features": "rest"} for name in CHAIN},
         job={"align": {"least_common": 10}, "predict": {"session": TRAINED}, "timeouts": TIMEOUTS},
+        policy={name: {"least_common": 1} for name in CHAIN},
         prepare=_keep_models,
     )
 

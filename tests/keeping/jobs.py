@@ -245,6 +245,7 @@ def run_linkage(ran: Ran) -> None:
     vertical(ran.root)
     plant_vertical(ran)
     ran.report("linkage.toml", *SMALL)
+    ran.forget_snapshots()  # another number is refused of those that were linked
     ran.refused("linkage.toml", *SMALL, "align.least_common=5000")
 
 

@@ -112,9 +112,9 @@ MUTANTS = (
     Mutant(
         "policies-that-nobody-reads",
         (5, 12),
-        "parties/sessions/sessions.py",
-        "in policy.refusals(job.epsilon, job.delta, job.unsafe_at(session.me.role)):",
-        "in policy.refusals(job.epsilon, 0.0):",
+        "parties/job/parameters.py",
+        "yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))",
+        "yield from policy.refusals(self.epsilon, 0.0)",
         (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
     ),
     Mutant(

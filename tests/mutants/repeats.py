@@ -8,6 +8,9 @@ ROWS = "tests/predict/test_scored_rows.py"
 ATTACKS = "tests/attacks/test_score_equations.py"
 LEAKS = "tests/statistics/test_score_leaks.py"
 REPEATS = "tests/vertical/test_repeats.py"
+MATCHES = "tests/attacks/test_matches_counted.py"
+POLICY = "tests/approval/test_policy.py"
+LINKAGES = "parties/vertical/linkages.py"
 QUOTA = "parties/vertical/scored_rows.py"
 
 MUTANTS = (
@@ -101,6 +104,95 @@ MUTANTS = (
         "            quota.check_new_model(session, aligned.positions[prepared.plan.test])\n",
         "            pass\n",
         (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
+    ),
+    # --- who matches, by linkages
+    Mutant(
+        "linkages-are-not-counted",
+        (28,),
+        "parties/vertical/alignment.py",
+        "begin=partial(begin_linkage, session),",
+        "begin=lambda: None,",
+        (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
+    ),
+    Mutant(
+        "a-linkage-is-counted-when-its-filters-have-left",
+        (28,),
+        "algorithms/protocols/link.py",
+        """    begin()
+    secret = step_1_secret(private_key, theirs, me=me, other=other, first=first)
+    order = await in_thread(partial(permutation, n_records, uniform))
+    await channel.send(key_node, await in_thread(partial(step_1_filters, records, order, settings, secret)))
+""",
+        """    secret = step_1_secret(private_key, theirs, me=me, other=other, first=first)
+    order = await in_thread(partial(permutation, n_records, uniform))
+    await channel.send(key_node, await in_thread(partial(step_1_filters, records, order, settings, secret)))
+    begin()
+""",
+        (f"{MATCHES}::test_it_is_written_before_a_filter_leaves",),
+    ),
+    Mutant(
+        "a-linkage-that-is-refused-counts-at-the-other-party",
+        (28,),
+        "parties/vertical/alignment.py",
+        "    check_linkage(session)\n",
+        "",
+        (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
+    ),
+    Mutant(
+        "matches-may-be-counted-down",
+        (28,),
+        LINKAGES,
+        "if asked.least_common != first.least_common:",
+        "if asked.least_common > first.least_common:",
+        (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
+    ),
+    Mutant(
+        "another-number-for-whoever-publishes-anew",
+        (28,),
+        LINKAGES,
+        "if linkage.other == asked.other]",
+        "if linkage.question == asked.question]",
+        (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
+    ),
+    Mutant(
+        "one-linkage-too-many",
+        (28,),
+        LINKAGES,
+        "if len(before) >= MOST_LINKAGES",
+        "if len(before) > MOST_LINKAGES",
+        (f"{MATCHES}::test_of_a_snapshot_so_many_bits_are_told_and_no_more",),
+    ),
+    Mutant(
+        "a-new-snapshot-of-the-other-is-no-new-question",
+        (28,),
+        LINKAGES,
+        "parameters_digest({**session.snapshots, **how})",
+        "parameters_digest({**how})",
+        (f"{MATCHES}::test_of_a_snapshot_so_many_bits_are_told_and_no_more",),
+    ),
+    Mutant(
+        "another-threshold-is-no-new-question",
+        (28,),
+        LINKAGES,
+        'if name.startswith("align.")}',
+        'if name == "align.method"}',
+        (f"{MATCHES}::test_another_way_to_link_is_another_question",),
+    ),
+    Mutant(
+        "any-number-of-common-rows",
+        (28,),
+        "parties/job/parameters.py",
+        'if role != "key-node" and asked < least:',
+        'if role != "key-node" and asked < 0:',
+        (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_job_asks_about_so_few"),
+    ),
+    Mutant(
+        "as-few-by-linkage-as-by-ids",
+        (28,),
+        "parties/job/parameters.py",
+        'option = "least_linked" if',
+        'option = "least_common" if',
+        (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_linkage_asks_about_so_few"),
     ),
     # --- labels, by layouts of batches
     Mutant(

@@ -270,6 +270,13 @@ def test_noise_that_leaves_little(project: Project) -> None:
 # --- linkage -----------------------------------------------------------------------------------------------------
 
 
+def test_fewer_common_rows_than_a_policy_asks_for(project: Project) -> None:
+    project.parties["post"]["policy"]["least_common"] = 120
+    reason = "post: align.least_common: 100 is less than its policy.least_common = 120: ask for as many or more"
+    assert levels(project.check(), "refuses") == [reason]
+    assert not levels(project.check("align.least_common=120"), "refuses")
+
+
 def test_linked_rows(project: Project) -> None:
     for table in (project.job["parties"], project.parties, project.tables):
         del table["post"]
@@ -280,6 +287,10 @@ def test_linked_rows(project: Project) -> None:
     assert "650 slots" in said(findings, "linkage")
     assert "0 to test on" in said(findings, "split")
     assert not levels(findings, "refuses")
+    assert "to ask by whether 100 rows match who is in the other's data" in said(findings, "out of the model")
+    reason = "align.least_common: 99 is less than its policy.least_linked = 100: ask for as many or more"
+    refused = levels(project.check("align.least_common=99"), "refuses")
+    assert refused == [f"bank: {reason}", f"shop: {reason}"]
 
 
 # --- what it takes -------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ timeouts = {{ step_s = 60.0, reconnect_s = 20.0 }}
 PREDICT = """
 name = "score"
 protocol = "predict"
-align = {{ least_common = 10 }}
+align = {{ least_common = 20 }}
 predict = {{ session = "{session}" }}
 timeouts = {{ step_s = 60.0, reconnect_s = 20.0 }}
 

@@ -1,0 +1,86 @@
+"""How often a data party's rows have been linked with another's: each linkage tells whether enough rows match.
+
+For each snapshot and each other data party, for ever: at which number of matches (the first job's), and which
+questions. It is written before anything of a linkage leaves, whether or not it succeeds; who asks the same question
+again gets the same answer, for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blindfit.algorithms.errors import LocalProtocolError, PolicyRefused
+from blindfit.algorithms.messages import parameters_digest
+from blindfit.parties.job.parameters import AlignedParameters
+from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.store.store import Linkage, Store, Transaction
+
+MOST_LINKAGES = 16  # of a snapshot with another party's rows: so many bits of who matches
+
+
+def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
+    """A digest of the snapshots and of how they are linked: whatever changes of these, nothing stays where it was."""
+    how = {name: value for name, value in session.parameters.items() if name.startswith("align.")}
+    return parameters_digest({**session.snapshots, **how})
+
+
+def check_linkage(session: Session[AlignedParameters]) -> None:
+    """Before anything is sent, so that the other party begins none that this one refuses.
+
+    Raises:
+        PolicyRefused: it could count the matches, or too many were begun.
+    """
+    with _store_of(session).view() as transaction:
+        _check(transaction, session)
+
+
+def begin_linkage(session: Session[AlignedParameters]) -> None:
+    """Counts it, durably.
+
+    Raises:
+        PolicyRefused: as above; nothing is written.
+        LedgerUnavailable: it could not be written.
+    """
+    with _store_of(session).transaction() as transaction:
+        _check(transaction, session)
+        transaction.add_linkage(session.published.id, _asked(session))
+
+
+def _store_of(session: Session[AlignedParameters]) -> Store:
+    if session.store is None:
+        raise LocalProtocolError("a linkage is counted in the party's database", session=session.id)
+    return session.store
+
+
+def _asked(session: Session[AlignedParameters]) -> Linkage:
+    (other,) = (m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
+    return Linkage(other, asked_of_linkage(session).hex(), session.job.align.least_common)
+
+
+def _check(transaction: Transaction, session: Session[AlignedParameters]) -> None:
+    asked, dataset = _asked(session), session.me.dataset
+    before = [linkage for linkage in transaction.linkages(session.published.id) if linkage.other == asked.other]
+    for first in before[:1]:
+        if asked.least_common != first.least_common:
+            _refuse(session, _at_another_number(dataset, first))
+    if len(before) >= MOST_LINKAGES and asked not in before:
+        _refuse(session, _too_many(dataset, before))
+
+
+def _at_another_number(dataset: str, first: Linkage) -> str:
+    return (
+        f"this snapshot of {dataset} was first linked with {first.other} at least_common = {first.least_common}, and "
+        f"by other numbers it would be found out how many rows match: ask for {first.least_common}, or publish "
+        f"{dataset} anew"
+    )
+
+
+def _too_many(dataset: str, before: Sequence[Linkage]) -> str:
+    return (
+        f"{len(before)} linkages of this snapshot of {dataset} with {before[0].other} were begun, each of which tells "
+        f"whether enough rows match: publish {dataset} anew"
+    )
+
+
+def _refuse(session: Session[AlignedParameters], reason: str) -> None:
+    raise PolicyRefused(party=session.me.name, field="align", reason=reason)

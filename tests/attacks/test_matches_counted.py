@@ -1,0 +1,258 @@
+"""What "enough rows match" tells: by jobs that ask for one number after the other how many match, and by tables without
+one record whether that record does. Neither is for a data party, nor for the coordinator, to know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
+from blindfit.algorithms.protocols import link
+from blindfit.coordinator.cli import app
+from blindfit.parties.store.store import Linkage, Store
+from blindfit.parties.vertical import linkages
+from blindfit.parties.vertical.checkpoints import Checkpoints
+from tests.each_case import each_case
+from tests.nodes import Nodes
+from tests.quick_keys import quick_keys
+from tests.vertical.project import Project
+
+ROWS, MATCHES = 150, 117  # the persons 0 to 116 are in both tables, and 117 to 149 in the bank's alone
+ALL_ROWS = ("taylor.epochs=1", "taylor.batch_rows=96", "taylor.validation_fraction=0")
+DATA_PARTIES = ("bank", "shop-a")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Whose data parties let any number of matches pass."""
+    project = Project.make(tmp_path, rows=ROWS)
+    table = rows_of(project, "shop-a")
+    names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
+    write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
+    for name in DATA_PARTIES:
+        change(project, name, "least_linked = 30", "least_linked = 1\nleast_common = 1")
+    with quick_keys():
+        yield project
+
+
+def change(project: Project, name: str, before: str, after: str) -> None:
+    path = project.root / f"{name}.toml"
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+
+
+def rows_of(project: Project, name: str) -> pa.Table:
+    return pyarrow.csv.read_csv(project.root / f"{name}.csv")
+
+
+def write_rows(project: Project, name: str, table: pa.Table) -> None:
+    pyarrow.csv.write_csv(table, project.root / f"{name}.csv")
+
+
+def enough(project: Project, least: int, *overrides: str, job: str = "linkage.toml") -> bool:
+    """What the coordinator sees of a whole job."""
+    try:
+        Nodes(project.root).run(*ALL_ROWS, f"align.least_common={least}", *overrides, job=job)
+    except CannotTakePart:
+        return False
+    return True
+
+
+def bisected(project: Project) -> int:
+    """The number of matches, by whether jobs end."""
+    least, most = 0, ROWS
+    while least < most:
+        tried = (least + most + 1) // 2
+        least, most = (tried, most) if enough(project, tried) else (least, tried - 1)
+    return least
+
+
+def linked(project: Project, name: str) -> list[Linkage]:
+    with contextlib.closing(Store(project.root / f"state/{name}/party.sqlite")) as store:
+        return [linkage for row in store.reader().snapshots() for linkage in store.reader().linkages(row.id)]
+
+
+# --- how many match ----------------------------------------------------------------------------------------
+
+
+def test_where_any_number_may_follow_another_the_matches_are_counted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linkages, "_check", lambda *_: None)
+    assert bisected(project) == MATCHES
+
+
+@pytest.mark.parametrize("first", [MATCHES, MATCHES + 1])
+def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> None:
+    """Whether or not the first linkage failed, and whatever the other party publishes."""
+    answer = enough(project, first)
+    assert answer == (first <= MATCHES)
+    said = f"align: this snapshot of rows was first linked with .* at least_common = {first}, .*: ask for {first}, or"
+    for number in (first - 1, first + 1, 1):
+        with pytest.raises(PolicyRefused, match=said):
+            enough(project, number)
+    project.publish("bank")
+    with pytest.raises(PolicyRefused, match=f"shop-a refuses the job: {said}"):
+        enough(project, 75)
+    assert enough(project, first) == answer
+    project.publish("shop-a")
+    with pytest.raises(PolicyRefused, match=f"bank refuses the job: {said}"):
+        enough(project, 75)
+    project.publish("bank")
+    assert enough(project, 75)
+
+
+def test_it_is_written_before_a_filter_leaves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that loses its process at the worst moment has not forgotten."""
+
+    def lost(*_: Any) -> None:
+        raise DataError("the machine is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "step_1_filters", lost)
+        assert not enough(project, 75)
+    assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
+    with pytest.raises(PolicyRefused, match=r"was first linked with .* at least_common = 75"):
+        enough(project, 76)
+
+
+# --- who matches -------------------------------------------------------------------------------------------
+
+
+def asked_of(project: Project, person: int) -> bool:
+    """Whether this person matches, by a table without her; exactly as many match as the job asks for."""
+    whole = rows_of(project, "bank")
+    write_rows(project, "bank", whole.filter(pa.compute.not_equal(whole["id"], f"p{person}")))
+    project.publish("bank")
+    try:
+        return not enough(project, MATCHES)
+    finally:
+        write_rows(project, "bank", whole)
+
+
+PERSONS = (3, 130, 40, 149, 116, 117)
+
+
+def test_where_linkages_are_not_counted_every_person_can_be_asked_about(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linkages, "_check", lambda *_: None)
+    assert [person for person in PERSONS if asked_of(project, person)] == [3, 40, 116]
+
+
+def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linkages, "MOST_LINKAGES", 3)
+    said = "shop-a refuses the job: align: 3 linkages of this snapshot of rows with bank were begun"
+    assert [asked_of(project, person) for person in PERSONS[:3]] == [True, False, True]
+    for options in ([], ["align.threshold=0.5"], ["align.fold=false"]):
+        project.publish("bank")
+        with pytest.raises(PolicyRefused, match=said):
+            enough(project, MATCHES, *options)
+    project.publish("shop-a")
+    assert enough(project, MATCHES)
+
+
+@each_case("option", ["align.threshold=0.9", "align.fold=false", 'align.fields=["name:text:20"]'])
+def test_another_way_to_link_is_another_question(
+    project: Project, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    assert enough(project, MATCHES)
+    with pytest.raises(PolicyRefused, match="1 linkages of this snapshot of rows"):
+        enough(project, MATCHES, option)
+
+
+# --- what goes on ------------------------------------------------------------------------------------------
+
+
+def test_the_same_question_is_free(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    assert enough(project, MATCHES)
+    assert enough(project, MATCHES)
+    assert enough(project, MATCHES, "taylor.epochs=2")
+    assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
+
+
+def test_a_training_that_stopped_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It links nothing, and its parties may have linked since what makes it the last."""
+    keep, begun = Checkpoints.keep, set()
+
+    def lost(self: Checkpoints, *kept: Any) -> None:
+        keep(self, *kept)
+        begun.add(self.session)
+        if "shop-a" in str(self.directory):
+            raise DataError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "keep", lost)
+        assert not enough(project, MATCHES, "taylor.epochs=2")
+    (stopped,) = begun
+    project.publish("bank")
+    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    assert enough(project, MATCHES, "taylor.epochs=2", f"taylor.resume={stopped}")
+
+
+def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: Project) -> None:
+    assert not enough(project, 118)
+    for name in DATA_PARTIES:
+        told = CliRunner().invoke(app, ["publish", str(project.root / f"{name}.toml"), "rows"])
+        assert "whether enough rows match can be asked once more, also by another number" in " ".join(
+            told.output.split()
+        )
+
+
+# --- what a policy lets pass -------------------------------------------------------------------------------
+
+
+def invented(project: Project, person: str) -> None:
+    """The bank's table: one person, and inventions."""
+    table = rows_of(project, "bank")
+    ids = [person, *(f"nobody {i}" for i in range(1, ROWS))]
+    write_rows(project, "bank", table.set_column(0, "id", pa.array(ids)))
+    project.publish("bank")
+
+
+def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project) -> None:
+    change(project, "shop-b", "least_linked = 30", "least_common = 1")
+    told = {}
+    for person in ("p3", "p300"):
+        invented(project, person)
+        with pytest.raises(BlindfitError) as ended:  # either way: one row is not enough to train on
+            Nodes(project.root).run("align.least_common=1")
+        told[person] = str(ended.value)
+    assert told["p3"] != told["p300"]
+
+
+@pytest.mark.parametrize("careful", ["bank", "shop-a", "shop-b"])
+def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> None:
+    """One party that is careful is enough."""
+    if careful in DATA_PARTIES:
+        change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
+    if careful != "shop-b":
+        change(project, "shop-b", "least_linked = 30", "least_common = 1")
+    for person in ("p3", "p300"):
+        invented(project, person)
+        with pytest.raises(PolicyRefused) as refused:
+            Nodes(project.root).run("align.least_common=19")
+        assert str(refused.value) == (
+            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: ask for as "
+            "many or more"
+        )
+
+
+@pytest.mark.parametrize("careful", DATA_PARTIES)
+def test_by_default_no_linkage_asks_about_so_few(project: Project, careful: str) -> None:
+    change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
+    with pytest.raises(
+        PolicyRefused, match=f"{careful} refuses the job: align.least_common: 99 is less than its polic"
+    ):
+        enough(project, 99)
+    assert enough(project, 100)

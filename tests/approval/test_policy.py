@@ -186,7 +186,7 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
         ),
         (
             {"protocols": ["taylor"], "unsafe": ["jitter"]},
-            "policy.unsafe: 'jitter' is not one of label-bits, leverage,",
+            "policy.unsafe: 'jitter' is not one of class-weights, label-bits, leverage,",
         ),
         (
             {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},

@@ -18,6 +18,7 @@ LARGE_SPLIT: Choices = {**SPLIT, "split__test_fraction": (0.35, 0.5)}  # a small
 DP: Choices = {"privacy__epsilon": (0.5, 1.0, 2.0)}
 VERTICAL: Choices = {
     **SPLIT,
+    "split__test_fraction": (0.2, 0.35),  # smaller parts are refused, and so are batches of what larger ones leave
     "taylor__intercept": (True, False),
     "taylor__schedule": ("inverse", "exponential"),
     "taylor__learning_rate": (0.02, 0.1),
@@ -85,7 +86,8 @@ CHOICES: Mapping[str, Choices] = {
     "falcon-untested": {**SPLIT, "split__test_fraction": (0.5, 0.0), **FALCON},
     "falcon-weights": {"seed": range(1, 1000), "falcon__security": ("malicious", "semi-honest")},
     "falcon-threshold": {
-        **LARGE_SPLIT,
+        **SPLIT,
+        "split__test_fraction": (0.5, 0.0),
         "falcon__intercept": (True, False),
         "falcon__schedule": ("inverse", "exponential"),
         "falcon__learning_rate": (0.02, 0.3),
@@ -101,7 +103,7 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__security": ("malicious", "semi-honest"),
         **DP,
     },
-    "predict": {"align__least_common": (1, 10, 64)},
+    "predict": {"align__least_common": (20, 40, 64)},
     "evaluate": {
         "evaluate__figures": (
             ["log_loss"],

@@ -231,7 +231,9 @@ def taylor_weights() -> Case:
     data = {name: table(seed, features=2, rows=136) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, rows=136, label=binary)
     weighted = {"epochs": 1, "batch_rows": 136, "class_weights": "balanced", "validation_fraction": 0.0}
-    return taylor().with_job(taylor=weighted, split__test_fraction=0.0).with_data(data)
+    weighted["unsafe"] = ["class-weights"]
+    allowed = {name: {"unsafe": ["class-weights"]} for name in VERTICAL}
+    return replace(taylor().with_job(taylor=weighted, split__test_fraction=0.0).with_data(data), policy=allowed)
 
 
 def taylor_label_dp() -> Case:

@@ -45,7 +45,7 @@ test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh
 	@$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile $(PYTEST_ARGS)  # two more than cores: many wait
 
-mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (ten minutes at most)
+mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (twenty minutes)
 	@$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
 
 soak: $(VENV)/.dev  ## the full figures of every promise (hours)

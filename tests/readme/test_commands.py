@@ -33,7 +33,7 @@ NOT_TYPED = {
     "make setup": INSTALLS,
     "blindfit calibrate examples/taylor/hospital.toml": "measures for long; tests/work runs it",
     "make lint": "a check of its own, beside the tests",
-    "make mutants": "ten minutes of tests, tests/mutants",
+    "make mutants": "twenty minutes of tests, tests/mutants",
     "make soak": "hours of tests",
     "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",

@@ -30,9 +30,8 @@ class DPLRSettings(Settings):
     batch_fraction: float = Field(1.0, gt=0, le=1)
     # what differs: a row is replaced, or one is added or removed, and then their number is private
     neighbours: Neighbours = "replace-one"
-    public_rows: int | None = Field(
-        None, ge=1, le=MAX_ROWS
-    )  # about how many there are; with add-or-remove their number is private
+    # about how many there are; with add-or-remove their number is private
+    public_rows: int | None = Field(None, ge=1, le=MAX_ROWS)
     budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
     init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
     public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit

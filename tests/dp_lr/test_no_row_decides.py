@@ -88,7 +88,8 @@ def _write_models(root: Path) -> None:
 
 
 def with_values(row: str, **values: float) -> Edit:
-    return lambda rows: [{**each, **values} if each["id"] == row else each for each in rows]  # type: ignore[dict-item]
+    written = {name: repr(value) for name, value in values.items()}
+    return lambda rows: [{**each, **written} if each["id"] == row else each for each in rows]
 
 
 def without(row: str) -> Edit:

@@ -10,6 +10,7 @@ import pytest
 
 from blindfit.algorithms.errors import CannotAnswer, PolicyRefused
 from blindfit.algorithms.privacy.label_mechanisms import fitting
+from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.release_labels import LOST
 from blindfit.parties.store.store import Store
@@ -34,6 +35,17 @@ def charges(project: Project) -> int:
         return len(store.reader().ledger())
     finally:
         store.close()
+
+
+def paid_for(project: Project) -> list[set[str]]:
+    """What each system says of each entry of the ledger, where it says anything."""
+    store = Store(project.path("state/meter/party.sqlite"))
+    try:
+        labels = {stored.position: stored for stored in store.reader().label_releases()}
+        entries = store.reader().ledger()
+    finally:
+        store.close()
+    return [{view(name).released(entry, labels.get(entry.position)) for name in VIEWS} - {""} for entry in entries]
 
 
 def with_persons(path: Path, rows_each: int) -> None:
@@ -77,3 +89,4 @@ def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
     shown = project.blindfit("ledger", "meter.toml").stdout
     assert 'under way, or lost, rp-with-prior, "first"' in shown
     assert 'every label, rp-with-prior, "second"' in shown
+    assert [len(found) for found in paid_for(project)] == [1, 1]  # no other system takes it for one of its own

@@ -93,7 +93,7 @@ def fails_where_labels_are_equal(settings: MechanismSettings, epsilon: float, pr
 
 
 def told(counter: Counter, make_desk: type[LabelsDesk]) -> set[type[BlindfitError]]:
-    counter.releases._make_mechanism = fails_where_labels_are_equal  # type: ignore[assignment]
+    """By the server whose mechanisms are made as above."""
     errors = set()
     for number in range(TRIES):
         request = counter.request(ASKED, NEARLY_ALL_FOR_THE_PRIOR, release=str(number))
@@ -106,10 +106,15 @@ def told(counter: Counter, make_desk: type[LabelsDesk]) -> set[type[BlindfitErro
 
 @pytest.mark.parametrize("labels", [SPREAD, EQUAL], ids=["spread", "equal"])
 def test_too_few_rows_that_count_are_refused_before_a_prior_is_estimated(
-    tmp_path: Path, open_counter: OpenCounter, estimates: list[Prior], labels: list[float]
+    tmp_path: Path,
+    open_counter: OpenCounter,
+    estimates: list[Prior],
+    monkeypatch: pytest.MonkeyPatch,
+    labels: list[float],
 ) -> None:
     """Of 200 labels that count, in 64 cells with noise of 2/.95: the fullest cell has 200 of them, or 4."""
     counter = of_persons(tmp_path, open_counter, labels)
+    monkeypatch.setattr(counter.releases, "_make_mechanism", fails_where_labels_are_equal)
     assert told(counter, LabelsDesk) == {CannotAnswer}
     assert estimates == []
     assert counter.house.spent() == 0

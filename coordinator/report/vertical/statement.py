@@ -135,7 +135,7 @@ def _composition(facts: Figures, privacy: TrainingPrivacy) -> Section:
     )
 
 
-def released(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
+def released(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What an entry of a ledger paid for, where it was a training, whose answer is no file; else empty."""
-    is_training = not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
+    is_training = labels is None and not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
     return "training" if is_training else ""

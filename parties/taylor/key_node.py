@@ -24,9 +24,10 @@ from blindfit.parties.taylor.engine import check_engine
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.receipts import keep_proof
-from blindfit.parties.vertical.alignment import asked_of_linkage, linkage_settings, match_ids
+from blindfit.parties.vertical.alignment import linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.linkage_report import write_linkage_report
+from blindfit.parties.vertical.linkages import asked_of_linkage
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 
 

@@ -25,8 +25,7 @@ from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import damaged
-from blindfit.parties.vertical.linkages import asked_of_linkage as asked_of_linkage  # key nodes know it from here
-from blindfit.parties.vertical.linkages import begin_linkage, check_linkage
+from blindfit.parties.vertical.linkages import asked_of_linkage, begin_linkage, check_linkage
 from blindfit.parties.vertical.seats import Seats
 
 

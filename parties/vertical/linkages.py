@@ -60,9 +60,8 @@ def _asked(session: Session[AlignedParameters]) -> Linkage:
 def _check(transaction: Transaction, session: Session[AlignedParameters]) -> None:
     asked, dataset = _asked(session), session.me.dataset
     before = [linkage for linkage in transaction.linkages(session.published.id) if linkage.other == asked.other]
-    for first in before[:1]:
-        if asked.least_common != first.least_common:
-            _refuse(session, _at_another_number(dataset, first))
+    if before and asked.least_common != before[0].least_common:
+        _refuse(session, _at_another_number(dataset, before[0]))
     if len(before) >= MOST_LINKAGES and asked not in before:
         _refuse(session, _too_many(dataset, before))
 

@@ -142,8 +142,8 @@ MUTANTS = (
         "matches-may-be-counted-down",
         (28,),
         LINKAGES,
-        "if asked.least_common != first.least_common:",
-        "if asked.least_common > first.least_common:",
+        "asked.least_common != before[0].least_common:",
+        "asked.least_common > before[0].least_common:",
         (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
     ),
     Mutant(

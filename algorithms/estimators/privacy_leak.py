@@ -23,7 +23,8 @@ def warn_of_scaler(features: Floats) -> None:
     if len(features) < LEAST_ROWS:
         return
     varies = features.max(axis=0) > features.min(axis=0)
-    standardised = (np.abs(features.mean(axis=0)) < CLOSE) & (np.abs(features.std(axis=0) - 1) < CLOSE)
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers so large that no scaler has seen them
+        standardised = (np.abs(features.mean(axis=0)) < CLOSE) & (np.abs(features.std(axis=0) - 1) < CLOSE)
     ends = (features.min(axis=0) == 0) & (np.abs(features.max(axis=0) - 1) < CLOSE)
     stretched = ends & ~np.isin(features, (0.0, features.max())).all(axis=0)
     if (found := varies & standardised).any():

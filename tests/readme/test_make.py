@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,17 +21,46 @@ LACKS = {
         "no space left",
     ),
 }
+CANNOT, CAN_SLOWLY, CAN = (
+    f'case "$2" in *{asked}*) exit 1;; esac; case "$1$2" in -mvenv) echo "made by $0"; exit 1;; esac'
+    for asked in ("ensurepip", "optimizations", "nothing")
+)
 
 
 @pytest.mark.parametrize(("does", "said"), LACKS.values(), ids=LACKS)
 def test_what_is_missing_is_said_every_time(tmp_path: Path, does: str, said: str) -> None:
-    for file in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / file, tmp_path)
-    python = tmp_path / "python"
+    python = stands_in(tmp_path / "python", does)
+    for _ in range(2):
+        assert said in made(tmp_path, f"PYTHON={python}")
+
+
+@pytest.mark.parametrize(
+    ("paths", "systems", "chosen"),
+    [(CAN, CAN, "python3"), (CAN_SLOWLY, CAN, "system"), (CAN_SLOWLY, CANNOT, "python3")],
+    ids=["the path's is fast", "the path's is slow", "the path's is slow and there is no other"],
+)
+def test_a_python_compiled_without_optimization_gives_way_to_the_systems_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: str, systems: str, chosen: str
+) -> None:
+    monkeypatch.delenv("PYTHON", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    stands_in(tmp_path / "python3", paths)
+    system = stands_in(tmp_path / "system", systems)
+    assert f"made by {tmp_path / chosen}" in made(tmp_path, f"SYSTEM_PYTHON={system}")
+
+
+def stands_in(python: Path, does: str) -> Path:
+    """A script in its place."""
     python.write_text(f"#!/bin/sh\n{does}\n")
     python.chmod(0o755)
-    for _ in range(2):
-        done = subprocess.run(["make", "demo", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode != 0
-        assert said in done.stdout
-        assert not (tmp_path / ".venv").exists()
+    return python
+
+
+def made(folder: Path, setting: str) -> str:
+    """What `make demo` says in a folder of its own, where it fails and leaves nothing."""
+    for file in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / file, folder)
+    done = subprocess.run(["make", "demo", setting], cwd=folder, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert not (folder / ".venv").exists()
+    return done.stdout

@@ -96,14 +96,14 @@ class HeldJob:
         return table
 
     def _payers(self) -> list[Member]:
-        """A release is charged where the labels are, at a measurement server, or else at the active party; or at all
+        """A release is charged where the labels are, at each measurement server, or else at the active party; or at all
         whose rows it is made of.
         """
         members = list(self.asked.members.values())
         if self.asked.job.charges_all_data_parties:
             return [member for member in members if member.dataset]
-        roles = {member.role: member for member in members}
-        return [roles.get("measurement") or roles["active"]]
+        servers = [member for member in members if member.role == "measurement"]
+        return servers or [member for member in members if member.role == "active"]
 
     def _charged(self, store: Store) -> str:
         if not self.asked.job.epsilon:

@@ -15,7 +15,6 @@ from pydantic import Field, field_validator
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.file_kinds import refuse_party_file
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.system import Role as PartyRole
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
 from blindfit.parties.tables import Settings, mistakes, read_values
@@ -124,25 +123,14 @@ def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:
 
 
 def _check_roles(job: Job[Any], source: str) -> None:
-    wanted = system(job.protocol).roles
     roles: list[str] = [party.role for party in job.parties.values()]
-    strangers = sorted(set(roles) - set(wanted))
-    if strangers or any(not w.at_least <= roles.count(role) <= w.at_most for role, w in wanted.items()):
-        raise ConfigError(f"{source}: parties: {job.protocol} needs {_in_words(wanted)}")
+    if needs := system(job.protocol).wrong_roles(roles):
+        raise ConfigError(f"{source}: parties: {job.protocol} needs {needs}")
     if reason := job.parameters.wrong_parties(roles):
         raise ConfigError(f"{source}: parties: {reason}")
     for name, party in job.parties.items():
         if (party.role == "key-node") == bool(party.dataset):
             raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")
-
-
-def _in_words(roles: Mapping[str, PartyRole[Any]]) -> str:
-    """exactly one active and 1 to 15 passive"""
-    one = {name for name, role in roles.items() if role.at_least == role.at_most == 1}
-    return " and ".join(
-        f"exactly one {name}" if name in one else f"{role.at_least} to {role.at_most} {name}"
-        for name, role in roles.items()
-    )
 
 
 def shown(job: Job[Any]) -> str:

@@ -80,9 +80,11 @@ class PartyNode:
         return self.party.sessions
 
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
-        run, tables = _measured(seat.run), system(protocol).tables()
-        recorded = tables and system(protocol).recorded
-        return Part(seat.check, self._recorded(run, tables) if recorded else run, tables)
+        its = system(protocol)
+        run, tables = _measured(seat.run), its.tables()
+        return Part(
+            seat.check, self._recorded(run, tables) if tables and its.recorded else run, tables, its.wrong_roles
+        )
 
     def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""

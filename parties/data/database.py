@@ -23,6 +23,8 @@ from blindfit.parties.data.origin import Origin, near_names, refuse_duplicate_na
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
+LOCK_TIMEOUT_S = 30  # an administrator's forgotten transaction would else hold a job up for ever
+DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None
 
 def postgresql_engine(url: URL, origin: Origin) -> Engine:
     options = {key: value for key, value in url.query.items() if key != "table"}
-    options.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
+    options = {"connect_timeout": str(CONNECT_TIMEOUT_S), **DEAD_LINK, **options}
     try:
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg", query=options), poolclass=NullPool)
     except ImportError as error:
@@ -93,6 +95,7 @@ def postgresql_engine(url: URL, origin: Origin) -> Engine:
 def _prepare_session(connection: Any, _record: object) -> None:
     """A scan may start in the middle of a large table by default: row numbers would differ between runs."""
     connection.execute("SET synchronize_seqscans = off")
+    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
     connection.commit()
 
 
@@ -143,6 +146,11 @@ def _reason(url: URL, text: str) -> str:
     return reason
 
 
+LOCKED = (
+    f"somebody else has locked the table, for more than {LOCK_TIMEOUT_S} s: pg_locks says who; try again after that"
+)
+
+
 @contextmanager
 def answering(
     origin: Origin, doing: str = "return the rows", grant: str = "let this user SELECT from it"
@@ -152,7 +160,8 @@ def answering(
         yield
     except exc.DBAPIError as error:
         kind = type(error.orig).__name__
-        hint = grant if kind == "InsufficientPrivilege" else "the database's own log says more"
+        hints = {"InsufficientPrivilege": grant, "LockNotAvailable": LOCKED}
+        hint = hints.get(kind, "the database's own log says more")
         raise origin.error(f"the database could not {doing} ({kind})", hint=hint) from None
 
 

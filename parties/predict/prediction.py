@@ -114,6 +114,7 @@ class JointPrediction:
         report["model"] = {"in_shares": isinstance(part, SharedModelPart)}
         if scores is not None:
             sink = self._sink(session)
+            session.report("write scores")
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
             report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
         clock.lap("score_s")

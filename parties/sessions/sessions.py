@@ -188,11 +188,13 @@ class Part:
 
     Args:
         tables: what the members of a session send each other once they have shaken hands.
+        wrong_roles: of all members of a job -> which it needs; "" if these.
     """
 
     check: Check
     run: Run
     tables: Sequence[Table] = ()
+    wrong_roles: Callable[[Sequence[str]], str] = lambda _roles: ""
 
 
 class Sessions:
@@ -337,7 +339,10 @@ class Sessions:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")
         if session.me.role != "key-node" and session.me.dataset not in self._settings.datasets:
             self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
-        if reason := job.wrong_parties([member.role for member in session.members.values()]):
+        roles = [member.role for member in session.members.values()]
+        if needs := self._parts[protocol].wrong_roles(roles):
+            self._refuse("parties", f"{protocol} needs {needs}")
+        if reason := job.wrong_parties(roles):
             self._refuse("parties", reason)
         if not policy.accept_seed and session.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")

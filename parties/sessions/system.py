@@ -64,3 +64,13 @@ class System(Generic[J]):
     models: Callable[[], Mapping[str, ModelReader]] = dict
     options: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unsafe: frozenset[str] = frozenset()
+
+    def wrong_roles(self, roles: Sequence[str]) -> str:
+        """What a job needs, as in "exactly one active and 1 to 15 passive"; "" if these are as many of each."""
+        wanted = self.roles.items()
+        if set(roles) <= set(self.roles) and all(w.at_least <= roles.count(role) <= w.at_most for role, w in wanted):
+            return ""
+        return " and ".join(
+            f"exactly one {role}" if w.at_least == w.at_most == 1 else f"{w.at_least} to {w.at_most} {role}"
+            for role, w in wanted
+        )

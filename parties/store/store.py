@@ -57,7 +57,8 @@ CREATE TABLE IF NOT EXISTS session_snapshots (
 CREATE TABLE IF NOT EXISTS draws (
     context TEXT PRIMARY KEY, begun INTEGER NOT NULL, key BLOB);
 CREATE TABLE IF NOT EXISTS scored_rows (
-    snapshot TEXT, model TEXT, bits REAL NOT NULL, rows BLOB NOT NULL, PRIMARY KEY (snapshot, model));
+    snapshot TEXT, asker TEXT, model TEXT, bits REAL NOT NULL, rows BLOB NOT NULL,
+    PRIMARY KEY (snapshot, asker, model));
 CREATE TABLE IF NOT EXISTS label_layouts (
     snapshot TEXT, layout TEXT, share REAL NOT NULL, PRIMARY KEY (snapshot, layout));
 CREATE TABLE IF NOT EXISTS linkages (
@@ -138,14 +139,16 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScoredRows:
-    """Rows of a snapshot of which a peer has got one model's scores.
+    """Rows of a snapshot of which an active party has got one model's scores.
 
     Args:
+        asker: which one.
         model: a digest of the party's part of it.
         bits: that one of its scores has.
         rows: a compressed bitmap, by position.
     """
 
+    asker: str
     model: str
     bits: float
     rows: bytes
@@ -435,11 +438,11 @@ class Transaction:
     # --- what repeats give away of a snapshot
 
     def scored_rows(self, snapshot: str) -> list[ScoredRows]:
-        rows = self._all("SELECT model, bits, rows FROM scored_rows WHERE snapshot = ?", (snapshot,))
+        rows = self._all("SELECT asker, model, bits, rows FROM scored_rows WHERE snapshot = ?", (snapshot,))
         return [ScoredRows(*row) for row in rows]
 
     def put_scored_rows(self, snapshot: str, scored: ScoredRows) -> None:
-        self._all("INSERT OR REPLACE INTO scored_rows VALUES (?, ?, ?, ?)", (snapshot, *astuple(scored)))
+        self._all("INSERT OR REPLACE INTO scored_rows VALUES (?, ?, ?, ?, ?)", (snapshot, *astuple(scored)))
 
     def label_layouts(self, snapshot: str) -> dict[str, float]:
         """Digests of the batch layouts that were trained in, with the bits that each gives away of a label."""

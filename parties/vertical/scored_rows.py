@@ -1,7 +1,8 @@
 """How often a passive party's rows have been scored, and when that is enough.
 
-For each snapshot, over all peers, for ever: of which rows the scores of which model have been given. It is written
-before a score leaves, whoever asks and whatever for: a training's test rows, or rows to predict.
+For each snapshot, over all peers, for ever: of which rows the scores of which model have been given to whom. It is
+written before a score leaves, whoever asks and whatever for: a training's test rows, or rows to predict. A model of
+another active party counts for every row: whether a question is refused would else tell whom that one asks about.
 """
 
 from __future__ import annotations
@@ -91,16 +92,15 @@ class ScoreQuota:
 
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
         """The same of a model that is told apart by a digest, whose scores have so many bits."""
+        snapshot, asker = session.published, _asker(session)
         with self._party.store.transaction() as transaction:
             self._check(transaction, session, model, bits, rows)
-            known = {scored.model: scored for scored in transaction.scored_rows(session.published.id)}.get(model)
-            here = (
-                _unpacked(known.rows, session.published.row.rows)
-                if known
-                else np.zeros(session.published.row.rows, np.bool_)
-            )
+            here = np.zeros(snapshot.row.rows, np.bool_)
+            for scored in transaction.scored_rows(snapshot.id):
+                if (scored.asker, scored.model) == (asker, model):
+                    here = _unpacked(scored.rows, snapshot.row.rows)
             here[rows] = True
-            transaction.put_scored_rows(session.published.id, ScoredRows(model, bits, _packed(here)))
+            transaction.put_scored_rows(snapshot.id, ScoredRows(asker, model, bits, _packed(here)))
 
     def _check(
         self,
@@ -112,17 +112,19 @@ class ScoreQuota:
     ) -> None:
         if self._lifted:
             return
+        snapshot, asker = session.published, _asker(session)
         models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-        for scored in transaction.scored_rows(session.published.id):
-            if scored.model != model:
-                here = _unpacked(scored.rows, session.published.row.rows)[rows]
+        for scored in transaction.scored_rows(snapshot.id):
+            if (scored.asker, scored.model) != (asker, model):
+                here = _counted(scored, asker, snapshot.row.rows)[rows]
                 models += here
                 spent += scored.bits * here
         if models.max(initial=0) >= self._models:
             raise PolicyRefused(
                 party=self._party.settings.name,
                 field="models_per_row",
-                reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row",
+                reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
+                "(a model of another active party counts for every row)",
             )
         if spent.max(initial=0.0) + bits > self._content.score_bits:
             self._refuse_own(
@@ -159,6 +161,15 @@ async def give_scores(
 def _digest(part: VerticalModelPart) -> str:
     """Of the numbers, whatever training they came from: equal parts give equal scores."""
     return hashlib.sha256(json.dumps(part.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def _asker(session: Session[JobParameters]) -> str:
+    return session.with_role("active").name
+
+
+def _counted(scored: ScoredRows, asker: str, count: int) -> NDArray[np.bool_]:
+    """Of a snapshot's rows, those that it counts for when this active party asks."""
+    return _unpacked(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)
 
 
 def _packed(here: NDArray[np.bool_]) -> bytes:

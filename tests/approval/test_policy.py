@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import ConfigError, LocalProtocolError, PolicyRe
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.node import PartyNode
-from blindfit.parties.settings import PartySettings, PolicySettings
+from blindfit.parties.settings import PartySettings, PeerSettings, PolicySettings
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
@@ -89,6 +89,29 @@ async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, t
     async with up(authority, tmp_path, "keys") as node:
         with pytest.raises(PolicyRefused, match="keys refuses the job: receipt: it keeps no ledger, and gave none"):
             await answer(node, "monday", TaylorJob(), SignedReceipt(statement=b"{}", signature=bytes(64)))
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"helper": "passive", "keys": "key-node"},
+        {"shop": "active", "shop2": "active", "helper": "passive", "keys": "key-node"},
+        {"shop": "active", "helper": "passive", "keys": "key-node", "keys2": "key-node"},
+        {"shop": "active", "helper": "passive", "keys": "key-node", "meter": "measurement"},
+    ],
+    ids=["nobody is active", "two are active", "two have keys", "a role that it does not have"],
+)
+async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: Path, roles: dict[str, str]) -> None:
+    """A coordinator's own program may have counted nothing."""
+    async with up(authority, tmp_path, "helper", approve="ask") as node:
+        node.settings.peers.update({name: PeerSettings(role=role) for name, role in roles.items() if name != "helper"})
+        members = [pb.Member(name=name, role=role, address="a:1", dataset="rows") for name, role in roles.items()]
+        asked = pb.Proposal(session="monday", protocol="taylor", members=members)
+        asked.parameters.CopyFrom(codec.parameters_to_pb(TaylorJob().to_parameters()))
+        with pytest.raises(PolicyRefused) as refused:
+            await node.sessions.propose(asked, "coordinator")
+        needs = "exactly one active and 1 to 15 passive and exactly one key-node"
+        assert str(refused.value) == f"helper refuses the job: parties: taylor needs {needs}"
 
 
 async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:

@@ -146,6 +146,20 @@ def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties,
     assert budget in shown.splitlines()
 
 
+@pytest.mark.parametrize("trust", ["split-labels", "shares"])
+@pytest.mark.parametrize("order", [("north", "south"), ("south", "north")])
+def test_both_measurement_servers_are_told_that_they_pay(tmp_path: Path, order: tuple[str, str], trust: str) -> None:
+    """In whatever order the proposer names them."""
+    keys = {"notary": ("key-node", "")} if trust == "shares" else {}
+    parties = {"bank": ("active", "people"), **dict.fromkeys(order, ("measurement", "loans")), **keys}
+    job = WalrJob(privacy={"epsilon": 0.5}, walr={"trust": trust})
+    for name in order:
+        shown = held(tmp_path / name, name, parties, job)
+        assert "charged here, to the population people" in shown
+        assert "nothing is charged here" not in shown
+    assert f"charged to a budget of {order[0]} and {order[1]};" in held(tmp_path / "bank", "bank", parties, job)
+
+
 @pytest.mark.parametrize(
     ("name", "parties", "job", "said"),
     [

@@ -4,10 +4,13 @@ import re
 import socket
 import sys
 
+import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data import database
 from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
 from tests.data.tables import read, refused, source_of, write, write_sqlite
 from tests.postgres import PASSWORD
@@ -180,6 +183,22 @@ class TestPostgresql:
             tmp_path,
             postgres.url("hidden", user="guest", password="g"),
         )
+
+    def test_a_lock_of_somebody_else_is_not_waited_for_without_end(self, postgres, tmp_path, monkeypatch):
+        url = write(tmp_path, "postgresql", self.TABLE, postgres)
+        monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 1)
+        scores = pa.table({"id": ["a"], "score": [1.0], "probability": [0.5]})
+        sink = open_sink(postgres.url("locked_scores"), "replace", tmp_path)
+        sink.write(scores)
+        with postgres.connect() as administrator:
+            administrator.autocommit = False
+            administrator.execute("LOCK TABLE shop.rows, locked_scores IN ACCESS EXCLUSIVE MODE")
+            message = "table shop.rows of SERVER: the database could not return the rows (LockNotAvailable)"
+            self.refused(postgres, message, "^somebody else has locked the table", url, tmp_path)
+            with pytest.raises(DataError, match=r"could not take the scores \(LockNotAvailable\)"):
+                sink.write(scores)
+            administrator.rollback()
+        sink.write(scores)
 
     def test_an_error_of_the_database_does_not_show_a_value(self, postgres, tmp_path):
         postgres.run(

@@ -92,7 +92,23 @@ MUTANTS = (
         "    return str(value).replace(",
         (f"{SHOWN}::test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line",),
     ),
+    Mutant(
+        "one-server-alone-is-told-that-it-pays",
+        (12,),
+        "coordinator/held.py",
+        "        return servers or [",
+        "        return servers[-1:] or [",
+        (f"{SHOWN}::test_both_measurement_servers_are_told_that_they_pay",),
+    ),
     # --- the policy
+    Mutant(
+        "who-takes-part-is-counted-by-coordinators-alone",
+        (12,),
+        "parties/node.py",
+        "return Part(seat.check, run, tables, its.wrong_roles)",
+        "return Part(seat.check, run, tables)",
+        (f"{POLICY}::test_a_party_counts_itself_who_takes_part",),
+    ),
     Mutant(
         "any-delta",
         (5,),

@@ -1,0 +1,135 @@
+"""Whose rows a bureau scored for one bank, as another bank finds out by which of its own predictions are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.store.store import Store
+from blindfit.parties.systems import load_party
+from blindfit.parties.vertical import scored_rows
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.scored_rows import ScoreQuota
+from tests.nodes import Nodes
+
+ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
+PEOPLE, COLUMNS = 120, 6
+CUSTOMERS_OF_A = [*range(0, 60, 2), 101, 103]
+NOT_WITH_A = list(range(1, 60, 2))  # as B knows, of its own staff
+CANDIDATES = (100, 101, 102, 103)
+
+
+class Banks:
+    """Two that each have a model with the bureau, as if they had trained it."""
+
+    def __init__(self, root: Path, models_per_row: int) -> None:
+        self.root, self.features = root, np.random.default_rng(0).normal(size=(PEOPLE, COLUMNS))
+        self._write("bureau", range(PEOPLE), {f"c{j}": column for j, column in enumerate(self.features.T)})
+        for name, role in ROLES.items():
+            self._configure(name, role, models_per_row)
+        self.holds("bank-a", CUSTOMERS_OF_A)
+        self.holds("bank-b", NOT_WITH_A)
+        self.parties = {name: self._party(name) for name in ("bank-a", "bank-b", "bureau")}
+        for name in ("bank-a", "bank-b"):
+            self._train(name)
+
+    def _configure(self, name: str, role: str, models_per_row: int) -> None:
+        peers = {**ROLES, "coordinator": "coordinator"}
+        lines = [
+            f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"',
+            'identity = {certificate = "c", key = "k", authority = "a"}',
+            "[peers]",
+            *(f'{other} = {{role = "{of}"}}' for other, of in peers.items() if other != name),
+            '[policy]\nprotocols = ["predict"]',
+        ]
+        if role == "passive":
+            lines.append(f"models_per_row = {models_per_row}")
+        if role != "key-node":
+            lines.append(f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\nfeatures = "rest"')
+        (self.root / f"{name}.toml").write_text("\n".join(lines))
+        if role == "active":
+            (self.root / f"{name}-job.toml").write_text(
+                'name = "scores"\nprotocol = "predict"\nalign = {least_common = 20}\n'
+                f'predict = {{session = "of-{name}"}}\n[parties]\n'
+                f'{name} = {{role = "active", config = "{name}.toml", dataset = "rows"}}\n'
+                'bureau = {role = "passive", config = "bureau.toml", dataset = "rows"}\n'
+                'keys = {role = "key-node", config = "keys.toml"}\n'
+            )
+
+    def _write(self, name: str, people: Any, columns: dict[str, Any]) -> None:
+        pyarrow.csv.write_csv(pa.table({"id": [f"r{i}" for i in people], **columns}), self.root / f"{name}.csv")
+
+    def _party(self, name: str) -> Party:
+        settings = load_party(self.root / f"{name}.toml", [])
+        return Party(settings, self.root, None, Store(self.root / f"state/{name}/party.sqlite"))  # type: ignore[arg-type]
+
+    def _train(self, bank: str) -> None:
+        for name, columns in ((bank, ("a",)), ("bureau", tuple(f"c{j}" for j in range(COLUMNS)))):
+            party, width = self.parties[name], len(columns)
+            scaling = Standardiser(columns, tuple(range(width)), (0.0,) * width, (1.0,) * width)
+            weights = np.random.default_rng(len(bank) + ord(bank[-1])).normal(size=width)
+            part = VerticalModelPart(name, ROLES[name], "logistic", (bank, "bureau"), scaling, weights)
+            snapshot = party.snapshots.newest("rows")
+            with party.store.transaction() as transaction:
+                transaction.put_session_snapshot(f"of-{bank}", snapshot.id)
+            if name == "bureau":
+                rounding = ScoreQuota(party, "rows", snapshot.content(columns)).rounding(part)
+                part = replace(part, score_rounding=rounding)
+            ModelStore(party.data_dir, party.vault).keep(part, f"of-{bank}")
+
+    def holds(self, bank: str, people: list[int]) -> None:
+        self._write(bank, people, {"a": np.arange(len(people), dtype=float)})
+
+    def scored(self, bank: str, people: list[int]) -> bool:
+        """What the bank sees of a whole job on a table of these people, published for it."""
+        self.holds(bank, people)
+        self.parties[bank].snapshots.publish("rows")
+        try:
+            Nodes(self.root).run(job=f"{bank}-job.toml")
+        except PolicyRefused as refused:
+            if "models_per_row: some of these rows have had scores" not in str(refused):
+                raise
+            return False
+        return True
+
+    def close(self) -> None:
+        for party in self.parties.values():
+            party.store.close()
+
+
+def found(root: Path, models_per_row: int, *, a_asks: bool = True) -> list[bool]:
+    """For each candidate, whether B is refused when it asks about her beside people whom A has not asked about."""
+    banks = Banks(root, models_per_row)
+    if a_asks:
+        assert banks.scored("bank-a", CUSTOMERS_OF_A)
+    refused = [not banks.scored("bank-b", [*NOT_WITH_A, person]) for person in CANDIDATES]
+    banks.close()
+    return refused
+
+
+def test_where_another_banks_model_counts_for_its_own_rows_its_customers_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        scored_rows, "_counted", lambda scored, _asker, count: scored_rows._unpacked(scored.rows, count)
+    )
+    assert found(tmp_path, 1) == [person in CUSTOMERS_OF_A for person in CANDIDATES]
+
+
+@pytest.mark.parametrize(
+    ("models_per_row", "a_asks", "refused"), [(1, True, True), (1, False, False), (2, True, False)]
+)
+def test_no_answer_hangs_on_which_rows_another_bank_asks_about(
+    tmp_path: Path, models_per_row: int, a_asks: bool, refused: bool
+) -> None:
+    assert found(tmp_path, models_per_row, a_asks=a_asks) == [refused] * len(CANDIDATES)

@@ -82,9 +82,9 @@ class PartyNode:
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
         its = system(protocol)
         run, tables = _measured(seat.run), its.tables()
-        return Part(
-            seat.check, self._recorded(run, tables) if tables and its.recorded else run, tables, its.wrong_roles
-        )
+        if tables and its.recorded:
+            run = self._recorded(run, tables)
+        return Part(seat.check, run, tables, its.wrong_roles)
 
     def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""

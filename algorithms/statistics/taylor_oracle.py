@@ -105,7 +105,7 @@ def gradient_sums(table: PlainTable, batch: Rows, grid: Grid, weights: Mapping[s
 
 def mean_loss(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> float:
     """The mean over the rows of f (c - b y z + a z^2), z the whole score."""
-    z = np.sum(_scores(table, rows, grid, weights), axis=0)
+    z = np.sum(_scores(table, rows, grid, held_back(table, rows, grid, weights)), axis=0)
     factors = np.ldexp(table.row_factors(rows).astype(np.float64), -grid.factor_bits)
     losses = grid.loss.constants(table.y[rows]) - grid.loss.cross * table.y[rows] * z + grid.loss.square * z**2
     return math.fsum(factors * losses) / len(rows)
@@ -124,7 +124,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
     each times f_i. On either way a float is rounded at most (columns + parties + 32) times more, each by 2^-53 of the
     sum of the terms' magnitudes.
     """
-    loss, y = grid.loss, table.y[rows]
+    loss, y, weights = grid.loss, table.y[rows], held_back(table, rows, grid, weights)
     u, v, t = (2.0**-bits for bits in (grid.score_bits + 1, 2 * grid.score_bits + 1, grid.weight_bits + 1))
     e = np.abs(np.ldexp(np.rint(np.ldexp(y, grid.label_bits)), -grid.label_bits) - y)
     errors = np.full(len(rows), v)
@@ -143,6 +143,11 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
     errors += 2.0**-52 * (columns + len(table.blocks) + 32) * terms
     factors = np.ldexp(table.row_factors(rows).astype(np.float64), -grid.factor_bits)
     return math.fsum(factors * errors) / len(rows)
+
+
+def held_back(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> dict[str, Floats]:
+    """As each party does for a loss of these rows."""
+    return {name: grid.held_back(block[rows], weights[name]) for name, block in table.blocks.items()}
 
 
 def _scores(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> list[Floats]:

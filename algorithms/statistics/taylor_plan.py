@@ -128,20 +128,20 @@ class Grid:
         """z of one party's columns."""
         return np.ldexp(features.astype(np.float64), -self.feature_bits) @ weights
 
+    def held_back(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """One party's weights, shrunk where a score of these rows would else pass its bound: where a training diverges
+        the loss is that of weights which the protocol's numbers hold.
+        """
+        largest = float(np.abs(self.scores(features, weights)).max(initial=0.0))
+        return weights * (self.largest_score / max(largest, self.largest_score))
+
     # --- residuals
 
     def score_terms(self, scores: npt.NDArray[np.float64]) -> Rows:
-        """2 a z in steps of 2^-residual_bits.
-
-        Raises:
-            RangeError: a term passes its bound: the training diverges.
+        """2 a z in steps of 2^-residual_bits. What passes the bound is cut: a job that ended there would tell of a row
+        by where it ends.
         """
-        terms = 2 * self.loss.square * scores
-        if not np.isfinite(terms).all() or (terms.size and float(np.abs(terms).max()) > SCORE_TERM_BOUND):
-            raise RangeError(
-                "the scores grow past the bound of the protocol: the training diverges",
-                hint="lower taylor.learning_rate",
-            )
+        terms = np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     def label_terms(self, y: npt.NDArray[np.float64], jitter: npt.NDArray[np.float64]) -> Rows:
@@ -190,9 +190,14 @@ class Grid:
     # --- the hold-out loss
 
     @property
+    def largest_score(self) -> float:
+        """Of one party."""
+        return SCORE_TERM_BOUND / (2 * self.loss.square)
+
+    @property
     def score_bound(self) -> int:
-        """Of one party's score in steps of 2^-score_bits."""
-        return int(SCORE_TERM_BOUND / (2 * self.loss.square)) << self.score_bits
+        """The same in steps of 2^-score_bits."""
+        return int(self.largest_score) << self.score_bits
 
     @property
     def loss_bits(self) -> int:
@@ -227,7 +232,7 @@ class Grid:
         Raises:
             RangeError: one may not.
         """
-        z, y = SCORE_TERM_BOUND / (2 * self.loss.square), LABEL_TERM_BOUND
+        z, y = self.largest_score, LABEL_TERM_BOUND
         loss = math.ceil(self.loss.square * z * z + self.loss.cross * y * z + y * y) << 2 * self.score_bits
         own = max(self.residual_bound_after(1), self.score_bound, LABEL_TERM_BOUND << self.label_bits)
         if max(own * self.factor_bound, loss, self.feature_steps << 9) >= 1 << MAX_BITS:

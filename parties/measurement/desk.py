@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from blindfit.algorithms.errors import CannotAnswer, DuplicateId, PolicyRefused, UnknownId
+from blindfit.algorithms.errors import CannotAnswer, DuplicateId, PolicyRefused, TooFewRows, UnknownId
 from blindfit.algorithms.protocols import (
     walr,
     walr_blocks,
@@ -104,10 +104,10 @@ class AggregateDesk(Background):
         tally.join_blocks(others, self.join)
         try:
             self._joined().check()
-        except (DuplicateId, UnknownId) as error:  # its place would tell which rows the holders have in common
+            self._service.check_kept(tally.rows_kept)
+        except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
             log.warning("a request cannot be answered", consumer=self._consumer, reason=str(error))
             raise CannotAnswer(party=self._service.name) from None
-        self._service.check_kept(tally.rows_kept)
         columns = [*(block.n_columns for block in self._blocks), walr_blocks.own_columns(self.request, self._blocks)]
         told = walr_blocks.bits_told_of(columns, tally.rows_kept)
         bits = dict(zip(self._holders().snapshots(self._consumer), told, strict=True))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
@@ -24,6 +25,7 @@ from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
+from blindfit.algorithms.statistics.taylor_plan import Grid
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
@@ -56,6 +58,8 @@ from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.work.clock import Clock
+
+log = structlog.get_logger(__name__)
 
 POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
 
@@ -154,6 +158,7 @@ class DataParty:
             in_thread=asyncio.to_thread,
         )
         clock.lap("train_s")
+        tell_of_divergence(seat, parameters.grid)
         part = model_part(session, prepared, seat)
         if quota is not None:
             part = replace(part, score_rounding=quota.rounding(part))
@@ -260,6 +265,12 @@ class DataParty:
         )
         drawn = size * keyed_normals(key, "jitter", session.published.row.rows)
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
+
+
+def tell_of_divergence(seat: DataSeat, grid: Grid) -> None:
+    """The operator alone: whose scores grow so far is a fact of the rows."""
+    if np.abs(grid.scores(seat.features, seat.optimiser.weights)).max(initial=0.0) > grid.largest_score:
+        log.warning("the training has diverged, and its model is worth nothing: lower taylor.learning_rate")
 
 
 def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:

@@ -42,15 +42,15 @@ class TaylorSettings(Settings):
     # "auto": 512, 256 or 128, by the rows; linear: 2048 too
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
     # linear, with momentum: .05; lower it where training diverges
-    learning_rate: float = Field(0.15, gt=0)
+    learning_rate: float = Field(0.15, ge=1e-6, le=1e3)
     # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
     optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other; linear: that
     momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
     # strength of the ridge penalty; linear: .001; raise it where columns are many and rows few
-    l2: float = Field(0.01, ge=0)
-    l1: float = Field(0.0, ge=0)  # strength of the lasso penalty; leaves few columns
+    l2: float = Field(0.01, ge=0, le=1e3)
+    l1: float = Field(0.0, ge=0, le=1e3)  # strength of the lasso penalty; leaves few columns
     # "balanced": both classes count alike, where one is rare and must be found
     class_weights: Literal["none", "balanced"] = "none"
     # of the hold-out loss; None: .15, or 0 with label DP

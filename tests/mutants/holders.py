@@ -81,6 +81,14 @@ MUTANTS = (
         (f"{JOBS}::test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place",),
     ),
     Mutant(
+        "how-many-rows-the-holders-have-in-common-is-told-where-they-are-too-few",
+        (12,),
+        DESK,
+        "        except (DuplicateId, UnknownId, TooFewRows) as error:",
+        "        except (DuplicateId, UnknownId) as error:",
+        (f"{JOBS}::test_too_few_rows_in_common_are_not_counted_to_anybody",),
+    ),
+    Mutant(
         "all-bits-of-a-norm-bound-are-told",
         (12,),
         PROTOCOL,

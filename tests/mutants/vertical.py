@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 STEPS = "tests/taylor/test_steps.py"
 PLAN = "tests/taylor/test_plan.py"
 OPTIMISER = "tests/taylor/test_optimiser.py"
+NO_ROW = "tests/interference/test_no_row_ends_a_training.py"
 LEAKS = "tests/taylor/test_gradient_leaks.py"
 ALIGN = "tests/alignment/test_align.py"
 PSI = "tests/alignment/test_psi.py"
@@ -35,6 +36,30 @@ MUTANTS = (
         'purpose = f"order, {n_test} for the test and {n_validation} for the validation"',
         'purpose = "order"',
         ("tests/attacks/test_held_out_rows.py::test_jobs_that_hold_out_one_row_more_do_not_tell_of_it",),
+    ),
+    Mutant(
+        "a-score-past-its-bound-ends-the-training",
+        (12,),
+        "algorithms/statistics/taylor_plan.py",
+        "np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)",
+        "2 * self.loss.square * scores",
+        (NO_ROW,),
+    ),
+    Mutant(
+        "a-diverged-hold-out-loss-ends-the-training",
+        (12,),
+        "algorithms/statistics/taylor_plan.py",
+        "        return weights * (self.largest_score / max(largest, self.largest_score))\n",
+        "        return weights\n",
+        (f"{STEPS}::test_a_diverged_loss_stays_within_its_bound", PLAN),
+    ),
+    Mutant(
+        "weights-grow-without-end",
+        (12,),
+        "algorithms/statistics/taylor.py",
+        "        moved *= MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT)\n",
+        "",
+        (NO_ROW, OPTIMISER),
     ),
     Mutant(
         "class-weights-need-no-flag",

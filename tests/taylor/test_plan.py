@@ -108,21 +108,24 @@ def test_a_feature_that_is_not_a_number_is_refused() -> None:
 
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
-def test_score_terms_are_rounded_and_stop_at_their_bound(model: str) -> None:
+def test_score_terms_are_rounded_and_cut_at_their_bound(model: str) -> None:
     grid = Grid(model, 2)
     most = SCORE_TERM_BOUND / (2 * grid.loss.square)
-    scores = np.array([most, -most, 0.1, 0.0])
-    terms = grid.score_terms(scores)
-    assert terms.tolist() == [
-        SCORE_TERM_BOUND << 20,
-        -SCORE_TERM_BOUND << 20,
-        round(0.1 * 2 * grid.loss.square * 2**20),
-        0,
-    ]
-    for wrong in (np.nextafter(most, np.inf), -np.inf, np.nan, 1e300):
-        with pytest.raises(RangeError, match="diverges") as refused:
-            grid.score_terms(np.array([0.0, wrong]))
-        assert "learning_rate" in refused.value.hint
+    assert most == grid.largest_score
+    terms = grid.score_terms(np.array([most, -most, np.nextafter(most, np.inf), -1e300, 0.1, 0.0]))
+    largest = SCORE_TERM_BOUND << 20
+    assert terms.tolist() == [largest, -largest, largest, -largest, round(0.1 * 2 * grid.loss.square * 2**20), 0]
+
+
+@pytest.mark.parametrize("model", ["logistic", "linear"])
+def test_weights_are_held_back_where_a_score_would_pass_its_bound(model: str) -> None:
+    grid = Grid(model, 2)
+    features = grid.features([[8.0, -8.0], [1.0, 0.0]])
+    few = np.array([grid.largest_score / 16, -grid.largest_score / 16])
+    assert grid.held_back(features, few).tolist() == few.tolist()
+    held = grid.held_back(features, 1000 * few)
+    np.testing.assert_allclose(held, few, rtol=1e-15)
+    assert grid.held_back(features[:0], few).tolist() == few.tolist()
 
 
 @each_case(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])

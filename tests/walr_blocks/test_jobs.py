@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, CannotAnswer, ConfigError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
@@ -364,6 +365,18 @@ def test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place(house: 
     )
     with pytest.raises(BlindfitError, match="cannot answer this request"):
         house.run()
+    assert house.spent() == 0
+
+
+@pytest.mark.parametrize("public", ["", "rows_are_public = true\n"])
+def test_too_few_rows_in_common_are_not_counted_to_anybody(house: House, public: str) -> None:
+    """The active party has enough, by itself; how many the others have of these is theirs, not the server's to tell."""
+    meter = house.root / "meter.toml"
+    meter.write_text(meter.read_text().replace("least_rows = 20", "least_rows = 1200") + public)
+    assert 0.8 * len(house.ids("shop")) > 1200 > 0.8 * len(house.common)
+    with pytest.raises(CannotAnswer) as refused:
+        house.run()
+    assert not re.search(r"\d", str(refused.value))
     assert house.spent() == 0
 
 

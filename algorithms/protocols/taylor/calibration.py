@@ -17,7 +17,7 @@ from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, Ran
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.sums import columns_dot
 from blindfit.algorithms.paillier.vectors import concatenate, decrypt
-from blindfit.algorithms.protocols.taylor.hold_out import label_product, labels_of, score_steps
+from blindfit.algorithms.protocols.taylor.hold_out import held_scores, label_product, labels_of, score_steps
 from blindfit.algorithms.protocols.taylor.messages import Calibration
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import Fresh, bounded, weighted
@@ -46,7 +46,7 @@ class Moments:
 
 def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     """[[f o z_A]] and the five sums of the active party's own scores."""
-    y, scores = labels_of(seat)[rows], grid.scores(seat.features[rows], seat.optimiser.weights)
+    y, (_, scores) = labels_of(seat)[rows], held_scores(seat, rows, grid)
     scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     a, b = grid.loss.square, grid.loss.cross
     terms = np.column_stack([np.ones(len(rows)), y, scores, a * scores**2, b * y * scores])
@@ -58,13 +58,12 @@ def step_8_sums(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, sums_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
     """The five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
-    scores = grid.scores(seat.features[rows], seat.optimiser.weights)
-    score_steps(scores, grid)
+    weights, scores = held_scores(seat, rows, grid)
     a, none = grid.loss.square, np.zeros(len(rows))
     own = _summed(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
     cross = Fixed.from_reals(2 * a * scores[:, None], grid.score_bits)
     crossed = columns_dot(cross, scores_enc, workers=seat.workers)
-    labelled = -label_product(seat, mu_enc, grid)
+    labelled = -label_product(weights, mu_enc, grid)
     total = concatenate(
         [sums_enc[:2], sums_enc[2:3] + own[2:3], sums_enc[3:4] + own[3:4] + crossed, sums_enc[4:] + labelled]
     )

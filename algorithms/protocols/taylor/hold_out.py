@@ -30,7 +30,7 @@ def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> 
 
 def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     """[[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
-    y, scores = labels_of(seat)[rows], grid.scores(seat.features[rows], seat.optimiser.weights)
+    y, (_, scores) = labels_of(seat)[rows], held_scores(seat, rows, grid)
     scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     losses = grid.loss.constants(y) - grid.loss.cross * y * scores + grid.loss.square * scores**2
     loss = bounded(_weighted_sum(seat, rows, losses, grid), grid.loss_bound(len(rows)))
@@ -45,21 +45,20 @@ def step_6_loss(
     The operations' bound of the loss is checked against the key; the bound that it leaves with is the smaller one that
     every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
     """
-    scores = grid.scores(seat.features[rows], seat.optimiser.weights)
-    score_steps(scores, grid)
+    weights, scores = held_scores(seat, rows, grid)
     cross = Fixed.from_reals(2 * grid.loss.square * scores[:, None], grid.score_bits)
     total = (
         loss_enc
         + columns_dot(cross, scores_enc, workers=seat.workers)
         + _weighted_sum(seat, rows, grid.loss.square * scores**2, grid)
-        + label_product(seat, mu_enc, grid)
+        + label_product(weights, mu_enc, grid)
     )
     return total.within(grid.loss_bound(len(rows))).rerandomize(seat.randomisers)
 
 
 def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
     """The scores of the parties so far, re-randomised, for the next in the chain."""
-    own = score_steps(grid.scores(seat.features[rows], seat.optimiser.weights), grid)
+    own = score_steps(held_scores(seat, rows, grid)[1], grid)
     bound = scores_enc.bound + grid.score_bound * grid.factor_bound
     scores_enc = bounded(added(seat, rows, scores_enc, own, grid.score_bits), bound)
     return scores_enc.rerandomize(seat.randomisers)
@@ -71,10 +70,15 @@ def labels_of(seat: DataSeat) -> Floats:
     return seat.y
 
 
+def held_scores(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Floats, Floats]:
+    """The party's weights, held back to what the protocol's numbers hold, and its scores of the rows by them."""
+    features = seat.features[rows]
+    weights = grid.held_back(features, seat.optimiser.weights)
+    return weights, grid.scores(features, weights)
+
+
 def score_steps(scores: Floats, grid: Grid) -> Rows:
-    steps = np.rint(np.ldexp(scores, grid.score_bits))
-    if steps.size and not float(np.abs(steps).max()) <= grid.score_bound:
-        raise RangeError("the scores grow past the bound of the protocol", hint="lower taylor.learning_rate")
+    steps = np.clip(np.rint(np.ldexp(scores, grid.score_bits)), -grid.score_bound, grid.score_bound)
     return steps.astype(np.int64)
 
 
@@ -90,11 +94,10 @@ def _weighted_sum(seat: DataSeat, rows: Rows, losses: Floats, grid: Grid) -> Enc
     return EncryptedVector(plain, grid.loss_bits, abs(total))
 
 
-def label_product(seat: DataSeat, mu_enc: Encrypted, grid: Grid) -> Encrypted:
+def label_product(weights: Floats, mu_enc: Encrypted, grid: Grid) -> Encrypted:
     """[[-b theta . mu]] at loss_bits."""
     bits = grid.loss_bits - mu_enc.frac_bits
-    weights = Fixed.from_reals(-grid.loss.cross * seat.optimiser.weights[:, None], bits)
-    return columns_dot(weights, mu_enc)
+    return columns_dot(Fixed.from_reals(-grid.loss.cross * weights[:, None], bits), mu_enc)
 
 
 # --- of the key node --------------------------------------------------------------------------------------

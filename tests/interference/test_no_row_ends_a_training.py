@@ -1,0 +1,83 @@
+"""Through the whole job: a training goes on whatever learning rate its proposer chose, and whatever rows hold.
+
+One that ended where scores grow past a bound was refused by the party whose row was the largest: 8 of 10 jobs at the
+bank where a shop's row had a 1, none where it had a 3, and nothing of it was counted.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from structlog.testing import capture_logs
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.statistics.taylor_plan import Grid
+from tests.interference.neighbours import Probe
+from tests.interference.systems import SYSTEMS
+from tests.interference.world import Case, run
+
+ONE_ROW = "p009"
+RATES = (30.0, 300.0, 1000.0)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """Whose labels follow the shop's column, so that weights grow in its direction; nothing is told of the model."""
+    case = SYSTEMS["taylor"]()
+    for name, row in case.data["bank"].items():
+        row["label"] = int(case.data["shop-a"][name]["x0"] > 0)
+    for row in case.data["shop-a"].values():
+        row["x0"] = 1.0 if row["x0"] > 0 else -1.0
+    trained = {"epochs": 2, "batch_rows": 64, "validation_fraction": 0.0}
+    return replace(case, job={**case.job, "split": {"test_fraction": 0.0}, "taylor": trained})
+
+
+def ends(case: Case, probe: Probe, value: float, rate: float, **options: Any) -> bool:
+    """Whether the job of a world in which the row has this value is done."""
+    data = copy.deepcopy(case.data)
+    data["shop-a"][ONE_ROW]["x0"] = value
+    return run(case.with_data(data).with_job(taylor__learning_rate=rate, **options), probe.authority).errors == ("",)
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("value", [1.0, 3.0, 1e6])
+def test_a_diverging_training_is_done(case: Case, probe: Probe, value: float, rate: float) -> None:
+    assert ends(case, probe, value, rate)
+
+
+def test_whose_scores_grow_so_far_is_told_to_its_operator(case: Case, probe: Probe) -> None:
+    with capture_logs() as logged:
+        assert ends(case, probe, 3.0, 1000.0, taylor__epochs=6)
+    assert any(line["event"].startswith("the training has diverged") for line in logged)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"taylor__validation_fraction": 0.2, "taylor__epochs": 6},
+        {"split__test_fraction": 0.2},
+        {"taylor__optimiser": "momentum", "taylor__l2": 1000.0},
+        {"taylor__optimiser": "sag", "taylor__l1": 1000.0},
+    ],
+    ids=["with a hold-out loss", "with test rows", "momentum", "sag"],
+)
+def test_whatever_else_is_asked_for(case: Case, probe: Probe, options: dict[str, Any]) -> None:
+    assert ends(case, probe, 3.0, 1000.0, **options)
+
+
+def test_one_that_ends_at_a_bound_ends_by_what_rows_hold(
+    case: Case, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Grid.score_terms
+
+    def refused(grid: Grid, scores: np.ndarray) -> np.ndarray:
+        if np.abs(scores).max() > grid.largest_score:
+            raise RangeError("the training diverges")
+        return cut(grid, scores)
+
+    monkeypatch.setattr(Grid, "score_terms", refused)
+    assert not ends(case, probe, 3.0, 1000.0)

@@ -90,7 +90,7 @@ class Evaluation:
         clock.lap("aggregate_s")
         figures = evaluated(rows, released)
         report = _report(session, rows, released, figures, clock.laps)
-        written.write_json(self._party.file(session.id, "report.json", "evaluations"), report)
+        self._party.write(session.id, "report.json", written.encoded_json(report), "evaluations")
         return told(report, ("rows", "privacy", "timing"), ("receipt", "request_id"))
 
     def _scored(self, session: Session[EvaluateJob]) -> Scored:

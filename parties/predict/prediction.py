@@ -7,7 +7,7 @@ shares of all weights, which say how the rows are scored (in_shares.py).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, rea
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
@@ -37,6 +37,7 @@ from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.shared_models import SharedModels
 from blindfit.parties.work.clock import Clock
 
+PREDICTED = "scores.csv"  # where the party's file says nothing else
 KEPT_HERE = ("read",)  # how many rows the dataset has
 Part = VerticalModelPart | SharedModelPart
 
@@ -118,7 +119,7 @@ class JointPrediction:
             report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
         clock.lap("score_s")
         report["timing"] = clock.laps
-        written.write_json(self._party.file(session.id, "report.json", "predictions"), report)
+        self._party.write(session.id, "report.json", encoded_json(report), "predictions")
         return told(report, ("rows", "model", "timing"), KEPT_HERE)
 
     async def _scores(
@@ -143,12 +144,12 @@ class JointPrediction:
         return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
-        own = self._own_sink
+        """A file that replaces another is the session's."""
+        party, own = self._party, self._own_sink
         if own is None:
-            path = self._party.file(session.id, "scores.csv", "predictions").absolute()
-            return open_sink(f"csv:{path}", "replace", self._party.base_dir)
+            own = FileSink("csv", party.file(session.id, PREDICTED, "predictions").absolute(), "replace")
         if isinstance(own, FileSink) and own.if_exists == "replace":
-            self._party.noted(own.path, session.id)
+            return replace(own, replace=lambda path, content: party.write_to(path, content, session.id))
         return own
 
     def _report(

@@ -7,6 +7,7 @@ shares of all weights, which say how the rows are scored (in_shares.py).
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store.store import Prediction
 from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id
@@ -116,6 +118,7 @@ class JointPrediction:
         if scores is not None:
             sink = self._sink(session)
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
+            self._note(session, sink)
             report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
         clock.lap("score_s")
         report["timing"] = clock.laps
@@ -151,6 +154,14 @@ class JointPrediction:
         if isinstance(own, FileSink) and own.if_exists == "replace":
             return replace(own, replace=lambda path, content: party.write_to(path, content, session.id))
         return own
+
+    def _note(self, session: Session[PredictJob], sink: Sink) -> None:
+        """For an evaluation, which must know whose model has scored the rows, and reads a file with no other scores."""
+        path = ""
+        if isinstance(sink, FileSink) and sink.kind == "csv" and sink.if_exists == "replace":
+            path = os.path.relpath(sink.path, self._party.data_dir)
+        with self._party.store.transaction() as transaction:
+            transaction.note_prediction(Prediction(session.id, session.job.predict.session, sink.origin.where, path))
 
     def _report(
         self, session: Session[PredictJob], source: Source, rows: PartyRows, positions: NDArray[np.int64]

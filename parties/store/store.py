@@ -72,6 +72,8 @@ CREATE TABLE IF NOT EXISTS kept_files (
     path TEXT PRIMARY KEY, session TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS begun_files (
     path TEXT, session TEXT, sha256 TEXT NOT NULL, PRIMARY KEY (path, session));
+CREATE TABLE IF NOT EXISTS predictions (
+    session TEXT PRIMARY KEY, model TEXT NOT NULL, place TEXT NOT NULL, path TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rollbacks (
     statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT);
 """
@@ -176,6 +178,22 @@ class BegunFile:
     path: str
     session: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Of the active party.
+
+    Args:
+        model: the session of the training whose model has scored the rows.
+        place: where the scores went, as its operator is told; without a password.
+        path: of the csv file that is the session's own, as `files_of` has it; empty where they went elsewhere.
+    """
+
+    session: str
+    model: str
+    place: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +355,15 @@ class Transaction:
 
     def forget_file(self, path: str) -> None:
         self._all("DELETE FROM kept_files WHERE path = ?", (path,))
+
+    # --- joint predictions
+
+    def note_prediction(self, prediction: Prediction) -> None:
+        self._all("INSERT OR REPLACE INTO predictions VALUES (?, ?, ?, ?)", astuple(prediction))
+
+    def prediction(self, session: str) -> Prediction | None:
+        rows = self._all("SELECT * FROM predictions WHERE session = ?", (session,))
+        return Prediction(*rows[0]) if rows else None
 
     # --- ledger and answers
 

@@ -147,7 +147,7 @@ MUTANTS = (
         (17, 24),
         "parties/sessions/kept_files.py",
         "is_written = _sha256(data_dir / one.path) == one.sha256",
-        "is_written = _sha256(data_dir / one.path) != \"\"",
+        'is_written = _sha256(data_dir / one.path) != ""',
         (f"{KEPT}::test_whoever_is_killed_has_what_it_wrote_and_no_more",),
     ),
     Mutant(

@@ -275,6 +275,8 @@ OF_NO_POLICY = {
     "role": "correct parties.{party}.role in the job",
     "parties": "correct [parties] in the job",
     "align": "keep [align] as it was, or have {party}'s operator publish the dataset anew (blindfit publish)",
+    "evaluate.session": "name a training whose model {party} still has, or train again",
+    "evaluate.scores": "name a prediction that {party} has made with that model, or predict again",
     "peers": "the operator of {party} names its peers, with their roles, in [peers]",
 }
 

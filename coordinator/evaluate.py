@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from blindfit import __version__
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.predict import training_session
 from blindfit.coordinator.report.label_privacy import LabelPrivacy, budget_summary
@@ -45,7 +45,8 @@ def load(
         scores: where the joint prediction left its report, of a model whose columns several parties hold.
 
     Raises:
-        ConfigError: it is another kind of job, or two trainings are named.
+        ConfigError: it is another kind of job, two trainings are named, or the scores are of another model.
+        DataError: names a report and what is wrong with it.
     """
     if session is not None and model is not None:
         raise ConfigError("--session and --model both name a training: give one of them")
@@ -57,7 +58,25 @@ def load(
     job = load_job(path, [*overrides, *chosen])
     if job.protocol != "evaluate":
         raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit evaluate` takes an evaluate job")
+    if scores is not None:
+        _check_model_of(scores, job.parameters.evaluate.session)
     return job
+
+
+def _check_model_of(scores: Path, session: str) -> None:
+    """Raises as `load`."""
+    path = scores / "report.json"
+    content = read_json(path)
+    job = content.get("job") if isinstance(content, dict) else None
+    of = job.get("predict.session", job.get("predict")) if isinstance(job, dict) else None  # a party's report is flat
+    of = of.get("session") if isinstance(of, dict) else of
+    if not isinstance(of, str):
+        raise DataError(f"{path} is not the report of a prediction", hint="name the --out directory of the prediction")
+    if of != session:
+        raise ConfigError(
+            f"{path}: the model of {of} has scored these rows, and evaluate.session is {session}",
+            hint="predict with the model that is to be evaluated, or evaluate the one that was predicted with",
+        )
 
 
 @dataclass(frozen=True)

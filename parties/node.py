@@ -95,7 +95,7 @@ class PartyNode:
             try:
                 return {**await run(session), "bytes_sent": session.channel.bytes_sent}
             finally:
-                transcript.write(self.party.file(session.id, "transcript.jsonl"))
+                self.party.write(session.id, "transcript.jsonl", transcript.encoded())
 
         return recorded
 

@@ -7,7 +7,7 @@ Whatever is wrong is a `DataError` of one line that names the file or table, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,14 @@ def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
 
 @dataclass(frozen=True)
 class FileSink:
+    """Args:
+    replace: how a file takes the place of another.
+    """
+
     kind: FileFormat
     path: Path
     if_exists: IfExists
+    replace: Callable[[Path, bytes], None] = written.write_file
 
     @property
     def origin(self) -> Origin:
@@ -85,7 +90,7 @@ class FileSink:
                 make_private(self.path.parent)
                 write_new(self.path, self._encoded(table), mode=0o600)
             else:
-                written.write_file(self.path, self._encoded(table))
+                self.replace(self.path, self._encoded(table))
 
     def _encoded(self, table: Any) -> bytes:
         appends = self.if_exists == "append" and self.path.exists()

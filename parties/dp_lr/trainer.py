@@ -17,7 +17,7 @@ from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
@@ -89,12 +89,12 @@ class Trainer:
         report: dict[str, Any],
     ) -> None:
         party, me = self._party, session.id
-        written.write_json(party.file(me, "model.json"), {**model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(party.file(me, "report.json"), report)
+        party.write(me, "model.json", encoded_json({**model.to_dict(), "privacy": report["privacy"]}))
+        party.write(me, "report.json", encoded_json(report))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
             columns = {"id": ids.tolist(), "probability": probabilities}
-            written.write_table(party.file(me, "held_out_scores.csv"), columns)
+            party.write(me, "held_out_scores.csv", encoded_table(columns))
 
 
 def _uncounted(session: Session[DPLRJob]) -> Report:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow.csv as pa_csv
+import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms import fixed_point
@@ -36,7 +38,11 @@ LARGEST_LOG_ODDS = 700.0  # of a probability of 0 or 1
 Floats = NDArray[np.float64]
 
 
-PREDICTED = "scores.csv"  # of a joint prediction
+ELSEWHERE = (
+    "its scores went where scores.url of this party's file says, and an evaluation reads them from a csv file alone "
+    'that scores.if_exists = "replace" keeps to one prediction; without [scores] it is scores.csv'
+)
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,13 +57,14 @@ class Evaluation:
 
     def check(self, job: EvaluateJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here, and the rows that it is to be tried on."""
-        model, settings = self._file(job, "model.json"), job.evaluate
-        is_part = _is_part(model)
+        self._check_done(job)
+        _, model = self._model(job)
+        settings, is_part = job.evaluate, model.get("format") == PART
         if is_part != bool(settings.scores):
             reason = "several parties hold columns of that model: name the joint prediction that has scored the rows"
             self._refuse("evaluate.scores", reason if is_part else "that model scores rows alone: name no prediction")
         if is_part:
-            self._file(job, PREDICTED, option="scores")
+            self._predicted_file(job)
             if settings.rows == "held-out":
                 self._file(job, HELD_OUT_ROWS)
         elif settings.rows == "held-out":
@@ -65,17 +72,48 @@ class Evaluation:
         else:
             check_features(self._party.snapshots.source(me.dataset), "an active party")
 
-    def _refuse(self, field: str, reason: str) -> None:
+    def _refuse(self, field: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
 
-    def _file(self, job: EvaluateJob, name: str, option: Literal["session", "scores"] = "session") -> Path:
-        """What the training left, or a prediction, wherever its operator has it put."""
-        data_dir, session = self._party.data_dir, getattr(job.evaluate, option)
-        for path in self._party.store.reader().files_of(session):
-            if Path(path).name == name and (data_dir / path).exists():
-                return data_dir / path
-        reason = f"it has no {name} of that session; a later job may have written over it"
-        raise PolicyRefused(party=self._party.settings.name, field=f"evaluate.{option}", reason=reason)
+    def _check_done(self, job: EvaluateJob) -> None:
+        """What a job left that came to no end is not all that it should be."""
+        for option, session in (("session", job.evaluate.session), ("scores", job.evaluate.scores)):
+            row = self._party.store.reader().session(session)
+            if row is not None and row.state != "DONE":
+                self._refuse(f"evaluate.{option}", f"{session} is {row.state.lower()}, not done")
+
+    def _file(self, job: EvaluateJob, name: str) -> Path:
+        """What the training left, wherever its operator has it put."""
+        found = [path for path in self._party.files_of(job.evaluate.session) if path.name == name and path.exists()]
+        if not found:
+            self._refuse("evaluate.session", _gone(name))
+        return found[0]
+
+    def _model(self, job: EvaluateJob) -> tuple[Path, Mapping[str, Any]]:
+        """Of that training, which the file itself says too."""
+        path = self._file(job, "model.json")
+        content = written.read_json(path)
+        if not isinstance(content, Mapping):
+            raise DataError(f"{path} is no model")
+        if content.get("session", job.evaluate.session) != job.evaluate.session:
+            self._refuse("evaluate.session", _gone("model.json"))
+        return path, content
+
+    def _predicted_file(self, job: EvaluateJob) -> Path:
+        """What the joint prediction left, if it was of this model."""
+        model, scores = job.evaluate.session, job.evaluate.scores
+        made = self._party.store.reader().prediction(scores)
+        if made is None:
+            self._refuse("evaluate.scores", "it has made no joint prediction of that name")
+        if made.model != model:
+            self._refuse("evaluate.scores", f"the model of {made.model} has made {scores}, and not that of {model}")
+        if not made.path:
+            log.warning("an evaluation cannot read the scores of a prediction", session=scores, where=made.place)
+            self._refuse("evaluate.scores", ELSEWHERE)
+        path = Path(os.path.normpath(self._party.data_dir / made.path))
+        if path not in self._party.files_of(scores) or not path.exists():
+            self._refuse("evaluate.scores", _gone("file of scores"))
+        return path
 
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
@@ -90,7 +128,7 @@ class Evaluation:
         clock.lap("aggregate_s")
         figures = evaluated(rows, released)
         report = _report(session, rows, released, figures, clock.laps)
-        written.write_json(self._party.file(session.id, "report.json", "evaluations"), report)
+        self._party.write(session.id, "report.json", written.encoded_json(report), "evaluations")
         return told(report, ("rows", "privacy", "timing"), ("receipt", "request_id"))
 
     def _scored(self, session: Session[EvaluateJob]) -> Scored:
@@ -98,9 +136,9 @@ class Evaluation:
             return self._predicted(session.job)
         if session.job.evaluate.rows == "held-out":
             return read_scores(self._file(session.job, HELD_OUT_SCORES))
-        path = self._file(session.job, "model.json")
+        path, content = self._model(session.job)
         try:
-            model = WALRModel.from_dict(written.read_json(path))
+            model = WALRModel.from_dict(content)
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
         columns, dataset = model.standardiser.columns, self._party.settings.datasets[session.me.dataset]
@@ -115,7 +153,7 @@ class Evaluation:
 
     def _predicted(self, job: EvaluateJob) -> Scored:
         """Rows that the parties have scored together: those that the training held out, or all."""
-        scored = read_scores(self._file(job, PREDICTED, option="scores"))
+        scored = read_scores(self._predicted_file(job))
         if job.evaluate.rows == "all":
             return scored
         table = read_csv(self._file(job, HELD_OUT_ROWS))
@@ -124,9 +162,8 @@ class Evaluation:
         return Scored(tuple(i for i in scored.ids if i in held_out), scored.scores[here])
 
 
-def _is_part(model: Path) -> bool:
-    content = written.read_json(model)
-    return isinstance(content, Mapping) and content.get("format") == PART
+def _gone(name: str) -> str:
+    return f"it has no {name} of that session; a later job may have written over it"
 
 
 def read_scores(path: Path) -> Scored:

@@ -11,14 +11,13 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import has_model
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import SESSION
@@ -56,11 +55,7 @@ class Answers:
         return answer if has_model(self._party, answer.session) else None
 
     def keep(self, answer: Answer) -> None:
-        written.write_json(self._noted(answer.session), asdict(answer))
-
-    def _noted(self, session: str) -> Path:
-        self._party.noted(self._path, session)
-        return self._path
+        self._party.write_to(self._path, encoded_json(asdict(answer)), answer.session)
 
 
 def said(answer: Answer | None, epochs_kept: str) -> str:

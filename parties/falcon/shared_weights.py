@@ -10,7 +10,7 @@ from blindfit.algorithms.protocols.falcon import FalconParameters, Trained
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.vertical.model_store import ModelStore
@@ -63,7 +63,7 @@ def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
 
 def write_shared(party: Party, session: str, part: SharedModelPart, report: dict[str, Any]) -> None:
     """The shares go where predictions take them from, and to no directory of reports."""
-    written.write_json(party.file(session, "report.json"), report)
+    party.write(session, "report.json", encoded_json(report))
     models = SharedModels(party.data_dir, party.vault)
     party.noted(models.path(session), session)
     models.keep(part, session)

@@ -26,7 +26,11 @@ def encoded_json(content: Mapping[str, Any]) -> bytes:
 
 
 def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
-    write_json(path, signed(content, key))
+    write_file(path, encoded_signed_json(content, key))
+
+
+def encoded_signed_json(content: Mapping[str, Any], key: SigningKey) -> bytes:
+    return encoded_json(signed(content, key))
 
 
 def signed(content: Mapping[str, Any], key: SigningKey) -> dict[str, Any]:
@@ -37,7 +41,11 @@ def signed(content: Mapping[str, Any], key: SigningKey) -> dict[str, Any]:
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """As CSV."""
-    write_file(path, csv_of(pa.table(dict(columns))))
+    write_file(path, encoded_table(columns))
+
+
+def encoded_table(columns: Mapping[str, Any]) -> bytes:
+    return csv_of(pa.table(dict(columns)))
 
 
 def csv_of(table: Any, *, header: bool = True) -> bytes:

@@ -25,7 +25,7 @@ from blindfit.algorithms.statistics.label_regression_model import LabelRegressio
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
@@ -135,16 +135,16 @@ class LabelRegression:
         self, session: Session[LabelDPJob], rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
     ) -> None:
         party, me = self._party, session.id
-        written.write_json(party.file(me, "model.json"), {**fitted.fit.model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(party.file(me, "report.json"), report)
+        model = {**fitted.fit.model.to_dict(), "privacy": report["privacy"]}
+        party.write(me, "model.json", encoded_json(model))
+        party.write(me, "report.json", encoded_json(report))
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
-        written.write_table(
-            party.file(me, "released_labels.csv"), {"id": ids[kept].tolist(), "label": released.labels[kept]}
-        )
+        labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}
+        party.write(me, "released_labels.csv", encoded_table(labels))
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
-            written.write_table(party.file(me, "held_out_predictions.csv"), predictions)
+            party.write(me, "held_out_predictions.csv", encoded_table(predictions))
 
 
 # --- the request -----------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ shares of all weights, which say how the rows are scored (in_shares.py).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, rea
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.store.store import Prediction
 from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id
@@ -37,6 +39,7 @@ from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.shared_models import SharedModels
 from blindfit.parties.work.clock import Clock
 
+PREDICTED = "scores.csv"  # where the party's file says nothing else
 KEPT_HERE = ("read",)  # how many rows the dataset has
 Part = VerticalModelPart | SharedModelPart
 
@@ -116,10 +119,11 @@ class JointPrediction:
             sink = self._sink(session)
             session.report("write scores")
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
+            self._note(session, sink)
             report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
         clock.lap("score_s")
         report["timing"] = clock.laps
-        written.write_json(self._party.file(session.id, "report.json", "predictions"), report)
+        self._party.write(session.id, "report.json", encoded_json(report), "predictions")
         return told(report, ("rows", "model", "timing"), KEPT_HERE)
 
     async def _scores(
@@ -144,13 +148,21 @@ class JointPrediction:
         return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
-        own = self._own_sink
+        """A file that replaces another is the session's."""
+        party, own = self._party, self._own_sink
         if own is None:
-            path = self._party.file(session.id, "scores.csv", "predictions").absolute()
-            return open_sink(f"csv:{path}", "replace", self._party.base_dir)
+            own = FileSink("csv", party.file(session.id, PREDICTED, "predictions").absolute(), "replace")
         if isinstance(own, FileSink) and own.if_exists == "replace":
-            self._party.noted(own.path, session.id)
+            return replace(own, replace=lambda path, content: party.write_to(path, content, session.id))
         return own
+
+    def _note(self, session: Session[PredictJob], sink: Sink) -> None:
+        """For an evaluation, which must know whose model has scored the rows, and reads a file with no other scores."""
+        path = ""
+        if isinstance(sink, FileSink) and sink.kind == "csv" and sink.if_exists == "replace":
+            path = os.path.relpath(sink.path, self._party.data_dir)
+        with self._party.store.transaction() as transaction:
+            transaction.note_prediction(Prediction(session.id, session.job.predict.session, sink.origin.where, path))
 
     def _report(
         self, session: Session[PredictJob], source: Source, rows: PartyRows, positions: NDArray[np.int64]

@@ -15,6 +15,7 @@ from blindfit.parties.files.private_files import make_private, read_passphrase
 from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, open_vault
 from blindfit.parties.identity.connections import Identity
+from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
@@ -50,11 +51,25 @@ class Party:
         return self.base_dir / self.settings.data_dir
 
     def file(self, session: str, name: str, kind: str = "models") -> Path:
-        """Where a session is to write a file: where the operator says, or in a folder for each session."""
-        return self.noted(self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name, session)
+        """Where a session's file goes: where the operator says, or in a folder for each session."""
+        return self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name
+
+    def write(self, session: str, name: str, content: bytes, kind: str = "models") -> Path:
+        """A whole file, which is the session's from then on: see `kept_files`."""
+        path = self.file(session, name, kind)
+        self.write_to(path, content, session)
+        return path
+
+    def write_to(self, path: Path, content: bytes, session: str) -> None:
+        kept_files.write(self.store, self.data_dir, session, path, content)
+
+    def files_of(self, session: str) -> list[Path]:
+        """Whole files that it has written, unless a later session has since, and what was noted for it."""
+        return kept_files.files_of(self.store, self.data_dir, session)
 
     def noted(self, path: Path, session: str) -> Path:
-        """The path, once the database says whose it is: `blindfit purge` finds it, wherever it is."""
+        """A directory, or a file that no other session writes, before anything is there: `blindfit purge` finds it,
+        whenever the process ends."""
         with self.store.transaction() as transaction:
             transaction.note_file(os.path.relpath(path, self.data_dir), session)
         return path

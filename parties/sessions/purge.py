@@ -7,6 +7,9 @@
     and each file that the database says is the session's: in an output_dir, a file of scores, the checkpoints of the
     training that it resumed
 
+Each file goes with the session that has written it. One that was killed while it wrote has what it was to write, if
+that is there, and nothing else: what an earlier session wrote to the same place stays that one's (kept_files.py).
+
 The ledger, receipts, remembered answers and the session's name stay: they prove what was paid, and what was paid is
 never asked for again. Files go one after the other, and the database forgets each when it has gone: whoever is stopped
 in the middle finds the rest by doing it again.
@@ -24,6 +27,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.files.written import read_json
+from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import SESSION
 from blindfit.parties.store.store import Store, Transaction
@@ -59,7 +63,7 @@ def kept_of(store: Store, data_dir: Path, session: str) -> list[Kept]:
     _check_ended(reader, session)
     roots = [data_dir / kind / session for kind in KINDS]
     _check_ended(reader, reader.session_of_file(os.path.relpath(roots[0], data_dir)))  # the training that resumed it
-    noted = [Path(os.path.normpath(data_dir / path)) for path in reader.files_of(session)]
+    noted = kept_files.files_of(store, data_dir, session)
     found = (path for root in dict.fromkeys([*roots, *noted]) for path in _files_in(root))
     mine = sorted({path for path in found if not _is_strangers(path, reader)}, key=_order)
     return [Kept(session, path, path.lstat().st_size) for path in mine]

@@ -12,11 +12,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.protocols.table import CHUNKS, ROUNDS, Arrow, Table
-from blindfit.parties.files import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +80,11 @@ class Transcript:
             self._rows[kind] = _Row.of(kind, self._tables)
         return self._rows[kind]
 
-    def write(self, path: Path) -> None:
-        written.write_file(path, b"".join(self._encoded(number, line) for number, line in enumerate(self._lines, 1)))
+    def encoded(self) -> bytes:
+        """A line of JSON for each."""
+        return b"".join(self._line(number, line) for number, line in enumerate(self._lines, 1))
 
-    def _encoded(self, number: int, line: _Line) -> bytes:
+    def _line(self, number: int, line: _Line) -> bytes:
         row = self._row(line.kind)
         told = {
             "message": number,

@@ -71,6 +71,10 @@ CREATE TABLE IF NOT EXISTS uploads (
 CREATE INDEX IF NOT EXISTS uploads_consumer ON uploads (consumer, began);
 CREATE TABLE IF NOT EXISTS kept_files (
     path TEXT PRIMARY KEY, session TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS begun_files (
+    path TEXT, session TEXT, sha256 TEXT NOT NULL, PRIMARY KEY (path, session));
+CREATE TABLE IF NOT EXISTS predictions (
+    session TEXT PRIMARY KEY, model TEXT NOT NULL, place TEXT NOT NULL, path TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rollbacks (
     statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT);
 """
@@ -166,6 +170,33 @@ class Linkage:
     other: str
     question: str
     least_common: int
+
+
+@dataclass(frozen=True, slots=True)
+class BegunFile:
+    """Args:
+    sha256: of what it is to hold.
+    """
+
+    path: str
+    session: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Of the active party.
+
+    Args:
+        model: the session of the training whose model has scored the rows.
+        place: where the scores went, as its operator is told; without a password.
+        path: of the csv file that is the session's own, as `files_of` has it; empty where they went elsewhere.
+    """
+
+    session: str
+    model: str
+    place: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +330,24 @@ class Transaction:
 
     # --- files of sessions
 
+    def begin_file(self, begun: BegunFile) -> None:
+        """A session is about to write it, and does not have it yet."""
+        self._all("INSERT OR REPLACE INTO begun_files VALUES (?, ?, ?)", astuple(begun))
+
+    def begun_files(self) -> list[BegunFile]:
+        return [BegunFile(*row) for row in self._all("SELECT * FROM begun_files")]
+
+    def has_begun(self, begun: BegunFile) -> bool:
+        query = "SELECT 1 FROM begun_files WHERE path = ? AND session = ? AND sha256 = ?"
+        return bool(self._all(query, astuple(begun)))
+
+    def drop_begun_file(self, begun: BegunFile) -> None:
+        self._all("DELETE FROM begun_files WHERE path = ? AND session = ?", (begun.path, begun.session))
+
     def note_file(self, path: str, session: str) -> None:
-        """The newest session that writes a file has it."""
+        """The newest session that has written a file has it."""
         self._all("INSERT OR REPLACE INTO kept_files VALUES (?, ?)", (path, session))
+        self._all("DELETE FROM begun_files WHERE path = ? AND session = ?", (path, session))
 
     def files_of(self, session: str) -> list[str]:
         return [str(row[0]) for row in self._all("SELECT path FROM kept_files WHERE session = ?", (session,))]
@@ -312,6 +358,15 @@ class Transaction:
 
     def forget_file(self, path: str) -> None:
         self._all("DELETE FROM kept_files WHERE path = ?", (path,))
+
+    # --- joint predictions
+
+    def note_prediction(self, prediction: Prediction) -> None:
+        self._all("INSERT OR REPLACE INTO predictions VALUES (?, ?, ?, ?)", astuple(prediction))
+
+    def prediction(self, session: str) -> Prediction | None:
+        rows = self._all("SELECT * FROM predictions WHERE session = ?", (session,))
+        return Prediction(*rows[0]) if rows else None
 
     # --- ledger and answers
 

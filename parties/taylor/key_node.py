@@ -26,7 +26,7 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
-from blindfit.parties.vertical.linkage_report import write_linkage_report
+from blindfit.parties.vertical.linkage_report import linkage_report
 from blindfit.parties.vertical.linkages import asked_of_linkage
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 
@@ -162,7 +162,7 @@ class KeyNode:
                 in_thread=asyncio.to_thread,
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
-            write_linkage_report(self._party.file(session.id, "linkage.json"), linked)
+            self._party.write(session.id, "linkage.json", linkage_report(linked))
             rows = max(linked.sizes)
         else:
             rows = await match_ids(session, seats)

@@ -6,11 +6,10 @@ Written beside the key node's transcript, for its owner alone.
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.protocols.link import LinkageSummary
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json
 
 EFFECT = (
     "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
@@ -20,9 +19,9 @@ TOO_LOW = "The ends of wrong_share lie far apart: the threshold is too low for s
 FAR = 0.05
 
 
-def write_linkage_report(path: Path, summary: LinkageSummary) -> None:
-    """Replaces an older one; mode 0600, as a data party that reads it learns more than it should."""
-    written.write_json(path, content_of(summary))
+def linkage_report(summary: LinkageSummary) -> bytes:
+    """A data party that reads it learns more than it should."""
+    return encoded_json(content_of(summary))
 
 
 def content_of(summary: LinkageSummary) -> dict[str, Any]:

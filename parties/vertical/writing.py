@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
+from blindfit.parties.files.written import encoded_json, encoded_signed_json, encoded_table
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.vertical.evaluation import Tested
 from blindfit.parties.vertical.model_store import ModelStore
@@ -25,18 +25,18 @@ def write_part(
 ) -> None:
     """Beside each other for the party's operator; the part once more where joint predictions take it from."""
     key = party.vault.signing_key(party.data_dir / MODEL_KEY)
-    written.write_signed_json(party.file(session, "model.json"), {**part.to_dict(), "session": session}, key)
-    written.write_json(party.file(session, "report.json"), report)
+    party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
+    party.write(session, "report.json", encoded_json(report))
     if tested is not None:
         name = "probability" if part.model == "logistic" else "prediction"
         columns = {"id": _test_ids(prepared), name: tested.predictions}
-        written.write_table(party.file(session, "test_scores.csv"), columns)
+        party.write(session, "test_scores.csv", encoded_table(columns))
     ModelStore(party.data_dir, party.vault).keep(part, session)
 
 
 def write_test_rows(party: Party, session: str, prepared: Prepared) -> None:
     """Which they were, where nobody has their scores."""
-    written.write_table(party.file(session, "test_rows.csv"), {"id": _test_ids(prepared)})
+    party.write(session, "test_rows.csv", encoded_table({"id": _test_ids(prepared)}))
 
 
 def _test_ids(prepared: Prepared) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.walr_defaults import Bounds
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -81,7 +81,9 @@ class Consumer:
         report: dict[str, Any],
     ) -> None:
         party, me = self._party, session.id
-        written.write_json(party.file(me, "model.json"), {**fit.model.to_dict(), "privacy": report["privacy"]})
-        written.write_json(party.file(me, "report.json"), report)
+        model = {**fit.model.to_dict(), "privacy": report["privacy"], "session": me}
+        party.write(me, "model.json", encoded_json(model))
+        party.write(me, "report.json", encoded_json(report))
         if len(tested):
-            written.write_table(party.file(me, HELD_OUT_SCORES), {"id": prepared.test_ids, "probability": tested})
+            columns = {"id": prepared.test_ids, "probability": tested}
+            party.write(me, HELD_OUT_SCORES, encoded_table(columns))

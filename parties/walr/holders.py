@@ -23,8 +23,8 @@ from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
-from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
+from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
@@ -200,6 +200,6 @@ def walr_part(
 def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
     """Beside each other for the party's operator; the part once more where joint predictions take it from."""
     key = party.vault.signing_key(party.data_dir / MODEL_KEY)
-    written.write_signed_json(party.file(session, "model.json"), {**part.to_dict(), "session": session}, key)
-    written.write_json(party.file(session, "report.json"), report)
+    party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
+    party.write(session, "report.json", encoded_json(report))
     ModelStore(party.data_dir, party.vault).keep(part, session)

@@ -9,7 +9,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr_blocks import BlockFit
 from blindfit.algorithms.statistics.walr_fit import treatment_of
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.files import written
+from blindfit.parties.files.written import encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
@@ -43,7 +43,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     write_release(party, session, released, part, servers_fit(job, fit), grid.norm_bound)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
-        written.write_table(party.file(session.id, HELD_OUT_ROWS), {"id": prepared.test_ids})
+        party.write(session.id, HELD_OUT_ROWS, encoded_table({"id": prepared.test_ids}))
     return summary(report)
 
 

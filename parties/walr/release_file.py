@@ -22,7 +22,6 @@ from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_fit import WalrFit
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import connections, key_proof
 from blindfit.parties.measurement.client import Aggregate
@@ -77,7 +76,7 @@ def write_release(
         transcript=[message for of_server in messages for message in of_server],
         made=Made(time=stamp(), session=session.id, numpy=np.__version__),
     )
-    written.write_file(party.file(session.id, RELEASE_FILE), release_document.encode(parts, key))
+    party.write(session.id, RELEASE_FILE, release_document.encode(parts, key))
 
 
 def _between(session: Session[WalrJob], server: Server) -> Between:
@@ -170,4 +169,4 @@ def write_rows(party: Party, session: Session[WalrJob], released: Released, ids:
         "ids": list(ids),
         "not_counted": not_counted,
     }
-    written.write_file(party.file(session.id, ROWS_FILE), canonical_json(content) + b"\n")  # as nobody reads it
+    party.write(session.id, ROWS_FILE, canonical_json(content) + b"\n")  # as nobody reads it

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import vertical_model
 from blindfit.coordinator.cli import app
-from blindfit.parties.files.written import write_file, write_json
+from blindfit.parties.files.written import encoded_json, write_file, write_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.purge import forget
 from blindfit.parties.store.store import SessionRow, Store, StoredAnswer
@@ -40,10 +40,8 @@ class Bank:
                 transaction.change_session(name, state=state, changed=changed)
 
     def writes(self, session: str, *names: str, kind: str = "models") -> list[Path]:
-        paths = [self.party.file(session, name, kind) for name in names]
-        for path in paths:
-            write_json(path, {"session": session, "format": vertical_model.FORMAT})
-        return paths
+        content = encoded_json({"session": session, "format": vertical_model.FORMAT})
+        return [self.party.write(session, name, content, kind) for name in names]
 
     def stops(self, session: str, training: str) -> list[Path]:
         """With checkpoints of a training, which it had begun or resumed."""

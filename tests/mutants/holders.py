@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
+AFTER = "tests/walr_blocks/test_after_training.py"
+EVALUATE = "parties/evaluate/consumer.py"
 PROTOCOL, DESK = "algorithms/protocols/walr_blocks.py", "parties/measurement/desk.py"
 
 MUTANTS = (
@@ -111,5 +113,46 @@ MUTANTS = (
         'if session.job.walr.norm_bound == "auto":\n        count_bound',
         'if session.job.walr.norm_bound == "never":\n        count_bound',
         (f"{JOBS}::test_a_norm_bound_is_told_under_few_settings",),
+    ),
+    # --- evaluations
+    Mutant(
+        "a-model-is-charged-for-anothers-scores",
+        (26,),
+        EVALUATE,
+        "if made.model != model:",
+        "if not made.model:",
+        (f"{AFTER}::test_a_model_is_not_evaluated_by_the_scores_of_another",),
+    ),
+    Mutant(
+        "the-command-takes-scores-of-another-model",
+        (26,),
+        "coordinator/evaluate.py",
+        "    if of != session:\n",
+        "    if not of:\n",
+        (f"{AFTER}::test_the_command_takes_no_scores_of_another_model",),
+    ),
+    Mutant(
+        "a-job-that-failed-is-evaluated",
+        (17, 26),
+        EVALUATE,
+        'if row is not None and row.state != "DONE":',
+        'if row is not None and row.state == "HELD":',
+        (f"{AFTER}::test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one",),
+    ),
+    Mutant(
+        "a-model-file-of-another-training-is-evaluated",
+        (26,),
+        EVALUATE,
+        'if content.get("session", job.evaluate.session) != job.evaluate.session:',
+        'if content.get("session") == "":',
+        (f"{AFTER}::test_a_model_that_another_partys_job_wrote_over_is_not_taken_for_the_first",),
+    ),
+    Mutant(
+        "scores-of-many-predictions-are-evaluated",
+        (26,),
+        "parties/predict/prediction.py",
+        'sink.kind == "csv" and sink.if_exists == "replace":',
+        'sink.kind == "csv":',
+        (f"{AFTER}::test_scores_are_evaluated_where_a_file_has_those_of_one_prediction",),
     ),
 )

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 VAULT = "tests/keeping/test_vault.py"
 PURGE = "tests/keeping/test_purge.py"
+KEPT = "tests/keeping/test_kept_files.py"
 GUARDED = "tests/keeping/test_guarded.py"
 SEATS = "tests/vertical/test_seats.py"
 
@@ -131,6 +132,47 @@ MUTANTS = (
         "            if not os.path.lexists(data_dir / path):\n                transaction.forget_file(path)\n",
         "            transaction.forget_file(path)\n",
         (f"{PURGE}::test_a_file_that_is_still_there_is_not_forgotten",),
+    ),
+    # --- whose a file is
+    Mutant(
+        "noted-before-it-is-written",
+        (17, 24),
+        "parties/sessions/kept_files.py",
+        "            transaction.begin_file(begun)",
+        "            transaction.note_file(begun.path, session)",
+        (f"{KEPT}::test_a_job_whose_disk_is_full_takes_nothing_over",),
+    ),
+    Mutant(
+        "whoever-was-killed-has-what-it-had-begun",
+        (17, 24),
+        "parties/sessions/kept_files.py",
+        "is_written = _sha256(data_dir / one.path) == one.sha256",
+        'is_written = _sha256(data_dir / one.path) != ""',
+        (f"{KEPT}::test_whoever_is_killed_has_what_it_wrote_and_no_more",),
+    ),
+    Mutant(
+        "a-file-of-one-that-was-killed-is-nobodys",
+        (17, 24),
+        "parties/sessions/kept_files.py",
+        "    settle(store, data_dir)\n    reader = store.reader()\n",
+        "    reader = store.reader()\n",
+        (f"{KEPT}::test_whoever_is_killed_has_what_it_wrote_and_no_more",),
+    ),
+    Mutant(
+        "the-same-bytes-are-whose-they-were-not-yet",
+        (17, 24),
+        "parties/sessions/kept_files.py",
+        "    if _sha256(path) != begun.sha256:\n",
+        "    if begun.sha256:\n",
+        (f"{KEPT}::test_the_same_bytes_stay_the_earlier_sessions_until_they_are_noted",),
+    ),
+    Mutant(
+        "what-is-being-replaced-is-purged",
+        (17, 24),
+        "parties/sessions/kept_files.py",
+        "in reader.files_of(session) if path not in begun]",
+        "in reader.files_of(session) if path or begun]",
+        (f"{KEPT}::test_what_a_running_session_is_about_to_replace_is_not_purged",),
     ),
     # --- a training that goes on; persons
     Mutant(

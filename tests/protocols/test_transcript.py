@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from blindfit.algorithms.protocols import handshake
 from blindfit.parties.sessions.transcript import Transcript
@@ -52,30 +51,29 @@ LINES = {
 IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
 
 
-def lines_of(tmp_path: Path, protocol: str, kinds: list[str]) -> list[dict[str, object]]:
+def lines_of(protocol: str, kinds: list[str]) -> list[dict[str, object]]:
     transcript = Transcript((handshake.TABLE, *system(protocol).tables()))
     for kind in kinds:
         transcript.received("shop", kind, b"12")
-    transcript.write(tmp_path / "transcript.jsonl")
-    return [json.loads(line) for line in (tmp_path / "transcript.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in transcript.encoded().splitlines()]
 
 
-def test_every_message_of_a_training_has_its_line(tmp_path: Path) -> None:
-    lines = lines_of(tmp_path, "taylor", list(LINES))
+def test_every_message_of_a_training_has_its_line() -> None:
+    lines = lines_of("taylor", list(LINES))
     assert {line["kind"]: (line["step"], line["opened"]) for line in lines} == LINES
     names = {arrow.message.__name__ for table in system("taylor").tables() for arrow in table.arrows}
     assert names | {"Hello"} == set(LINES)
 
 
 @each_case("kind", LINES)
-def test_chunks_of_one_sender_are_one_line(tmp_path: Path, kind: str) -> None:
-    lines = lines_of(tmp_path, "taylor", [kind, kind])
+def test_chunks_of_one_sender_are_one_line(kind: str) -> None:
+    lines = lines_of("taylor", [kind, kind])
     assert [line["messages"] for line in lines] == ([2] if kind in IN_CHUNKS else [1, 1])
     assert sum(int(str(line["bytes"])) for line in lines) == 4
 
 
-def test_a_prediction_has_only_its_own_steps(tmp_path: Path) -> None:
-    (line,) = lines_of(tmp_path, "predict", ["Outcome"])
+def test_a_prediction_has_only_its_own_steps() -> None:
+    (line,) = lines_of("predict", ["Outcome"])
     assert line["step"] == "align 5"
-    (unheard,) = lines_of(tmp_path, "predict", ["Verdict"])
+    (unheard,) = lines_of("predict", ["Verdict"])
     assert (unheard["step"], unheard["opened"]) == ("", "not in the table")

@@ -16,7 +16,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.files.written import write_json
+from blindfit.parties.files.written import encoded_json, write_json
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
@@ -55,7 +55,7 @@ class Holder:
         x, y = (own, nothing) if is_active else (nothing, own)
         share = await toy.run_party(int(not is_active), peer, x, y, session.channel)
         content = {"session": session.id, "share": [str(value) for value in share.tolist()]}
-        write_json(self._party.file(session.id, "report.json"), content)
+        self._party.write(session.id, "report.json", encoded_json(content))
         return {"rows": len(share)}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.coordinator import evaluate as evaluation
@@ -17,6 +20,9 @@ from blindfit.coordinator.plan.command import plan
 from blindfit.coordinator.report import content, write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.files import written
+from blindfit.parties.sessions.purge import kept_of
+from blindfit.parties.training.split import HELD_OUT_SCORES
 from tests.walr_blocks.house import HOLDERS, House
 
 EVALUATE = """
@@ -64,7 +70,7 @@ def test_scores_of_held_out_rows_are_evaluated(trained: tuple[House, JobSession,
     [
         ("joint", False, "name the joint prediction that has scored the rows"),
         ("alone", True, "scores rows alone: name no prediction"),
-        ("joint", None, r"it has no scores\.csv of that session"),
+        ("joint", None, "it has made no joint prediction of that name"),
     ],
 )
 def test_scores_go_with_a_model_of_several_holders_alone(
@@ -81,12 +87,139 @@ def test_the_command_names_training_and_prediction_by_their_reports(
     trained: tuple[House, JobSession, JobSession], tmp_path: Path
 ) -> None:
     house, session, predicted = trained
-    for name, made in (("model", session), ("scores", predicted)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "report.json").write_text(json.dumps({"session": made.id}))
+    write_reports(tmp_path, session.id, predicted)
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
-    job = evaluation.load(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / "scores")
-    assert (job.parameters.evaluate.session, job.parameters.evaluate.scores) == (session.id, predicted.id)
+    of_a_party = house.root / "state/shop/predictions" / predicted.id
+    for scores in (tmp_path / "scores", of_a_party):
+        job = evaluation.load(house.root / "evaluate.toml", [], None, tmp_path / "model", scores)
+        assert (job.parameters.evaluate.session, job.parameters.evaluate.scores) == (session.id, predicted.id)
+
+
+def write_reports(directory: Path, model: str, predicted: JobSession) -> None:
+    """Of a training and of a prediction, as far as `blindfit evaluate` reads them."""
+    contents = {"model": {"session": model}, "scores": {"session": predicted.id, "job": predicted.job.to_dict()}}
+    for name, report in contents.items():
+        (directory / name).mkdir()
+        (directory / name / "report.json").write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [("scores", "the model of .* has scored these rows"), ("model", "not the report of a prediction")],
+)
+def test_the_command_takes_no_scores_of_another_model(
+    trained: tuple[House, JobSession, JobSession], tmp_path: Path, scores: str, said: str
+) -> None:
+    house, _, predicted = trained
+    write_reports(tmp_path, "another", predicted)
+    (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
+    with pytest.raises(BlindfitError, match=said):
+        evaluation.load(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / scores)
+
+
+def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[House, JobSession, JobSession]) -> None:
+    """A worse one's figures would be charged, and reported as its own."""
+    house, _, predicted = trained
+    other = house.run("privacy.epsilon=0.1")
+    spent = house.spent()
+    with pytest.raises(BlindfitError) as caught:
+        evaluated(house, other.id, predicted.id)
+    of = predicted.job.parameters.predict.session
+    assert f"the model of {of} has made {predicted.id}, and not that of {other.id}" in str(caught.value)
+    assert house.spent() == spent
+
+
+@pytest.mark.parametrize(
+    ("scores", "is_read"),
+    [
+        ('url = "csv:mine.csv"\nif_exists = "replace"', True),
+        ('url = "csv:mine.csv"\nif_exists = "append"', False),
+        ('url = "parquet:mine.parquet"\nif_exists = "replace"', False),
+        ('url = "sqlite:///mine.db?table=t"', False),
+    ],
+)
+def test_scores_are_evaluated_where_a_file_has_those_of_one_prediction(
+    trained: tuple[House, JobSession, JobSession], tmp_path: Path, scores: str, is_read: bool
+) -> None:
+    first, session, _ = trained
+    house = first.copied_to(tmp_path)
+    with (house.root / "shop.toml").open("a") as file:
+        file.write(f"\n[scores]\n{scores}\n")
+    house.write_prediction(session.id)
+    predicted = house.run(job="predict.toml")
+    if is_read:
+        assert evaluated(house, session.id, predicted.id, "all")["rows"]["counted"] == len(house.common)
+        house.run(job="predict.toml")
+    said = "a later job may have written over it" if is_read else r"its scores went where scores\.url .* says"
+    spent = house.spent()
+    with pytest.raises(BlindfitError, match=said), capture_logs() as logs:
+        evaluated(house, session.id, predicted.id, "all")
+    assert house.spent() == spent
+    told = [str(entry["where"]) for entry in logs if "cannot read the scores" in entry["event"]]
+    assert [bool(told), all("mine" in where for where in told)] == [not is_read, True]
+
+
+@pytest.fixture(scope="module")
+def one_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+    """An active party whose jobs all write to one place, as `blindfit run --out` makes them; the first of them."""
+    house = House(tmp_path_factory.mktemp("house"))
+    text = (house.root / "shop.toml").read_text()
+    (house.root / "shop.toml").write_text(f'output_dir = "runs"\n{text}')
+    return house, house.run(job="alone.toml")
+
+
+def figures(house: House, session: str) -> dict[str, Any]:
+    (house.root / "evaluate.toml").write_text(EVALUATE.format(session=session, scores="", rows="held-out"))
+    house.run(job="evaluate.toml")
+    report: dict[str, Any] = json.loads((house.root / "runs/report.json").read_text())
+    return report["figures"]
+
+
+def refused(house: House, session: str, said: str) -> None:
+    spent = house.spent()
+    with pytest.raises(BlindfitError, match=said):
+        figures(house, session)
+    assert house.spent() == spent
+
+
+@pytest.mark.parametrize("file", ["model.json", HELD_OUT_SCORES])
+def test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one(
+    one_place: tuple[House, JobSession], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str
+) -> None:
+    house, first = one_place[0].copied_to(tmp_path), one_place[1]
+    before = figures(house, first.id)
+    replace_file = written.replace_file
+
+    def full(path: Path, content: bytes, mode: int) -> None:
+        if path.name == file:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace_file(path, content, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(written, "replace_file", full)
+        with pytest.raises(BlindfitError):
+            house.run("privacy.epsilon=0.1", job="alone.toml")
+    with house.store("shop") as store:
+        (later,) = [row for row in store.reader().sessions() if row.state == "FAILED"]
+        kept = {one.path.name for one in kept_of(store, house.root / "state/shop", later.session)}
+    assert file not in kept
+    refused(house, later.session, "is failed, not done")
+    if file == "model.json":
+        assert figures(house, first.id) == before  # the same question again
+    else:
+        refused(house, first.id, r"no model\.json of that session; a later job may have written over it")
+
+
+def test_a_model_that_another_partys_job_wrote_over_is_not_taken_for_the_first(
+    one_place: tuple[House, JobSession], tmp_path: Path
+) -> None:
+    """This party's database does not know of it; the file does."""
+    house, first = one_place[0].copied_to(tmp_path), one_place[1]
+    path = house.root / "runs/model.json"
+    model = json.loads(path.read_text())
+    assert model["session"] == first.id
+    path.write_text(json.dumps({**model, "session": "another"}))
+    refused(house, first.id, r"no model\.json of that session; a later job may have written over it")
 
 
 def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[House, JobSession, JobSession]) -> None:

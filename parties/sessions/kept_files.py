@@ -1,0 +1,77 @@
+"""Whose a file is: of the session that has written it, and of nobody who was only about to.
+
+    begin   the database says which session is about to write it, and a digest of what it will hold
+    write   it takes the place of an older one, whole
+    note    the database says that the session has it
+
+Whoever fails or is killed in between has begun a file; what it holds then decides (`settle`): it is that session's if
+it holds what was to be written, and stays the earlier one's if not. A file that holds the same bytes already is the
+earlier session's until it is noted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from blindfit.algorithms.errors import LedgerUnavailable
+from blindfit.parties.files import written
+from blindfit.parties.sessions.sessions import ENDS
+from blindfit.parties.store.store import BegunFile, Store
+
+
+def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes) -> None:
+    """Raises ConfigError, LedgerUnavailable: it could not be written, or noted; whose it is stays known."""
+    settle(store, data_dir)
+    begun = BegunFile(os.path.relpath(path, data_dir), session, hashlib.sha256(content).hexdigest())
+    if _sha256(path) != begun.sha256:
+        with store.transaction() as transaction:
+            transaction.begin_file(begun)
+    try:
+        written.write_file(path, content)
+    except BaseException:
+        with contextlib.suppress(LedgerUnavailable):  # then it is settled later
+            _settle(store, data_dir, [begun])
+        raise
+    with store.transaction() as transaction:
+        transaction.note_file(begun.path, session)
+
+
+def files_of(store: Store, data_dir: Path, session: str) -> list[Path]:
+    """What a session has noted, without what a running one is about to replace."""
+    settle(store, data_dir)
+    reader = store.reader()
+    begun = {one.path for one in reader.begun_files()}
+    return [Path(os.path.normpath(data_dir / path)) for path in reader.files_of(session) if path not in begun]
+
+
+def settle(store: Store, data_dir: Path) -> None:
+    """Whose the files are that sessions had begun to write when they ended."""
+    reader = store.reader()
+    begun = [one for one in reader.begun_files() if (row := reader.session(one.session)) is None or row.state in ENDS]
+    _settle(store, data_dir, begun)
+
+
+def _settle(store: Store, data_dir: Path, begun: list[BegunFile]) -> None:
+    for one in begun:
+        is_written = _sha256(data_dir / one.path) == one.sha256
+        with store.transaction() as transaction:
+            if not transaction.has_begun(one):
+                continue
+            if is_written:
+                transaction.note_file(one.path, one.session)
+            else:
+                transaction.drop_begun_file(one)
+
+
+def _sha256(path: Path) -> str:
+    """Empty where there is no such file."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

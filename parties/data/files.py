@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.columns import is_text
 from blindfit.parties.data.local_files import reachable, require_file
 from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names
 from blindfit.parties.data.urls import FileFormat
@@ -216,19 +217,27 @@ class ParquetFile:
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         if self.rows is None:
-            yield from self._of_groups(None, names, batch_rows)
+            yield from self._of_groups(None, 0, names, batch_rows)
         else:
             self._refuse_another_file()
             yield from self._of_rows(*self.rows, names, batch_rows)
             self._refuse_another_file()
 
-    def _of_groups(self, groups: Sequence[int] | None, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+    def _of_groups(
+        self, groups: Sequence[int] | None, begins: int, names: Sequence[str], batch_rows: int
+    ) -> Iterator[Any]:
+        """Args:
+        begins: how many rows come before them.
+        """
         with (
             _sound_parquet(self.origin),
             pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
         ):
             for batch in file.iter_batches(batch_rows, groups, list(names), use_threads=USE_THREADS):
+                for name in names:
+                    _refuse_other_bytes(batch.column(name), name, begins + 1, self.origin)
                 yield batch.select(list(names))
+                begins += batch.num_rows
 
     def _of_rows(self, first: int, last: int, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with _sound_parquet(self.origin), pq.ParquetFile(self.path) as file:
@@ -236,7 +245,7 @@ class ParquetFile:
         ends = list(accumulate(sizes))
         groups = [i for i, end in enumerate(ends) if end > first and end - sizes[i] < last]
         begins = ends[groups[0]] - sizes[groups[0]] if groups else last
-        for batch in self._of_groups(groups, names, batch_rows):
+        for batch in self._of_groups(groups, begins, names, batch_rows):
             low, high = max(first - begins, 0), min(last - begins, batch.num_rows)
             begins += batch.num_rows
             if low < high:
@@ -260,6 +269,29 @@ def _state(path: Path) -> tuple[int, int]:
     """Size and time of change; some network disks number files otherwise on each machine."""
     state = path.stat()
     return state.st_size, state.st_mtime_ns
+
+
+def _refuse_other_bytes(column: Any, name: str, first_row: int, origin: Origin) -> None:
+    """Nothing checks what a writer calls text, and none of Arrow's functions on text takes what is none."""
+    if pa.types.is_dictionary(column.type):
+        if _is_utf8(column.dictionary):
+            return
+        column = column.dictionary_decode()
+    if not _is_utf8(column):
+        row = next(i for i in range(len(column)) if not _is_utf8(column.slice(i, 1)))
+        hint = "write the file again, with its texts in UTF-8"
+        raise origin.error("the text is not UTF-8", row=first_row + row, column=name, hint=hint)
+
+
+def _is_utf8(column: Any) -> bool:
+    """Of texts; what is none passes."""
+    if not is_text(column.type):
+        return True
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 @contextmanager

@@ -119,7 +119,9 @@ class DatasetSettings(BaseModel):
         if self.features == "rest" or feature in self.features:
             return True
         lacking = self.features if self.missing == "indicator" else ()
-        return any(feature.startswith(f"{column}=") for column in (*self.categories, *lacking))
+        return feature in {f"{column}=" for column in lacking} or feature.startswith(
+            tuple(f"{column}=" for column in self.categories)
+        )
 
     def key_columns(self) -> tuple[str, ...]:
         """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""

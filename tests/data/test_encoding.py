@@ -142,9 +142,26 @@ def test_settings_that_cannot_be(tmp_path: Path, settings: dict[str, Any], said:
         opened(tmp_path, **settings)
 
 
-def test_a_made_column_that_is_there_already_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="two columns are called region=north"):
-        opened(tmp_path, {**ROWS, "region=north": [1.0, 2.0, 3.0, 4.0]})
+@each_case(
+    ("name", "settings"),
+    [
+        ("region=north", {}),
+        ("region=ratio", {}),
+        ("region=ratio", {"categories": {"region": ["north"]}}),
+        ("region=ratio", {"features": ["region"], "categories": ["region"], "dates": [], "label": "region=ratio"}),
+    ],
+)
+def test_a_column_that_is_called_as_a_level_is_refused(tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=f"column {name}: it is called as a level of region is"):
+        opened(tmp_path, {**ROWS, name: [1.0, 2.0, 3.0, 4.0]}, **settings)
+
+
+def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_like_it_is_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="two columns are called age=$"):
+        opened(tmp_path, {**ROWS, "age=": [1.0, 2.0, 3.0, 4.0]}, missing="indicator")
+    found = table(opened(tmp_path, {**ROWS, "age=years": [1.0, 2.0, 3.0, 4.0]}, missing="indicator"))
+    assert found["age=years"] == [1, 2, 3, 4]
+    assert found["age="] == [0, 1, 0, 0]
 
 
 def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
@@ -169,3 +186,7 @@ def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
     assert found["smokes=yes"] == [1, 0, 0, 1]
     with pytest.raises(DataError, match="there is no column colour"):
         open_for_model(settings, ("colour",), tmp_path, "people")
+    settings = DatasetSettings(url=write(tmp_path, "csv", {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}), id="id")
+    assert table(open_for_model(settings, columns, tmp_path, "people"), means=dict.fromkeys(columns, 1.0))[
+        "region=west"
+    ] == [1.5, 2.5, 3.5, 4.5]

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blindfit.parties.data.columns import to_days, to_levels, to_numbers
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names, without_values
 from blindfit.parties.data.settings import DatasetSettings
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
@@ -77,8 +77,8 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
         columns: the features, as the table has them.
 
     Raises:
-        DataError: a column of categories or dates is none of the features, or holds no texts, or too many; another
-            column has the name of a level.
+        DataError: a column of categories or dates is none of the features, or holds no texts, or none at all, or
+            too many; another column has the name of a level.
     """
     categories, origin = settings.categories, reader.origin
     refuse_missing_names([*categories, *settings.dates], columns, origin)
@@ -99,6 +99,8 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
                 has_none = _numbers(batch, name, first_row, settings, origin).null_count > 0
             if has_none:
                 empty.add(name)
+    if without := [name for name, of_it in found.items() if not of_it]:
+        raise without_values(origin, without[0])
     levels = {name: given.get(name) or tuple(sorted(found[name])) for name in categories}
     indicators = tuple(name for name in columns if name in empty) if settings.missing == "indicator" else ()
     return Encoding(levels, settings.dates, indicators)

@@ -19,7 +19,7 @@ from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encod
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names, without_values
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
 
@@ -260,8 +260,7 @@ class Source:
             total += np.nansum(values, axis=0)
             count += (~np.isnan(values)).sum(axis=0)
         if not count.all():
-            empty = names[int(np.argmin(count))]
-            raise self.origin.error("no row has a value", column=empty, hint="leave it out of `features`")
+            raise without_values(self.origin, names[int(np.argmin(count))])
         return total / count
 
 

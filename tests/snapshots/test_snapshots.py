@@ -202,6 +202,25 @@ def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
     assert bank.directories() == []
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        'missing = "mean"',
+        'missing = "indicator"',
+        'missing = "mean"\ncategories = ["age"]',
+        'missing = "mean"\ncategories = { age = ["old"] }',
+        'missing = "indicator"\ncategories = ["age"]',
+    ],
+)
+def test_a_feature_that_no_row_has_a_value_of_makes_no_snapshot(bank, more):
+    bank.describe(('features = "rest"', f'features = "rest"\n{more}'))
+    bank.write("id,label,age\na,1,\nb,0,\n")
+    with pytest.raises(DataError, match=r"column age(=old)?: no row has a value$") as refused:
+        bank.snapshots.publish("loans")
+    assert refused.value.hint == "leave it out of `features`"
+    assert bank.snapshots.all_of("loans") == []
+
+
 def test_a_disk_that_is_full_makes_no_snapshot(bank):
     def full(source, directory):
         (directory / "part").touch()

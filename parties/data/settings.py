@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.parties.data.urls import without_password
 
@@ -28,7 +28,8 @@ class DatasetSettings(BaseModel):
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number; `share` is one of the two
             shares of a label that `blindfit split-labels` writes.
-        positive: The text that stands for label 1, such as "yes"; every other one is 0. By default labels are 0 and 1.
+        positive: The text that stands for label 1, such as "yes", in one spelling as ids are; every other one is 0. By
+            default labels are 0 and 1.
         split: The column that says which split a share is of: the same in every row.
         features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
         categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
@@ -61,6 +62,14 @@ class DatasetSettings(BaseModel):
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
     made_by: str | None = None
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
+
+    @field_validator("categories", "positive")
+    @classmethod
+    def _in_one_spelling(cls, chosen: Any) -> Any:
+        """What is compared with texts of rows, as these are."""
+        if isinstance(chosen, dict):
+            return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
+        return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
 
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:
@@ -131,6 +140,17 @@ class DatasetSettings(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value
+
+
+def _in_one_spelling(texts: Sequence[str]) -> tuple[str, ...]:
+    import pyarrow as pa  # here: most files of parties have no such text, and commands that read them no need of Arrow
+
+    from blindfit.parties.data.spelling import one_spelling
+
+    found: list[str] = one_spelling(pa.array(texts, pa.string())).to_pylist()
+    if unseen := [text for text, seen in zip(texts, found, strict=True) if not seen]:
+        raise ValueError(f"{unseen[0]!a} is a text without any character that is seen")
+    return tuple(found)
 
 
 IfExists = Literal["refuse", "append", "replace"]

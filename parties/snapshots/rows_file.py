@@ -66,7 +66,9 @@ def write_rows(source: Source, directory: Path) -> Written:
         raise without_values(source.origin, empty[0])
     if labels.is_flat:
         raise source.origin.error(
-            "the label is the same in every row: there is nothing to learn", column=source.settings.label
+            "the label is the same in every row: there is nothing to learn",
+            column=source.settings.label,
+            hint=labels.reason(source.settings.positive),
         )
     return Written(content.n_rows, content.hexdigest(), counts)
 
@@ -119,6 +121,18 @@ class _Spread:
     @property
     def is_flat(self) -> bool:
         return self._lo == self._hi
+
+    def reason(self, positive: str | None) -> str:
+        """Of labels that are all the same; empty where there is nothing to say."""
+        if positive is None:
+            return ""
+        if self._lo:
+            return f"every row has the text {positive!r}, which stands for label 1"
+        return without_positive(positive)
+
+
+def without_positive(positive: str) -> str:
+    return f"no row has the text {positive!r}, which stands for label 1: correct `positive`, capitals count"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def test_columns_of_a_date_type_need_no_text(tmp_path: Path) -> None:
 
 
 def test_of_given_levels_no_row_is_read_and_every_other_is_zero_in_all(tmp_path: Path) -> None:
-    categories = {"region": ["north", "west"], "smokes": ["yes"]}
+    categories = {"region": ["north ", "west"], "smokes": ["yes"]}
     source = opened(tmp_path, categories=categories)
     assert source.feature_names == ("region=north", "region=west", "age", "born", "smokes=yes")
     assert table(source)["region=north"] == [1, 0, 1, 0]
@@ -108,6 +108,9 @@ def test_labels_by_their_text(tmp_path: Path) -> None:
     (batch,) = opened(tmp_path, **settings).batches()
     assert batch.labels is not None
     assert batch.labels.tolist() == [1, 0, 0, 1]
+    (again,) = opened(tmp_path, **{**settings, "positive": " yes\u200b"}).batches()
+    assert again.labels is not None
+    assert again.labels.tolist() == [1, 0, 0, 1]
     with pytest.raises(DataError, match=r"row 2 .*column smokes: the label is missing"):
         list(opened(tmp_path, {**ROWS, "smokes": ["yes", "", "no", "no"]}, **settings).batches())
 
@@ -133,6 +136,9 @@ def test_what_cannot_be_encoded_is_said(tmp_path: Path, column: str, values: lis
         ({"dates": ["smokes"]}, "named twice in categories and dates"),
         ({"features": ["age"]}, "region of categories or dates is none of the features"),
         ({"categories": {"region": ["a", "a"]}}, "categories.region names a level twice"),
+        ({"categories": {"region": ["a", " a"]}}, "categories.region names a level twice"),
+        ({"categories": {"region": ["a", "\u200b"]}}, r"'\\u200b' is a text without any character that is seen"),
+        ({"positive": " ", "label": "smokes"}, "' ' is a text without any character that is seen"),
         ({"categories": {"region": []}}, "at least 1"),
         ({"positive": "yes"}, "it needs a label"),
     ],
@@ -157,7 +163,7 @@ def test_a_column_that_is_called_as_a_level_is_refused(tmp_path: Path, name: str
 
 
 def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_like_it_is_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="two columns are called age=$"):
+    with pytest.raises(DataError, match=r"two columns are called age=$"):
         opened(tmp_path, {**ROWS, "age=": [1.0, 2.0, 3.0, 4.0]}, missing="indicator")
     found = table(opened(tmp_path, {**ROWS, "age=years": [1.0, 2.0, 3.0, 4.0]}, missing="indicator"))
     assert found["age=years"] == [1, 2, 3, 4]

@@ -82,6 +82,9 @@ def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArra
         column = column.dictionary_decode()
     if is_text(column.type):
         column = _without_none(pc.utf8_trim_whitespace(column))
+    if pa.types.is_integer(column.type):  # Arrow takes them, as microseconds
+        hint = "write dates as text such as 2024-05-31, or as a type of dates; take a number of days out of `dates`"
+        raise origin.error("its values are whole numbers, not dates", column=name, hint=hint)
     try:
         moments = pc.cast(column, pa.timestamp("us"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

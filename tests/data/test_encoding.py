@@ -64,6 +64,14 @@ def test_columns_of_a_date_type_need_no_text(tmp_path: Path) -> None:
     assert table(open_source(settings, tmp_path, "people")) == {"day": [1, 1], "moment": [0.25, -1]}
 
 
+def test_whole_numbers_are_no_dates(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "day": [20200101, 20200102]}), tmp_path / "rows.parquet")
+    settings = DatasetSettings(url="rows.parquet", id="id", features="rest", dates=("day",))
+    with pytest.raises(DataError, match=r"column day: its values are whole numbers, not dates$") as refused:
+        table(open_source(settings, tmp_path, "people"))
+    assert "write dates as text such as 2024-05-31" in refused.value.hint
+
+
 def test_of_given_levels_no_row_is_read_and_every_other_is_zero_in_all(tmp_path: Path) -> None:
     categories = {"region": ["north ", "west"], "smokes": ["yes"]}
     source = opened(tmp_path, categories=categories)

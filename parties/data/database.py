@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,16 @@ DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_c
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table or view. Rows are numbered in the order in which the database returns them."""
+    """A table or view. Rows are numbered in the order in which the database returns them.
+
+    Args:
+        texts: columns that are read as text.
+    """
 
     engine: Engine
     table: sa.Table
     origin: Origin
+    texts: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,12 +53,34 @@ class SqlTable:
         columns = [sa.type_coerce(self.table.c[name], NullType()).label(name) for name in names]
         with connected(self.engine, self.origin) as connection, answering(self.origin):
             streaming = connection.execution_options(yield_per=batch_rows)
+            first_row = 1
             for rows in streaming.execute(sa.select(*columns)).partitions():
-                yield pa.RecordBatch.from_arrays([_to_arrow(values) for values in zip(*rows, strict=True)], list(names))
+                arrays = [self._to_arrow(n, v, first_row) for n, v in zip(names, zip(*rows, strict=True), strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, list(names))
+                first_row += len(rows)
+
+    def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
+        """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            strange = [row for row, value in enumerate(values, first_row) if _has_no_one_text(value)]
+            if strange and name in self.texts:
+                hint = "store it as text or as whole numbers"
+                raise self.origin.error(
+                    "neither a text nor a whole number", row=strange[0], column=name, hint=hint
+                ) from None
+            return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> SqlTable:
-    """A reader of a table that exists and that the database lets us see."""
+def open_table(
+    url: URL, base_dir: Path, dataset: str, made_by: str | None, texts: frozenset[str] = frozenset()
+) -> SqlTable:
+    """A reader of a table that exists and that the database lets us see.
+
+    Args:
+        texts: columns that are read as text.
+    """
     schema, name, origin = named_table(url, dataset)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
@@ -61,7 +89,7 @@ def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> S
     with connected(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
-    return SqlTable(engine, table, origin)
+    return SqlTable(engine, table, origin, texts)
 
 
 def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
@@ -168,9 +196,8 @@ def answering(
 # --- values -----------------------------------------------------------------------------------------
 
 
-def _to_arrow(values: Sequence[Any]) -> Any:
-    """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+def _has_no_one_text(value: Any) -> bool:
+    """7 may be written 7.0, and bytes are no text."""
+    if isinstance(value, Decimal):
+        return value.as_tuple().exponent != 0  # of NaN it is a letter
+    return isinstance(value, float | bytes)

@@ -137,6 +137,12 @@ class DatasetSettings(BaseModel):
         named = (self.id, self.person, self.label, self.split, *self.quasi_identifiers.values())
         return tuple(name for name in named if name is not None)
 
+    def text_columns(self) -> frozenset[str]:
+        """Those that are read as text, whatever type they are of."""
+        label = self.label if self.positive is not None else None
+        named = (self.id, self.person, self.split, label, *self.quasi_identifiers.values(), *self.categories)
+        return frozenset(name for name in named if name is not None)
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value

@@ -319,7 +319,7 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
         raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, name, settings.made_by)
+    return open_table(url, base_dir, name, settings.made_by, settings.text_columns())
 
 
 def _features_of(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:

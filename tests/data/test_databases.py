@@ -13,6 +13,7 @@ from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
 from tests.data.tables import read, refused, source_of, write, write_sqlite
+from tests.each_case import each_case
 from tests.postgres import PASSWORD
 
 SQLITE = "sqlite:///rows.db?table=rows"
@@ -61,6 +62,24 @@ def test_sqlite_values(tmp_path):
         SQLITE,
         id="key",
     )
+
+
+@each_case(
+    "role", [{"id": "x"}, {"person": "x"}, {"categories": ["x"], "features": ["x"]}, {"quasi_identifiers": {"n": "x"}}]
+)
+@pytest.mark.parametrize("value", [2.0, b"2"])
+def test_sqlite_keeps_numbers_in_a_column_of_text(tmp_path, role, value):
+    """2.0 and 2 would be two ids."""
+    write_sqlite(tmp_path / "rows.db", '"id", "x"', [(1, "x"), (2, 2), (3, value)])
+    with pytest.raises(DataError, match=r"rows\.db, row 3, column x: neither a text nor a whole number$") as refused:
+        list(source_of(tmp_path, SQLITE, **role).canonical())
+    assert refused.value.hint == "store it as text or as whole numbers"
+
+
+def test_sqlite_keeps_whole_numbers_in_a_column_of_text(tmp_path):
+    write_sqlite(tmp_path / "rows.db", '"id"', [("x",), (2,)])
+    (batch,) = read(tmp_path, SQLITE)
+    assert batch.ids.to_pylist() == ["x", "2"]
 
 
 def test_sqlite_is_opened_read_only_and_names_are_never_code(tmp_path):
@@ -159,6 +178,13 @@ class TestPostgresql:
             tmp_path,
             features=["at"],
         )
+
+    def test_numbers_of_its_own_that_are_no_keys(self, postgres, tmp_path):
+        postgres.run(
+            "DROP TABLE IF EXISTS keys", "CREATE TABLE keys (id numeric)", "INSERT INTO keys VALUES (1), ('NaN')"
+        )
+        message = "table keys of SERVER, row 2, column id: neither a text nor a whole number"
+        self.refused(postgres, message, "as text", postgres.url("keys"), tmp_path)
 
     def test_views_are_tables(self, postgres, tmp_path):
         write(tmp_path, "postgresql", self.TABLE, postgres)

@@ -46,6 +46,8 @@ def _as_text(column: Any, name: str, origin: Origin) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _as_text(column.dictionary_decode(), name, origin)
+    if isinstance(kind, pa.UuidType):
+        return pa.array([None if key is None else str(key) for key in column.to_pylist()], pa.string())
     if pa.types.is_null(kind) or is_text(kind) or _is_whole(kind) or pa.types.is_date(kind):
         return column.cast(pa.string())
     what = "floating-point numbers, so that 7 may be written 7.0" if _has_fraction(kind) else f"of the type {kind}"

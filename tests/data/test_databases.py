@@ -186,6 +186,14 @@ class TestPostgresql:
         message = "table keys of SERVER, row 2, column id: neither a text nor a whole number"
         self.refused(postgres, message, "as text", postgres.url("keys"), tmp_path)
 
+    def test_uuids_are_their_texts(self, postgres, tmp_path):
+        key = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+        postgres.run(
+            "DROP TABLE IF EXISTS keys", "CREATE TABLE keys (id uuid)", f"INSERT INTO keys VALUES ('{key.upper()}')"
+        )
+        (batch,) = read(tmp_path, postgres.url("keys"))
+        assert batch.ids.to_pylist() == [key]
+
     def test_views_are_tables(self, postgres, tmp_path):
         write(tmp_path, "postgresql", self.TABLE, postgres)
         postgres.run("CREATE OR REPLACE VIEW adults AS SELECT id, age FROM shop.rows WHERE age > 1")

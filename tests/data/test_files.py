@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 
 import numpy as np
 import pyarrow as pa
@@ -189,6 +190,14 @@ def test_parquet_ids(tmp_path):
     parquet_refused(tmp_path, {"id": [1.0, 2.0]}, message, "as text or as whole numbers")
     parquet_refused(tmp_path, {"id": [True]}, ", column id: its values are of the type bool", "as text")
     parquet_refused(tmp_path, {"id": ["a", None]}, ", row 2, column id: the value is missing")
+
+
+def test_uuids_are_their_texts(tmp_path):
+    keys = [uuid.UUID(int=5), uuid.UUID(int=2**127)]
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([key.bytes for key in keys], pa.binary(16)))
+    pq.write_table(pa.table({"id": column}), tmp_path / "rows.parquet")
+    (batch,) = read(tmp_path, "rows.parquet")
+    assert batch.ids.to_pylist() == [str(key) for key in keys]
 
 
 def broken_text(values):

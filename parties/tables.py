@@ -71,6 +71,11 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     values[names[-1]] = _toml_value(text.strip())
 
 
+def toml_of(value: str | Sequence[str]) -> str:
+    """As TOML reads it: JSON, but for characters beyond U+FFFF, which it writes as two, and for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]

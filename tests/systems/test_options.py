@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import read_proposed
-from blindfit.parties.tables import read_values, validate
+from blindfit.parties.tables import apply_override, read_values, toml_of, validate
 from tests.each_case import each_case
 
 VERTICAL = {
@@ -278,3 +278,11 @@ def test_an_override_that_overrides_nothing(tmp_path: Path, override: str, said:
     with pytest.raises(ConfigError) as caught:
         read_values(tmp_path / "job.toml", [override])
     assert str(caught.value) == f"--set {override}: {said}"
+
+
+@each_case("text", ["a b", 'a "b" \\', "\u00e9 \U0001d4b3", "\x01\x7f\n"])
+def test_any_text_is_written_as_it_will_be_read(text: str) -> None:
+    values: dict[str, Any] = {}
+    apply_override(values, f"name={toml_of(text)}")
+    apply_override(values, f"names={toml_of([text, text])}")
+    assert values == {"name": text, "names": [text, text]}

@@ -50,7 +50,7 @@ def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:

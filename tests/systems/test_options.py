@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.file_kinds import is_party_file
 from blindfit.coordinator.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import read_proposed
-from blindfit.parties.tables import apply_override, read_values, toml_of, validate
+from blindfit.parties.tables import apply_override, read_toml, read_values, toml_of, validate
 from tests.each_case import each_case
 
 VERTICAL = {
@@ -286,3 +287,9 @@ def test_any_text_is_written_as_it_will_be_read(text: str) -> None:
     apply_override(values, f"name={toml_of(text)}")
     apply_override(values, f"names={toml_of([text, text])}")
     assert values == {"name": text, "names": [text, text]}
+
+
+def test_a_file_with_a_byte_order_mark_is_read_as_without(tmp_path: Path) -> None:
+    (tmp_path / "bank.toml").write_text('role = "active"\n', "utf-8-sig")
+    assert read_toml(tmp_path / "bank.toml") == {"role": "active"}
+    assert is_party_file(tmp_path / "bank.toml")

@@ -23,9 +23,10 @@ MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
 
 
 class Settings(BaseModel):
-    """Unknown keys are refused: an option that is parsed and never used is worse than none."""
+    """Unknown keys are refused: an option that is parsed and never used is worse than none. So are inf and
+    nan, which TOML can write."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 S = TypeVar("S", bound=BaseModel)

@@ -46,7 +46,7 @@ class DatasetSettings(BaseModel):
     """
 
     # A validation error would otherwise print its input, and a URL may hold a password.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
     url: str = Field(min_length=1)
     id: ColumnName

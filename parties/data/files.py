@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import is_text
 from blindfit.parties.data.local_files import reachable, require_file
-from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Reader, no_rows, refuse_duplicate_names
 from blindfit.parties.data.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
@@ -101,14 +101,20 @@ class CsvFile:
         """Arrow could not read the file: a slow second reading finds the exact line."""
         if (line := _line_not_utf8(self.path)) is not None:
             return self.origin.error(f"line {line} is not UTF-8", hint="save the file in UTF-8")
+        row, line = 0, 1
         try:
-            for row, _, fields in _records(self.path):
-                if row > 0 and len(fields) != len(self.names):
+            for row, line, fields in _records(self.path):
+                if row > 0 and len(fields) != len(self.names) and not _quote_is_left_open(self.path, line):
                     return self.origin.error(
                         f"{len(fields)} fields, but the header has {len(self.names)}",
                         row=row,
                         hint="a field that holds a comma must stand in double quotes",
                     )
+            if _quote_is_left_open(self.path, line):  # up to the file's end: it can be in the last row alone
+                hint = "close it; one that is part of a text is written twice"
+                return self.origin.error("a double quote is left open", row=row, hint=hint)
+            if row == 0:
+                return no_rows(self.origin)
         except csv.Error:
             pass  # fields beyond this reader's limit: the general message stands
         return self.origin.error(
@@ -160,6 +166,16 @@ def _place_of_row(path: Path, row: int) -> str:
             if number == row:
                 return f"row {row} (line {line})"
     return f"row {row}"
+
+
+def _quote_is_left_open(path: Path, line: int) -> bool:
+    """In the record that begins in this line."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            next(csv.reader(islice(file, line - 1, None), strict=True), None)
+        except csv.Error as error:
+            return "unexpected end of data" in str(error)
+    return False
 
 
 def _line_not_utf8(path: Path) -> int | None:

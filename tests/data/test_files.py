@@ -50,6 +50,7 @@ def test_empty_csv(tmp_path, text):
 
 def test_header_only(tmp_path):
     csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
     csv_refused(tmp_path, "id\n", ": there is no other column", "name the columns", features="rest")
 
 
@@ -128,6 +129,12 @@ def test_label_that_is_no_number_or_missing(tmp_path):
 def test_inconsistent_number_of_fields(tmp_path, line, fields):
     message = f", row 2 (line 4): {fields} fields, but the header has 3"
     csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n{line}\n', message, "double quotes")
+
+
+@each_case("last", ['"b,2\nc,3\n', '"b\n', 'b,2,"3\n'])
+def test_a_double_quote_that_is_left_open(tmp_path, last):
+    message = ", row 2 (line 4): a double quote is left open"
+    csv_refused(tmp_path, f'id,x\n"a\n",1\n{last}', message, "^close it")
 
 
 def test_wrong_encoding(tmp_path):

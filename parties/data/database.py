@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +26,7 @@ from blindfit.parties.data.urls import without_password
 CONNECT_TIMEOUT_S = 5
 LOCK_TIMEOUT_S = 30  # an administrator's forgotten transaction would else hold a job up for ever
 DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
+SQLITE_HEADER = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,17 @@ def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
     path = local_path(Path(url.database or ""), base_dir, origin.dataset)
     require_file(path, origin, made_by)  # SQLite itself would create it
+    _refuse_other_files(path, origin)
     read_only = path.as_uri() + "?mode=ro"
     return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
+
+
+def _refuse_other_files(path: Path, origin: Origin) -> None:
+    with suppress(OSError), path.open("rb") as file:  # one that cannot be read SQLite says itself
+        head = file.read(len(SQLITE_HEADER))
+        if head and head != SQLITE_HEADER:  # an empty file is a database without tables
+            hint = "name one in `url`; a csv or parquet file has csv: or parquet: before its path"
+            raise origin.error("this is no SQLite database, or an encrypted one", hint=hint)
 
 
 def postgresql_engine(url: URL, origin: Origin) -> Engine:

@@ -29,8 +29,10 @@ def test_sqlite_files(tmp_path):
     )
     assert not (tmp_path / "rows.db").exists()
     (tmp_path / "rows.db").write_text("id,x\n" * 300)
-    message = "visits: table rows of sqlite:///rows.db: the database could not return the rows (DatabaseError)"
-    refused(message, "log", tmp_path, SQLITE)
+    message = "visits: table rows of sqlite:///rows.db: this is no SQLite database, or an encrypted one"
+    refused(message, "csv: or parquet:", tmp_path, SQLITE)
+    (tmp_path / "rows.db").write_text("")
+    refused("visits: table rows of sqlite:///rows.db: there is no such table", "", tmp_path, SQLITE)
 
 
 def test_sqlite_tables(tmp_path):

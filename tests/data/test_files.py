@@ -131,10 +131,16 @@ def test_inconsistent_number_of_fields(tmp_path, line, fields):
     csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n{line}\n', message, "double quotes")
 
 
-@each_case("last", ['"b,2\nc,3\n', '"b\n', 'b,2,"3\n'])
+@each_case("last", ['"b,2\nc,3\n', 'b,"2\nc,3\n', 'b,"2', '"b\n', 'b,2,"3\n'])
 def test_a_double_quote_that_is_left_open(tmp_path, last):
     message = ", row 2 (line 4): a double quote is left open"
     csv_refused(tmp_path, f'id,x\n"a\n",1\n{last}', message, "^close it")
+
+
+def test_a_double_quote_within_a_text_is_not_left_open(tmp_path):
+    write_text(tmp_path, 'id,note\na,5" pipe\n"b ""x""",y\n')
+    (batch,) = read(tmp_path, "rows.csv")
+    assert batch.ids.to_pylist() == ["a", 'b "x"']
 
 
 def test_wrong_encoding(tmp_path):

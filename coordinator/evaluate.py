@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from blindfit.coordinator.report.summary import summary_table
 from blindfit.coordinator.report.wording import count, counted, duration
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import read_json, write_file, write_json
+from blindfit.parties.tables import toml_of
 
 NAMES = {
     "log_loss": "log loss",
@@ -52,9 +52,9 @@ def load(
         raise ConfigError("--session and --model both name a training: give one of them")
     if model is not None:
         session = training_session(model)
-    chosen = [] if session is None else [f"evaluate.session={json.dumps(session)}"]
+    chosen = [] if session is None else [f"evaluate.session={toml_of(session)}"]
     if scores is not None:
-        chosen.append(f"evaluate.scores={json.dumps(training_session(scores))}")
+        chosen.append(f"evaluate.scores={toml_of(training_session(scores))}")
     job = load_job(path, [*overrides, *chosen])
     if job.protocol != "evaluate":
         raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit evaluate` takes an evaluate job")

@@ -36,7 +36,7 @@ def refuse_job_file(path: Path) -> None:
 def _kind(path: Path) -> str:
     """Of a file that says what the one kind alone says; what cannot be read is for the caller to complain of."""
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return ""
     of_party, of_job = any(name in values for name in PARTY_ALONE), any(name in values for name in JOB_ALONE)

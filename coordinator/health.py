@@ -65,7 +65,7 @@ def address_of(listen: str) -> str:
 
 def check(path: Path) -> None:
     """Of a party that has started: its file is taken to be valid."""
-    values = tomllib.loads(path.read_text("utf-8"))
+    values = tomllib.loads(path.read_text("utf-8-sig"))
     asyncio.run(ask(_identity(values["identity"], path.parent), values.get("listen", "127.0.0.1:0")))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from blindfit.coordinator.file_kinds import refuse_party_file
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
-from blindfit.parties.tables import Settings, mistakes, read_values
+from blindfit.parties.tables import Settings, mistakes, read_values, toml_of
 
 J = TypeVar("J", bound=JobParameters)
 
@@ -106,7 +105,7 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
             f"{path}: a job of this kind takes no model of another session",
             hint="--session is for jobs that score rows with a model, or say how good one is",
         )
-    return [f"{taking[0]}.session={json.dumps(session)}"]
+    return [f"{taking[0]}.session={toml_of(session)}"]
 
 
 def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:

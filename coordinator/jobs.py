@@ -153,19 +153,19 @@ def drive(
                 asyncio.run(session.run())
             except (TransportError, ProtocolError) as error:
                 found = launched.lost_process(error)
-                way_on = _way_on(session)
+                way_on = _way_on(session, progress)
                 found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None
             except KeyboardInterrupt:
-                raise Stopped(f"the parties were told to end {session.id}", _way_on(session)) from None
+                raise Stopped(f"the parties were told to end {session.id}", _way_on(session, progress)) from None
     return session
 
 
-def _way_on(session: JobSession) -> str:
-    """A training that had begun left checkpoints at its parties."""
-    job = session.job
-    asked = job.parameters
-    if not asked.resume_option or "set_up" not in session.seconds:
+def _way_on(session: JobSession, progress: JobProgress) -> str:
+    """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
+    asked = session.job.parameters
+    kept = progress.epoch_begun or (asked.resumes and "set_up" in session.seconds)
+    if not asked.resume_option or not kept:
         return ""
     return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
 

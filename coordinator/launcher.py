@@ -23,7 +23,7 @@ from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import load_party
-from blindfit.parties.tables import read_values
+from blindfit.parties.tables import read_values, toml_of
 
 BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
@@ -172,7 +172,7 @@ def _start(
         if said.address is not None:  # of the party that is up there; here the job says where all are
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
-        overrides["secrets.passphrase_file"] = json.dumps(str(settings.passphrase_file))
+        overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
     words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
@@ -187,7 +187,7 @@ def _paths(files: authority.PartyFiles) -> dict[str, str]:
 
 
 def _inline_table(values: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items()) + "}"
+    return "{" + ", ".join(f"{name} = {toml_of(value)}" for name, value in values.items()) + "}"
 
 
 def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:

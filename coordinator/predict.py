@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job import Job, load_job
 from blindfit.parties.files.written import read_json
+from blindfit.parties.tables import toml_of
 
 
 def load(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
@@ -21,7 +21,7 @@ def load(path: Path, overrides: list[str], session: str | None, model: Path | No
         raise ConfigError("--session and --model both name a training: give one of them")
     if model is not None:
         session = training_session(model)
-    chosen = [] if session is None else [f"predict.session={json.dumps(session)}"]
+    chosen = [] if session is None else [f"predict.session={toml_of(session)}"]
     job = load_job(path, [*overrides, *chosen])
     if job.protocol != "predict":
         raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit predict` takes a predict job")

@@ -57,6 +57,7 @@ class JobProgress:
         self._steps: dict[str, str] = {}
         self._epochs = _Epochs(epochs)
         self._judge, self._judge_tells = judge, False
+        self.epoch_begun = False  # by some party; all had agreed on where to begin then
 
     def __enter__(self) -> JobProgress:
         self._progress.start()
@@ -78,6 +79,7 @@ class JobProgress:
             return
         waiting = f" (waits for {plain(progress.waiting_for)})" if progress.waiting_for else ""
         epoch = EPOCH.match(step)
+        self.epoch_begun |= epoch is not None
         if epoch and party == self._judge:
             self._judge_tells = True
             self._epochs.loss = epoch[2] or ""

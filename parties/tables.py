@@ -23,9 +23,10 @@ MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
 
 
 class Settings(BaseModel):
-    """Unknown keys are refused: an option that is parsed and never used is worse than none."""
+    """Unknown keys are refused: an option that is parsed and never used is worse than none. So are inf and
+    nan, which TOML can write."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -50,7 +51,7 @@ def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -69,6 +70,11 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"--set {override}: {name} is a value, not a table")
     values[names[-1]] = _toml_value(text.strip())
+
+
+def toml_of(value: str | Sequence[str]) -> str:
+    """As TOML reads it: JSON, but for characters beyond U+FFFF, which it writes as two, and for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_value(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.score_leaks import LEAST_COLUMNS
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.parties.settings import PARTY_NAME
+from blindfit.parties.tables import toml_of
 
 DATASET, KEY_NODE, POPULATION = "rows", "notary", "people"
 EPSILON, BUDGET = 1.0, 3.0
@@ -54,7 +54,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
     for other in seats:
         if other is not seat:
             lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
-    lines += ["", "[policy]", f"protocols = {json.dumps(list(protocols))}"]
+    lines += ["", "[policy]", f"protocols = {toml_of(list(protocols))}"]
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     return "\n".join(lines) + "\n"
@@ -65,11 +65,11 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if is_server:
         yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
         yield from (f"epsilon = {BUDGET}", "delta = 1e-5")
-    yield from ("", f"[datasets.{DATASET}]", f"url = {json.dumps(_url(table.path, out))}", f"id = {json.dumps(row_id)}")
+    yield from ("", f"[datasets.{DATASET}]", f"url = {toml_of(_url(table.path, out))}", f"id = {toml_of(row_id)}")
     if table.label:
-        yield f"label = {json.dumps(table.label)}"
+        yield f"label = {toml_of(table.label)}"
         if table.positive:
-            yield f"positive = {json.dumps(table.positive)}  # label 1; every other one is 0"
+            yield f"positive = {toml_of(table.positive)}  # label 1; every other one is 0"
         if table.label_is_number:
             yield 'label_kind = "number"'
     if is_server:
@@ -79,11 +79,11 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         if not known <= table.ids:
             yield 'unknown_rows = "zero"  # rows of the consumer that this table does not have count as label 0'
         return
-    yield f"features = {json.dumps('rest' if table.features is None else list(table.features))}"
+    yield f"features = {toml_of('rest' if table.features is None else list(table.features))}"
     if table.categories:
-        yield f"categories = {json.dumps(list(table.categories))}  # a column of zeros and ones for each level"
+        yield f"categories = {toml_of(list(table.categories))}  # a column of zeros and ones for each level"
     if table.dates:
-        yield f"dates = {json.dumps(list(table.dates))}  # as days since 1970-01-01"
+        yield f"dates = {toml_of(list(table.dates))}  # as days since 1970-01-01"
     if table.lacks_values:
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
     if seat.role == "passive" and few_columns(table):

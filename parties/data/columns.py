@@ -46,13 +46,15 @@ def _as_text(column: Any, name: str, origin: Origin) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _as_text(column.dictionary_decode(), name, origin)
-    if pa.types.is_null(kind) or _is_text(kind) or _is_whole(kind) or pa.types.is_date(kind):
+    if isinstance(kind, pa.UuidType):
+        return pa.array([None if key is None else str(key) for key in column.to_pylist()], pa.string())
+    if pa.types.is_null(kind) or is_text(kind) or _is_whole(kind) or pa.types.is_date(kind):
         return column.cast(pa.string())
     what = "floating-point numbers, so that 7 may be written 7.0" if _has_fraction(kind) else f"of the type {kind}"
     raise origin.error(f"its values are {what}", column=name, hint="store it as text or as whole numbers")
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -80,8 +82,11 @@ def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArra
     """Days since 1970-01-01, shape (n,), of dates, timestamps, or texts in ISO 8601; NaN where there is none."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if _is_text(column.type):
+    if is_text(column.type):
         column = _without_none(pc.utf8_trim_whitespace(column))
+    if pa.types.is_integer(column.type):  # Arrow takes them, as microseconds
+        hint = "write dates as text such as 2024-05-31, or as a type of dates; take a number of days out of `dates`"
+        raise origin.error("its values are whole numbers, not dates", column=name, hint=hint)
     try:
         moments = pc.cast(column, pa.timestamp("us"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -124,7 +129,7 @@ _WITHOUT_LABEL = "remove the rows without a label"
 def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.uint64]:
     """Shares modulo 2^61 - 1, shape (n,). None is missing; floats, which would round them, are refused."""
     hint = "take the column as `blindfit split-labels` wrote it"
-    if not (_is_whole(column.type) or _is_text(column.type)):
+    if not (_is_whole(column.type) or is_text(column.type)):
         raise origin.error(f"its values are of the type {column.type}, not whole numbers", column=name, hint=hint)
     try:
         shares = pc.cast(column, pa.uint64())
@@ -164,7 +169,7 @@ def to_numbers(
 def _numbers_from_text(column: Any, name: str, first_row: int, origin: Origin, hint: str) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if not _is_text(column.type):
+    if not is_text(column.type):
         raise origin.error(f"its values are of the type {column.type}, not numbers", column=name, hint=hint)
     texts = _without_none(pc.utf8_trim_whitespace(column))
     if not _parses(texts, pa.float64()):

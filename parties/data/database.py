@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,21 @@ from blindfit.parties.data.urls import without_password
 CONNECT_TIMEOUT_S = 5
 LOCK_TIMEOUT_S = 30  # an administrator's forgotten transaction would else hold a job up for ever
 DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
+SQLITE_HEADER = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table or view. Rows are numbered in the order in which the database returns them."""
+    """A table or view. Rows are numbered in the order in which the database returns them.
+
+    Args:
+        texts: columns that are read as text.
+    """
 
     engine: Engine
     table: sa.Table
     origin: Origin
+    texts: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,12 +54,34 @@ class SqlTable:
         columns = [sa.type_coerce(self.table.c[name], NullType()).label(name) for name in names]
         with connected(self.engine, self.origin) as connection, answering(self.origin):
             streaming = connection.execution_options(yield_per=batch_rows)
+            first_row = 1
             for rows in streaming.execute(sa.select(*columns)).partitions():
-                yield pa.RecordBatch.from_arrays([_to_arrow(values) for values in zip(*rows, strict=True)], list(names))
+                arrays = [self._to_arrow(n, v, first_row) for n, v in zip(names, zip(*rows, strict=True), strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, list(names))
+                first_row += len(rows)
+
+    def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
+        """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            strange = [row for row, value in enumerate(values, first_row) if _has_no_one_text(value)]
+            if strange and name in self.texts:
+                hint = "store it as text or as whole numbers"
+                raise self.origin.error(
+                    "neither a text nor a whole number", row=strange[0], column=name, hint=hint
+                ) from None
+            return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> SqlTable:
-    """A reader of a table that exists and that the database lets us see."""
+def open_table(
+    url: URL, base_dir: Path, dataset: str, made_by: str | None, texts: frozenset[str] = frozenset()
+) -> SqlTable:
+    """A reader of a table that exists and that the database lets us see.
+
+    Args:
+        texts: columns that are read as text.
+    """
     schema, name, origin = named_table(url, dataset)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
@@ -61,7 +90,7 @@ def open_table(url: URL, base_dir: Path, dataset: str, made_by: str | None) -> S
     with connected(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
-    return SqlTable(engine, table, origin)
+    return SqlTable(engine, table, origin, texts)
 
 
 def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
@@ -77,8 +106,17 @@ def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
     path = local_path(Path(url.database or ""), base_dir, origin.dataset)
     require_file(path, origin, made_by)  # SQLite itself would create it
+    _refuse_other_files(path, origin)
     read_only = path.as_uri() + "?mode=ro"
     return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
+
+
+def _refuse_other_files(path: Path, origin: Origin) -> None:
+    with suppress(OSError), path.open("rb") as file:  # one that cannot be read SQLite says itself
+        head = file.read(len(SQLITE_HEADER))
+        if head and head != SQLITE_HEADER:  # an empty file is a database without tables
+            hint = "name one in `url`; a csv or parquet file has csv: or parquet: before its path"
+            raise origin.error("this is no SQLite database, or an encrypted one", hint=hint)
 
 
 def postgresql_engine(url: URL, origin: Origin) -> Engine:
@@ -168,9 +206,8 @@ def answering(
 # --- values -----------------------------------------------------------------------------------------
 
 
-def _to_arrow(values: Sequence[Any]) -> Any:
-    """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+def _has_no_one_text(value: Any) -> bool:
+    """7 may be written 7.0, and bytes are no text."""
+    if isinstance(value, Decimal):
+        return value.as_tuple().exponent != 0  # of NaN it is a letter
+    return isinstance(value, float | bytes)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blindfit.parties.data.columns import to_days, to_levels, to_numbers
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names, without_values
 from blindfit.parties.data.settings import DatasetSettings
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
@@ -49,11 +49,13 @@ class Encoding:
         return tuple(name for column in columns for name in self.made_of(column))
 
     def column_of(self, name: str) -> tuple[str, str | None]:
-        """The column that a made one comes from, and its level; the column itself and None for any other."""
-        for column in (*self.levels, *self.indicators):
-            if name.startswith(f"{column}="):
-                return column, name.removeprefix(f"{column}=")
-        return name, None
+        """The column that a made one comes from, and its level, which nobody may have; the column itself and None for
+        any other."""
+        for column in self.levels:
+            if name.startswith(made(column, "")):
+                return column, name.removeprefix(made(column, ""))
+        indicated = next((column for column in self.indicators if name == made(column, "")), None)
+        return (name, None) if indicated is None else (indicated, "")
 
     def stands_for_a_level(self, name: str) -> bool:
         """Also of levels that the table does not have: nobody has them."""
@@ -75,10 +77,12 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
         columns: the features, as the table has them.
 
     Raises:
-        DataError: a column of categories or dates is none of the features, or holds no texts, or too many.
+        DataError: a column of categories or dates is none of the features, or holds no texts, or none at all, or
+            too many; another column has the name of a level.
     """
     categories, origin = settings.categories, reader.origin
     refuse_missing_names([*categories, *settings.dates], columns, origin)
+    _refuse_names_of_levels([*settings.key_columns(), *columns], categories, origin)
     given = dict(categories) if isinstance(categories, Mapping) else {}
     found = {name: set[str]() for name in categories if name not in given}
     empty: set[str] = set()
@@ -95,9 +99,20 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
                 has_none = _numbers(batch, name, first_row, settings, origin).null_count > 0
             if has_none:
                 empty.add(name)
+    if without := [name for name, of_it in found.items() if not of_it]:
+        raise without_values(origin, without[0])
     levels = {name: given.get(name) or tuple(sorted(found[name])) for name in categories}
     indicators = tuple(name for name in columns if name in empty) if settings.missing == "indicator" else ()
     return Encoding(levels, settings.dates, indicators)
+
+
+def _refuse_names_of_levels(columns: Iterable[str], categories: Iterable[str], origin: Origin) -> None:
+    """Also of one that no row has: a later table may, and a model tells them apart by their names alone."""
+    for category in categories:
+        for name in columns:
+            if name.startswith(made(category, "")):
+                problem = f"it is called as a level of {category} is, one of `categories`"
+                raise origin.error(problem, column=name, hint="rename one of the two columns, or leave it out")
 
 
 def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
@@ -146,7 +161,8 @@ class EncodedReader:
         return self.reader.fingerprint()
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        origins = {name: self.encoding.column_of(name) for name in names}
+        there = set(self.reader.names)
+        origins = {name: (name, None) if name in there else self.encoding.column_of(name) for name in names}
         wanted = list(dict.fromkeys(column for column, _ in origins.values()))
         first_row = 1
         for batch in self.reader.arrow_batches(wanted, batch_rows):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import socket
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.columns import is_text
 from blindfit.parties.data.local_files import reachable, require_file
-from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Reader, no_rows, refuse_duplicate_names
 from blindfit.parties.data.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
@@ -83,6 +86,7 @@ class CsvFile:
                 yield from self._open_arrow(names)
             except pa.ArrowInvalid as error:
                 raise self._diagnose() from error
+            self._refuse_an_open_quote()
 
     def _open_arrow(self, names: Sequence[str]) -> Any:
         return pa.csv.open_csv(
@@ -96,18 +100,36 @@ class CsvFile:
             ),
         )
 
+    def _refuse_an_open_quote(self) -> None:
+        """In the last column Arrow takes what follows it for one text: nobody would miss the rows in it."""
+        if _quotes_are_even(self.path):
+            return
+        with suppress(csv.Error):
+            ((row, line, _),) = deque(_records(self.path, errors="replace"), maxlen=1)  # the last one
+            if _quote_is_left_open(self.path, line):
+                raise self._open_quote(row)
+
+    def _open_quote(self, row: int) -> DataError:
+        hint = "close it; one that is part of a text is written twice"
+        return self.origin.error("a double quote is left open", row=row, hint=hint)
+
     def _diagnose(self) -> DataError:
         """Arrow could not read the file: a slow second reading finds the exact line."""
         if (line := _line_not_utf8(self.path)) is not None:
             return self.origin.error(f"line {line} is not UTF-8", hint="save the file in UTF-8")
+        row, line = 0, 1
         try:
-            for row, _, fields in _records(self.path):
-                if row > 0 and len(fields) != len(self.names):
+            for row, line, fields in _records(self.path):
+                if row > 0 and len(fields) != len(self.names) and not _quote_is_left_open(self.path, line):
                     return self.origin.error(
                         f"{len(fields)} fields, but the header has {len(self.names)}",
                         row=row,
                         hint="a field that holds a comma must stand in double quotes",
                     )
+            if _quote_is_left_open(self.path, line):  # up to the file's end: it can be in the last row alone
+                return self._open_quote(row)
+            if row == 0:
+                return no_rows(self.origin)
         except csv.Error:
             pass  # fields beyond this reader's limit: the general message stands
         return self.origin.error(
@@ -159,6 +181,22 @@ def _place_of_row(path: Path, row: int) -> str:
             if number == row:
                 return f"row {row} (line {line})"
     return f"row {row}"
+
+
+def _quotes_are_even(path: Path) -> bool:
+    """Nearly always, and then none is left open at the file's end."""
+    with path.open("rb") as file:
+        return sum(block.count(b'"') for block in iter(partial(file.read, BLOCK_BYTES), b"")) % 2 == 0
+
+
+def _quote_is_left_open(path: Path, line: int) -> bool:
+    """In the record that begins in this line."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        try:
+            next(csv.reader(islice(file, line - 1, None), strict=True), None)
+        except csv.Error as error:
+            return "unexpected end of data" in str(error)
+    return False
 
 
 def _line_not_utf8(path: Path) -> int | None:
@@ -216,19 +254,27 @@ class ParquetFile:
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         if self.rows is None:
-            yield from self._of_groups(None, names, batch_rows)
+            yield from self._of_groups(None, 0, names, batch_rows)
         else:
             self._refuse_another_file()
             yield from self._of_rows(*self.rows, names, batch_rows)
             self._refuse_another_file()
 
-    def _of_groups(self, groups: Sequence[int] | None, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+    def _of_groups(
+        self, groups: Sequence[int] | None, begins: int, names: Sequence[str], batch_rows: int
+    ) -> Iterator[Any]:
+        """Args:
+        begins: how many rows come before them.
+        """
         with (
             _sound_parquet(self.origin),
             pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
         ):
             for batch in file.iter_batches(batch_rows, groups, list(names), use_threads=USE_THREADS):
+                for name in names:
+                    _refuse_other_bytes(batch.column(name), name, begins + 1, self.origin)
                 yield batch.select(list(names))
+                begins += batch.num_rows
 
     def _of_rows(self, first: int, last: int, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with _sound_parquet(self.origin), pq.ParquetFile(self.path) as file:
@@ -236,7 +282,7 @@ class ParquetFile:
         ends = list(accumulate(sizes))
         groups = [i for i, end in enumerate(ends) if end > first and end - sizes[i] < last]
         begins = ends[groups[0]] - sizes[groups[0]] if groups else last
-        for batch in self._of_groups(groups, names, batch_rows):
+        for batch in self._of_groups(groups, begins, names, batch_rows):
             low, high = max(first - begins, 0), min(last - begins, batch.num_rows)
             begins += batch.num_rows
             if low < high:
@@ -260,6 +306,29 @@ def _state(path: Path) -> tuple[int, int]:
     """Size and time of change; some network disks number files otherwise on each machine."""
     state = path.stat()
     return state.st_size, state.st_mtime_ns
+
+
+def _refuse_other_bytes(column: Any, name: str, first_row: int, origin: Origin) -> None:
+    """Nothing checks what a writer calls text, and none of Arrow's functions on text takes what is none."""
+    if pa.types.is_dictionary(column.type):
+        if _is_utf8(column.dictionary):
+            return
+        column = column.dictionary_decode()
+    if not _is_utf8(column):
+        row = next(i for i in range(len(column)) if not _is_utf8(column.slice(i, 1)))
+        hint = "write the file again, with its texts in UTF-8"
+        raise origin.error("the text is not UTF-8", row=first_row + row, column=name, hint=hint)
+
+
+def _is_utf8(column: Any) -> bool:
+    """Of texts; what is none passes."""
+    if not is_text(column.type):
+        return True
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 @contextmanager

@@ -59,6 +59,14 @@ def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: 
             raise origin.error(f"there is no column {name}", hint=near_names(name, present, "columns"))
 
 
+def no_rows(origin: Origin) -> DataError:
+    return origin.error("there are no rows", hint="a dataset needs at least one row")
+
+
+def without_values(origin: Origin, column: str) -> DataError:
+    return origin.error("no row has a value", column=column, hint="leave it out of `features`")
+
+
 def near_names(name: str, present: Sequence[str], kind: str) -> str:
     """`did you mean age, wage? The columns are ...`."""
     near = difflib.get_close_matches(name, present, n=3, cutoff=0.5)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.parties.data.urls import without_password
 
@@ -28,7 +28,8 @@ class DatasetSettings(BaseModel):
         label: The column to learn.
         label_kind: `binary` labels are 0 or 1; `number` takes any finite number; `share` is one of the two
             shares of a label that `blindfit split-labels` writes.
-        positive: The text that stands for label 1, such as "yes"; every other one is 0. By default labels are 0 and 1.
+        positive: The text that stands for label 1, such as "yes", in one spelling as ids are; every other one is 0. By
+            default labels are 0 and 1.
         split: The column that says which split a share is of: the same in every row.
         features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
         categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
@@ -45,7 +46,7 @@ class DatasetSettings(BaseModel):
     """
 
     # A validation error would otherwise print its input, and a URL may hold a password.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
     url: str = Field(min_length=1)
     id: ColumnName
@@ -61,6 +62,14 @@ class DatasetSettings(BaseModel):
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
     made_by: str | None = None
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
+
+    @field_validator("categories", "positive")
+    @classmethod
+    def _in_one_spelling(cls, chosen: Any) -> Any:
+        """What is compared with texts of rows, as these are."""
+        if isinstance(chosen, dict):
+            return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
+        return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
 
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:
@@ -119,16 +128,35 @@ class DatasetSettings(BaseModel):
         if self.features == "rest" or feature in self.features:
             return True
         lacking = self.features if self.missing == "indicator" else ()
-        return any(feature.startswith(f"{column}=") for column in (*self.categories, *lacking))
+        return feature in {f"{column}=" for column in lacking} or feature.startswith(
+            tuple(f"{column}=" for column in self.categories)
+        )
 
     def key_columns(self) -> tuple[str, ...]:
         """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
         named = (self.id, self.person, self.label, self.split, *self.quasi_identifiers.values())
         return tuple(name for name in named if name is not None)
 
+    def text_columns(self) -> frozenset[str]:
+        """Those that are read as text, whatever type they are of."""
+        label = self.label if self.positive is not None else None
+        named = (self.id, self.person, self.split, label, *self.quasi_identifiers.values(), *self.categories)
+        return frozenset(name for name in named if name is not None)
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value
+
+
+def _in_one_spelling(texts: Sequence[str]) -> tuple[str, ...]:
+    import pyarrow as pa  # here: most files of parties have no such text, and commands that read them no need of Arrow
+
+    from blindfit.parties.data.spelling import one_spelling
+
+    found: list[str] = one_spelling(pa.array(texts, pa.string())).to_pylist()
+    if unseen := [text for text, seen in zip(texts, found, strict=True) if not seen]:
+        raise ValueError(f"{unseen[0]!a} is a text without any character that is seen")
+    return tuple(found)
 
 
 IfExists = Literal["refuse", "append", "replace"]

@@ -19,7 +19,14 @@ from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encod
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
+from blindfit.parties.data.origin import (
+    Origin,
+    Reader,
+    no_rows,
+    refuse_duplicate_names,
+    refuse_missing_names,
+    without_values,
+)
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
 
@@ -210,7 +217,7 @@ class Source:
             yield first_row, batch
             first_row += batch.num_rows
         if first_row == 1 + self._before:
-            raise self.origin.error("there are no rows", hint="a dataset needs at least one row")
+            raise no_rows(self.origin)
 
     def _convert(self, arrow: Any, first_row: int, roles: _Roles) -> RowBatch:
         origin, binary = self.origin, self.settings.label_kind == "binary"
@@ -260,8 +267,7 @@ class Source:
             total += np.nansum(values, axis=0)
             count += (~np.isnan(values)).sum(axis=0)
         if not count.all():
-            empty = names[int(np.argmin(count))]
-            raise self.origin.error("no row has a value", column=empty, hint="leave it out of `features`")
+            raise without_values(self.origin, names[int(np.argmin(count))])
         return total / count
 
 
@@ -320,7 +326,7 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
         raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, name, settings.made_by)
+    return open_table(url, base_dir, name, settings.made_by, settings.text_columns())
 
 
 def _features_of(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class EvaluateSettings(Settings):
     def _each_figure_once(self) -> EvaluateSettings:
         if not self.figures or len(set(self.figures)) < len(self.figures):
             raise ValueError("figures must name each figure once, and one at least")
-        if self.score_bound != "auto" and not LEAST_SCORE_BOUND <= self.score_bound < float("inf"):
+        if self.score_bound != "auto" and self.score_bound < LEAST_SCORE_BOUND:
             raise ValueError(f'score_bound must be "auto" or a number, {LEAST_SCORE_BOUND:g} at least')
         if "auc" not in self.figures and self.bins != EvaluateSettings.model_fields["bins"].default:
             raise ValueError('bins does nothing without "auc" among the figures, remove it')

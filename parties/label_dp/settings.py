@@ -45,7 +45,7 @@ class LabelDPSettings(Settings):
         for name in MECHANISM_OPTIONS:
             if getattr(self, name) is not None and name not in OPTIONS[self.mechanism]:
                 raise ValueError(f'{name} does nothing with mechanism = "{self.mechanism}", remove it')
-        if isinstance(self.half_width, float) and not 0 < self.half_width < float("inf"):
+        if isinstance(self.half_width, float) and self.half_width <= 0:
             raise ValueError('half_width must be "auto" or a number above 0')
         if self.mechanism == "rp-banded" and not isinstance(self.half_width, float):
             raise ValueError("half_width is missing: rp-banded needs a number, in units of the label")

@@ -36,7 +36,7 @@ from blindfit.parties.files.private_files import new_private
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files, reading
 from blindfit.parties.measurement.mapped import MappedArray
-from blindfit.parties.snapshots.rows_file import Written
+from blindfit.parties.snapshots.rows_file import Written, without_positive
 
 FORMAT = 2
 HEADER = "header.json"
@@ -381,10 +381,13 @@ def write_index(
         split_id = rows.split_id() if source.settings.split else ""
         keys = IndexKeys.of_split(split_id) if split_id else IndexKeys.random()
         table, content_sha256 = build_files(rows, keys, directory)
-        remarks = (READ_ALONE,) if rows.read_alone(table.n_rows) else ()
+        remarks = [READ_ALONE] if rows.read_alone(table.n_rows) else []
+    positive = source.settings.positive
+    if positive is not None and not np.fromfile(directory / "label", table.label).any():
+        remarks.append(without_positive(positive))  # to its operator alone, and no refusal: a job may be waiting
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
-    return Written(table.n_rows, content_sha256, remarks=remarks)
+    return Written(table.n_rows, content_sha256, remarks=tuple(remarks))
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:

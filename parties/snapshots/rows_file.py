@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
-from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.origin import Origin, without_values
 from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
 from blindfit.parties.files.private_files import new_private
 
@@ -42,7 +42,8 @@ def write_rows(source: Source, directory: Path) -> Written:
     """Checks every row and writes all into an empty directory.
 
     Raises:
-        DataError: names the row and the column; or ids repeat, there are no rows, or all labels are the same.
+        DataError: names the row and the column; or ids repeat, there are no rows, a feature has no value in any, or all
+            labels are the same.
     """
     content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
     writer: Any = None
@@ -60,11 +61,16 @@ def write_rows(source: Source, directory: Path) -> Written:
             raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
         writer.close()
     seen.refuse_duplicates(source)
+    counts = distinct.counts()
+    if empty := [name for name, count in counts.items() if not count]:
+        raise without_values(source.origin, empty[0])
     if labels.is_flat:
         raise source.origin.error(
-            "the label is the same in every row: there is nothing to learn", column=source.settings.label
+            "the label is the same in every row: there is nothing to learn",
+            column=source.settings.label,
+            hint=labels.reason(source.settings.positive),
         )
-    return Written(content.n_rows, content.hexdigest(), distinct.counts())
+    return Written(content.n_rows, content.hexdigest(), counts)
 
 
 class _Distinct:
@@ -115,6 +121,18 @@ class _Spread:
     @property
     def is_flat(self) -> bool:
         return self._lo == self._hi
+
+    def reason(self, positive: str | None) -> str:
+        """Of labels that are all the same; empty where there is nothing to say."""
+        if positive is None:
+            return ""
+        if self._lo:
+            return f"every row has the text {positive!r}, which stands for label 1"
+        return without_positive(positive)
+
+
+def without_positive(positive: str) -> str:
+    return f"no row has the text {positive!r}, which stands for label 1: correct `positive`, capitals count"
 
 
 @dataclass(frozen=True)

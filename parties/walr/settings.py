@@ -68,7 +68,7 @@ class WalrSettings(Settings):
     def _numbers_fit(self) -> WalrSettings:
         for name in ("norm_bound", "l2"):
             value = getattr(self, name)
-            if value != "auto" and not 0 <= value < float("inf"):
+            if value != "auto" and value < 0:
                 raise ValueError(f'{name} must be "auto" or a number that is not negative')
         if self.norm_bound == 0:
             raise ValueError("norm_bound must be above 0")

@@ -13,6 +13,7 @@ from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
 from tests.data.tables import read, refused, source_of, write, write_sqlite
+from tests.each_case import each_case
 from tests.postgres import PASSWORD
 
 SQLITE = "sqlite:///rows.db?table=rows"
@@ -28,8 +29,10 @@ def test_sqlite_files(tmp_path):
     )
     assert not (tmp_path / "rows.db").exists()
     (tmp_path / "rows.db").write_text("id,x\n" * 300)
-    message = "visits: table rows of sqlite:///rows.db: the database could not return the rows (DatabaseError)"
-    refused(message, "log", tmp_path, SQLITE)
+    message = "visits: table rows of sqlite:///rows.db: this is no SQLite database, or an encrypted one"
+    refused(message, "csv: or parquet:", tmp_path, SQLITE)
+    (tmp_path / "rows.db").write_text("")
+    refused("visits: table rows of sqlite:///rows.db: there is no such table", "", tmp_path, SQLITE)
 
 
 def test_sqlite_tables(tmp_path):
@@ -61,6 +64,24 @@ def test_sqlite_values(tmp_path):
         SQLITE,
         id="key",
     )
+
+
+@each_case(
+    "role", [{"id": "x"}, {"person": "x"}, {"categories": ["x"], "features": ["x"]}, {"quasi_identifiers": {"n": "x"}}]
+)
+@pytest.mark.parametrize("value", [2.0, b"2"])
+def test_sqlite_keeps_numbers_in_a_column_of_text(tmp_path, role, value):
+    """2.0 and 2 would be two ids."""
+    write_sqlite(tmp_path / "rows.db", '"id", "x"', [(1, "x"), (2, 2), (3, value)])
+    with pytest.raises(DataError, match=r"rows\.db, row 3, column x: neither a text nor a whole number$") as refused:
+        list(source_of(tmp_path, SQLITE, **role).canonical())
+    assert refused.value.hint == "store it as text or as whole numbers"
+
+
+def test_sqlite_keeps_whole_numbers_in_a_column_of_text(tmp_path):
+    write_sqlite(tmp_path / "rows.db", '"id"', [("x",), (2,)])
+    (batch,) = read(tmp_path, SQLITE)
+    assert batch.ids.to_pylist() == ["x", "2"]
 
 
 def test_sqlite_is_opened_read_only_and_names_are_never_code(tmp_path):
@@ -159,6 +180,21 @@ class TestPostgresql:
             tmp_path,
             features=["at"],
         )
+
+    def test_numbers_of_its_own_that_are_no_keys(self, postgres, tmp_path):
+        postgres.run(
+            "DROP TABLE IF EXISTS keys", "CREATE TABLE keys (id numeric)", "INSERT INTO keys VALUES (1), ('NaN')"
+        )
+        message = "table keys of SERVER, row 2, column id: neither a text nor a whole number"
+        self.refused(postgres, message, "as text", postgres.url("keys"), tmp_path)
+
+    def test_uuids_are_their_texts(self, postgres, tmp_path):
+        key = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+        postgres.run(
+            "DROP TABLE IF EXISTS keys", "CREATE TABLE keys (id uuid)", f"INSERT INTO keys VALUES ('{key.upper()}')"
+        )
+        (batch,) = read(tmp_path, postgres.url("keys"))
+        assert batch.ids.to_pylist() == [key]
 
     def test_views_are_tables(self, postgres, tmp_path):
         write(tmp_path, "postgresql", self.TABLE, postgres)

@@ -64,8 +64,16 @@ def test_columns_of_a_date_type_need_no_text(tmp_path: Path) -> None:
     assert table(open_source(settings, tmp_path, "people")) == {"day": [1, 1], "moment": [0.25, -1]}
 
 
+def test_whole_numbers_are_no_dates(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "day": [20200101, 20200102]}), tmp_path / "rows.parquet")
+    settings = DatasetSettings(url="rows.parquet", id="id", features="rest", dates=("day",))
+    with pytest.raises(DataError, match=r"column day: its values are whole numbers, not dates$") as refused:
+        table(open_source(settings, tmp_path, "people"))
+    assert "write dates as text such as 2024-05-31" in refused.value.hint
+
+
 def test_of_given_levels_no_row_is_read_and_every_other_is_zero_in_all(tmp_path: Path) -> None:
-    categories = {"region": ["north", "west"], "smokes": ["yes"]}
+    categories = {"region": ["north ", "west"], "smokes": ["yes"]}
     source = opened(tmp_path, categories=categories)
     assert source.feature_names == ("region=north", "region=west", "age", "born", "smokes=yes")
     assert table(source)["region=north"] == [1, 0, 1, 0]
@@ -108,6 +116,9 @@ def test_labels_by_their_text(tmp_path: Path) -> None:
     (batch,) = opened(tmp_path, **settings).batches()
     assert batch.labels is not None
     assert batch.labels.tolist() == [1, 0, 0, 1]
+    (again,) = opened(tmp_path, **{**settings, "positive": " yes\u200b"}).batches()
+    assert again.labels is not None
+    assert again.labels.tolist() == [1, 0, 0, 1]
     with pytest.raises(DataError, match=r"row 2 .*column smokes: the label is missing"):
         list(opened(tmp_path, {**ROWS, "smokes": ["yes", "", "no", "no"]}, **settings).batches())
 
@@ -133,6 +144,9 @@ def test_what_cannot_be_encoded_is_said(tmp_path: Path, column: str, values: lis
         ({"dates": ["smokes"]}, "named twice in categories and dates"),
         ({"features": ["age"]}, "region of categories or dates is none of the features"),
         ({"categories": {"region": ["a", "a"]}}, "categories.region names a level twice"),
+        ({"categories": {"region": ["a", " a"]}}, "categories.region names a level twice"),
+        ({"categories": {"region": ["a", "\u200b"]}}, r"'\\u200b' is a text without any character that is seen"),
+        ({"positive": " ", "label": "smokes"}, "' ' is a text without any character that is seen"),
         ({"categories": {"region": []}}, "at least 1"),
         ({"positive": "yes"}, "it needs a label"),
     ],
@@ -142,9 +156,26 @@ def test_settings_that_cannot_be(tmp_path: Path, settings: dict[str, Any], said:
         opened(tmp_path, **settings)
 
 
-def test_a_made_column_that_is_there_already_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="two columns are called region=north"):
-        opened(tmp_path, {**ROWS, "region=north": [1.0, 2.0, 3.0, 4.0]})
+@each_case(
+    ("name", "settings"),
+    [
+        ("region=north", {}),
+        ("region=ratio", {}),
+        ("region=ratio", {"categories": {"region": ["north"]}}),
+        ("region=ratio", {"features": ["region"], "categories": ["region"], "dates": [], "label": "region=ratio"}),
+    ],
+)
+def test_a_column_that_is_called_as_a_level_is_refused(tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=f"column {name}: it is called as a level of region is"):
+        opened(tmp_path, {**ROWS, name: [1.0, 2.0, 3.0, 4.0]}, **settings)
+
+
+def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_like_it_is_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"two columns are called age=$"):
+        opened(tmp_path, {**ROWS, "age=": [1.0, 2.0, 3.0, 4.0]}, missing="indicator")
+    found = table(opened(tmp_path, {**ROWS, "age=years": [1.0, 2.0, 3.0, 4.0]}, missing="indicator"))
+    assert found["age=years"] == [1, 2, 3, 4]
+    assert found["age="] == [0, 1, 0, 0]
 
 
 def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
@@ -169,3 +200,7 @@ def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
     assert found["smokes=yes"] == [1, 0, 0, 1]
     with pytest.raises(DataError, match="there is no column colour"):
         open_for_model(settings, ("colour",), tmp_path, "people")
+    settings = DatasetSettings(url=write(tmp_path, "csv", {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}), id="id")
+    assert table(open_for_model(settings, columns, tmp_path, "people"), means=dict.fromkeys(columns, 1.0))[
+        "region=west"
+    ] == [1.5, 2.5, 3.5, 4.5]

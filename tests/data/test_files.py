@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import uuid
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +50,7 @@ def test_empty_csv(tmp_path, text):
 
 def test_header_only(tmp_path):
     csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
     csv_refused(tmp_path, "id\n", ": there is no other column", "name the columns", features="rest")
 
 
@@ -128,6 +131,18 @@ def test_inconsistent_number_of_fields(tmp_path, line, fields):
     csv_refused(tmp_path, f'id,x,note\na,1,"two\nlines"\n{line}\n', message, "double quotes")
 
 
+@each_case("last", ['"b,2\nc,3\n', 'b,"2\nc,3\n', 'b,"2', '"b\n', 'b,2,"3\n'])
+def test_a_double_quote_that_is_left_open(tmp_path, last):
+    message = ", row 2 (line 4): a double quote is left open"
+    csv_refused(tmp_path, f'id,x\n"a\n",1\n{last}', message, "^close it")
+
+
+def test_a_double_quote_within_a_text_is_not_left_open(tmp_path):
+    write_text(tmp_path, 'id,note\na,5" pipe\n"b ""x""",y\n')
+    (batch,) = read(tmp_path, "rows.csv")
+    assert batch.ids.to_pylist() == ["a", 'b "x"']
+
+
 def test_wrong_encoding(tmp_path):
     csv_refused(tmp_path, "id,x\na,1\né,2\n".encode("latin-1"), ": line 3 is not UTF-8", "save the file in UTF-8")
     csv_refused(tmp_path, "id,é\na,1\n".encode("latin-1"), ": line 1 is not UTF-8", "save the file in UTF-8")
@@ -190,6 +205,39 @@ def test_parquet_ids(tmp_path):
     parquet_refused(tmp_path, {"id": ["a", None]}, ", row 2, column id: the value is missing")
 
 
+def test_uuids_are_their_texts(tmp_path):
+    keys = [uuid.UUID(int=5), uuid.UUID(int=2**127)]
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([key.bytes for key in keys], pa.binary(16)))
+    pq.write_table(pa.table({"id": column}), tmp_path / "rows.parquet")
+    (batch,) = read(tmp_path, "rows.parquet")
+    assert batch.ids.to_pylist() == [str(key) for key in keys]
+
+
+def broken_text(values):
+    """As a writer that checks nothing makes it: what is no UTF-8 under the name of text."""
+    ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
+
+
+@each_case(
+    "role",
+    [
+        {"id": "x"},
+        {"features": ["x"]},
+        {"features": ["x"], "categories": ["x"]},
+        {"label": "x"},
+        {"quasi_identifiers": {"name": "x"}},
+    ],
+)
+@pytest.mark.parametrize("as_dictionary", [False, True])
+def test_parquet_text_that_is_not_utf8(tmp_path, role, as_dictionary):
+    text = broken_text([b"1", b"0", b"M\xfcller", b"1"])
+    columns = {"id": list("abcd"), "x": text.dictionary_encode() if as_dictionary else text}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"rows\.parquet, row 3, column x: the text is not UTF-8$"):
+        list(source_of(tmp_path, "rows.parquet", batch_rows=2, **role).canonical())
+
+
 def test_parts_of_a_parquet_file_are_its_rows_with_their_numbers(tmp_path):
     columns = {"id": [f"row {i}" for i in range(40)], "y": [i % 2 for i in range(40)], "x": list(range(40))}
     source = source_of(tmp_path, write(tmp_path, "parquet", columns), label="y", features=["x"], batch_rows=4)
@@ -211,6 +259,11 @@ def test_an_error_in_a_part_names_the_row_of_the_whole(tmp_path):
     columns = {"id": [f"row {i}" for i in range(40)], "x": ["1"] * 32 + ["s3cret"] * 8}
     source = source_of(tmp_path, write(tmp_path, "parquet", columns), features=["x"], batch_rows=4)
     with pytest.raises(DataError, match=r"row 33, column x: not a number$"):
+        list(source.part(20, 40).batches())
+    broken = pa.table({"id": columns["id"], "x": broken_text([b"1"] * 32 + [b"\xff"] * 8)})
+    pq.write_table(broken, tmp_path / "rows.parquet", row_group_size=7)
+    source = source_of(tmp_path, "rows.parquet", features=["x"], batch_rows=4)
+    with pytest.raises(DataError, match=r"row 33, column x: the text is not UTF-8$"):
         list(source.part(20, 40).batches())
 
 

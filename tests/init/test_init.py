@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.coordinator.init.files import Seat, party_text
+from blindfit.coordinator.init.guess import Guessed
 from tests.command import Done, blindfit
 
 ROWS = 700
@@ -89,6 +92,25 @@ def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     made = init(tables, "--vertical", "My Bank.csv", "thin.csv", "--label", "churned")
     assert "thin: scores could tell its 1 column" in made.stdout
     assert "# scores_may_be_solved_for = true" in (tables / "joint/thin.toml").read_text()
+
+
+def test_names_of_any_characters_are_read_as_they_were_written() -> None:
+    strange = '\U0001d4b3 \u00e9\x7f"'
+    guessed = Guessed(
+        Path(f"{strange}.csv"),
+        frozenset(),
+        (strange,),
+        (),
+        False,
+        1,
+        features=(strange,),
+        label=strange,
+        positive="yes",
+    )
+    text = party_text(Seat("bank", "active", guessed), [], strange, Path(), ["taylor"])
+    dataset = tomllib.loads(text)["datasets"]["rows"]
+    assert dataset["url"] == f"csv:{strange}.csv"
+    assert [dataset["id"], dataset["label"], *dataset["features"], *dataset["categories"]] == [strange] * 4
 
 
 # --- what it cannot guess ----------------------------------------------------------------------------------

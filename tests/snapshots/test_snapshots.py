@@ -202,6 +202,36 @@ def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
     assert bank.directories() == []
 
 
+@pytest.mark.parametrize(
+    ("positive", "said"), [("Yes", "no row has the text 'Yes'"), ("yes", "every row has the text")]
+)
+def test_labels_by_a_text_that_no_row_or_every_row_has_make_no_snapshot(bank, positive, said):
+    bank.describe(('label = "label"', f'label = "label"\npositive = "{positive}"'))
+    bank.write("id,label,age\na,yes,1\nb,yes,2\n")
+    with pytest.raises(DataError, match="column label: the label is the same in every row") as refused:
+        bank.snapshots.publish("loans")
+    assert said in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'missing = "mean"',
+        'missing = "indicator"',
+        'missing = "mean"\ncategories = ["age"]',
+        'missing = "mean"\ncategories = { age = ["old"] }',
+        'missing = "indicator"\ncategories = ["age"]',
+    ],
+)
+def test_a_feature_that_no_row_has_a_value_of_makes_no_snapshot(bank, more):
+    bank.describe(('features = "rest"', f'features = "rest"\n{more}'))
+    bank.write("id,label,age\na,1,\nb,0,\n")
+    with pytest.raises(DataError, match=r"column age(=old)?: no row has a value$") as refused:
+        bank.snapshots.publish("loans")
+    assert refused.value.hint == "leave it out of `features`"
+    assert bank.snapshots.all_of("loans") == []
+
+
 def test_a_disk_that_is_full_makes_no_snapshot(bank):
     def full(source, directory):
         (directory / "part").touch()
@@ -226,6 +256,15 @@ def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):
     snapshot = bank.snapshots.publish("loans")
     with open_index(snapshot.directory) as index, index.new_request(None, "refuse") as request:
         assert request.join(["b", "a"]).labels.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("positive", "remarks"), [("Yes", 1), ("yes", 0)])
+def test_a_measurement_server_is_told_alone_that_no_row_has_the_text_of_label_1(tmp_path, positive, remarks):
+    bank = Bank(tmp_path, "measurement")
+    bank.describe(('label = "label"', f'label = "label"\npositive = "{positive}"'))
+    bank.write("id,label\na,yes\nb,no\n")
+    found = list(bank.snapshots.cautions(bank.snapshots.publish("loans")))
+    assert [remark.startswith("no row has the text 'Yes', ") for remark in found] == [True] * remarks
 
 
 def test_a_kill_while_publishing_leaves_nothing_that_counts(bank):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.file_kinds import is_party_file
 from blindfit.coordinator.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.systems import read_proposed
-from blindfit.parties.tables import read_values, validate
+from blindfit.parties.systems import SYSTEMS, read_proposed, system
+from blindfit.parties.tables import apply_override, read_toml, read_values, toml_of, validate
 from tests.each_case import each_case
 
 VERTICAL = {
@@ -43,6 +46,7 @@ def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
         assert read_job({**values, **LINKED}).parameters.align.method == "linkage"
 
 
+INF = float("inf")
 VAIN = "does nothing beside the other options, remove it"
 
 
@@ -56,6 +60,8 @@ VAIN = "does nothing beside the other options, remove it"
         ({"taylor": {"validation_fraction": 0, "patience": 5}}, f"taylor: patience {VAIN}"),
         ({"taylor": {"patience": 0, "tolerance": 0.1}}, f"taylor: tolerance {VAIN}"),
         ({"taylor": {"norm_bound": 2.0}}, "taylor.norm_bound does nothing without privacy.epsilon, remove it"),
+        ({"taylor": {"l2": INF}}, "taylor.l2: must be a finite number, not inf"),
+        ({"taylor": {"l1": INF}}, "taylor.l1: must be a finite number, not inf"),
         (
             {"privacy": {"epsilon": 0.5, "release": "second"}},
             "of [privacy], a taylor job takes epsilon and delta alone",
@@ -133,7 +139,8 @@ def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
     ("walr", "said"),
     [
         ({"l2": -1.0}, 'walr: l2 must be "auto" or a number that is not negative'),
-        ({"norm_bound": float("inf")}, 'walr: norm_bound must be "auto" or a number that is not negative'),
+        ({"norm_bound": -1.0}, 'walr: norm_bound must be "auto" or a number that is not negative'),
+        ({"norm_bound": INF}, "walr.norm_bound: must be a finite number or 'auto', not inf"),
         ({"norm_bound": 0}, "walr: norm_bound must be above 0"),
         (
             {"norm_bound": 5.0, "norm_quantile": 0.9},
@@ -278,3 +285,33 @@ def test_an_override_that_overrides_nothing(tmp_path: Path, override: str, said:
     with pytest.raises(ConfigError) as caught:
         read_values(tmp_path / "job.toml", [override])
     assert str(caught.value) == f"--set {override}: {said}"
+
+
+@each_case("text", ["a b", 'a "b" \\', "\u00e9 \U0001d4b3", "\x01\x7f\n"])
+def test_any_text_is_written_as_it_will_be_read(text: str) -> None:
+    values: dict[str, Any] = {}
+    apply_override(values, f"name={toml_of(text)}")
+    apply_override(values, f"names={toml_of([text, text])}")
+    assert values == {"name": text, "names": [text, text]}
+
+
+def test_a_file_with_a_byte_order_mark_is_read_as_without(tmp_path: Path) -> None:
+    (tmp_path / "bank.toml").write_text('role = "active"\n', "utf-8-sig")
+    assert read_toml(tmp_path / "bank.toml") == {"role": "active"}
+    assert is_party_file(tmp_path / "bank.toml")
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """All tables of a file, itself included."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        inner = [field.annotation for field in annotation.model_fields.values()]
+    else:
+        inner = list(getattr(annotation, "__args__", ()))
+    for each in inner:
+        yield from models_in(each)
+
+
+@each_case("model", [PartySettings, *(system(name).job for name in SYSTEMS)])
+def test_no_table_takes_a_number_that_is_none(model: type[BaseModel]) -> None:
+    assert not [table.__name__ for table in models_in(model) if table.model_config.get("allow_inf_nan", True)]

@@ -157,17 +157,28 @@ async def test_a_job_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
         await session._propose()
 
 
-@pytest.mark.parametrize(("version", "goes_on"), [(PROTOCOL_VERSION, True), ("9", False)])
-def test_a_training_that_had_begun_can_go_on(monkeypatch: pytest.MonkeyPatch, version: str, goes_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "step", "more", "expected"),
+    [
+        (PROTOCOL_VERSION, "epoch 1", {}, "taylor.resume=monday-"),
+        (PROTOCOL_VERSION, "align", {}, ""),  # nothing is kept yet: a resumed job would be refused
+        (PROTOCOL_VERSION, "align", {"taylor": {"resume": "sunday"}}, "taylor.resume=sunday"),
+        ("9", "epoch 1", {}, ""),
+    ],
+)
+def test_a_training_that_had_begun_can_go_on(
+    monkeypatch: pytest.MonkeyPatch, version: str, step: str, more: dict[str, Any], expected: str
+) -> None:
     roles = {"bank": "active", "post": "passive", "keys": "key-node"}
     members = {name: {"role": role, **({} if name == "keys" else {"dataset": "d"})} for name, role in roles.items()}
-    answers = {name: Answers(pb.Event(state=pb.RUNNING), version=version) for name in roles}
+    running = pb.Event(state=pb.RUNNING, progress=pb.Progress(step=step))
+    answers = {name: Answers(running, version=version) for name in roles}
     launched = Launched(answering(monkeypatch, answers), None)  # type: ignore[arg-type]
-    job = read_job({"name": "monday", "protocol": "taylor", "parties": members})
+    job = read_job({"name": "monday", "protocol": "taylor", "parties": members, **more})
     with pytest.raises(PeerError) as caught:
         drive(job, launched, Console(file=io.StringIO()))
-    said = "when it is mended, go on from the last epoch: --set taylor.resume=monday-"
-    assert (said in caught.value.hint) == goes_on
+    said = "when it is mended, go on from the last epoch: --set "
+    assert (said + expected in caught.value.hint) if expected else (said not in caught.value.hint)
 
 
 @pytest.mark.parametrize(

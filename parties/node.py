@@ -18,7 +18,7 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from blindfit import __version__
-from blindfit.algorithms.errors import BlindfitError, ConfigError, SessionUnknown
+from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
@@ -133,8 +133,8 @@ class PartyNode:
                 try:
                     if snapshots.overdue(dataset):
                         await asyncio.to_thread(snapshots.published, dataset)
-                except BlindfitError as error:  # the snapshot before it stays; the next round tries again
-                    log.error("dataset is not published", dataset=dataset, reason=str(error))
+                except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
+                    log.error("dataset is not published", dataset=dataset, **ending.described(error))
             await asyncio.sleep(SCHEDULE_S)
 
     def _bind(self) -> int:

@@ -27,7 +27,7 @@ from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source, fingerprint_of, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private, sync_directory
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
@@ -186,10 +186,10 @@ class Snapshots:
         if snapshot.row.source is None:
             return None
         try:
-            source = open_source(self._dataset(snapshot.row.dataset), self._base_dir, snapshot.row.dataset)
+            found = fingerprint_of(self._dataset(snapshot.row.dataset), self._base_dir, snapshot.row.dataset)
         except DataError:
             return True
-        return source.fingerprint() != snapshot.row.source
+        return found != snapshot.row.source
 
     def overdue(self, dataset: str) -> bool:
         """Whether its owner's schedule asks for the next one, changed or not."""

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.files import CsvFile
 from blindfit.parties.measurement.label_index import open_index, write_index
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
@@ -270,6 +271,20 @@ def test_a_source_that_has_changed_is_noticed(bank):
     bank.write(ROWS)
     assert bank.snapshots.changed_since(snapshot) is True
     (bank.directory / "loans.csv").unlink()
+    assert bank.snapshots.changed_since(snapshot) is True
+
+
+def test_whether_a_source_has_changed_is_known_without_its_rows(bank, monkeypatch):
+    bank.write("id,label,age,region\na,0,31,north\nb,1,44,south\n")
+    bank.describe(('features = "rest"', 'features = "rest"\ncategories = ["region"]'))
+    snapshot = bank.snapshots.newest("loans")
+
+    def read(*_):
+        raise AssertionError("rows are read")
+
+    monkeypatch.setattr(CsvFile, "arrow_batches", read)
+    assert bank.snapshots.changed_since(snapshot) is False
+    bank.write("id,label,age,region\na,0,31,north\nb,1,44,west\n")
     assert bank.snapshots.changed_since(snapshot) is True
 
 

@@ -119,6 +119,7 @@ class PartyNode:
         await self._add_services()
         self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
         party.sessions.end_what_ran_before()
+        party.snapshots.settle()
         party.snapshots.tell_of_changes()
         self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")
         await self.server.start()

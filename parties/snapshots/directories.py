@@ -87,15 +87,14 @@ def _remove(path: Path) -> None:
 def unknown_in(directory: Path, rows: Sequence[SnapshotRow]) -> Iterator[str]:
     """What is finished, and not in the database; for the operator, with what to do."""
     known = {row.id for row in rows}
-    with contextlib.suppress(FileNotFoundError):
-        for name in sorted(os.listdir(directory)):
-            path = directory / name
-            if ID.fullmatch(name) and name not in known and path.is_dir() and not (directory / f"{MARK}{name}").exists():
-                yield (
-                    f"{path} is named as a snapshot, and the party's database does not know it, as where an older one "
-                    "was put back: it may hold rows or labels in plain text; put the newer database back, or remove "
-                    "that directory"
-                )
+    for path in sorted(directory.glob("*")):
+        is_marked = (directory / f"{MARK}{path.name}").exists()
+        if ID.fullmatch(path.name) and path.name not in known and not is_marked and path.is_dir():
+            yield (
+                f"{path} is named as a snapshot, and the party's database does not know it, as where an older one "
+                "was put back: it may hold rows or labels in plain text; put the newer database back, or remove "
+                "that directory"
+            )
 
 
 @contextmanager

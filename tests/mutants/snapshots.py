@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 SNAPSHOTS = "tests/snapshots/test_snapshots.py"
 CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
+SCHEDULE = "tests/snapshots/test_schedule.py"
 DRAW = "tests/protocols/test_draw.py"
 
 MUTANTS = (
@@ -34,6 +35,14 @@ MUTANTS = (
         "            _remove(directory / marked)\n",
         "            continue\n",
         (f"{SNAPSHOTS}::test_a_kill_while_publishing_leaves_nothing_that_counts",),
+    ),
+    Mutant(
+        "rows-of-a-killed-publisher-stay-at-a-start",
+        (24,),
+        "parties/node.py",
+        "        party.snapshots.settle()\n",
+        "",
+        (f"{SCHEDULE}::test_a_start_removes_what_a_killed_publisher_left",),
     ),
     Mutant(
         "what-is-unknown-is-not-told",

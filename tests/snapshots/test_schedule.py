@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 from blindfit.parties import node as module
 from blindfit.parties.node import PartyNode
 from tests.certificates import demo_authority
-from tests.wire.meter import settings_of
+from tests.snapshots.test_snapshots import UNKNOWN
+from tests.wire.meter import metering, settings_of
 
 
 @pytest.fixture
@@ -82,3 +83,11 @@ async def test_a_bug_in_one_dataset_is_told_without_a_value_and_the_others_are_p
     assert (told["event"], told["error"]) == ("dataset is not published", "ValueError")
     assert "test_schedule.py" in told["where"]
     assert "17" not in str({name: value for name, value in told.items() if name != "where"})
+
+
+async def test_a_start_removes_what_a_killed_publisher_left(tmp_path: Path) -> None:
+    authority = demo_authority(tmp_path)
+    snapshots = tmp_path / settings_of(authority, tmp_path).data_dir / "snapshots"
+    (snapshots / f".building-{UNKNOWN}" / "rows").mkdir(parents=True)
+    async with metering(authority, tmp_path):
+        assert not (snapshots / f".building-{UNKNOWN}").exists()

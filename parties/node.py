@@ -30,6 +30,7 @@ from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, sta
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
@@ -62,6 +63,7 @@ class PartyNode:
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
         store = Store(base_dir / settings.data_dir / "party.sqlite")
+        check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
         if not self.party.vault.locks:

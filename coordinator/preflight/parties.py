@@ -72,6 +72,14 @@ def check_snapshot(party: PartyHere) -> Iterator[Finding]:
         number = snapshot.row.number
         text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads (`blindfit publish`)"
         yield Finding("warning", party.name, text)
+    dataset = party.settings.datasets.get(party.dataset_name)
+    if dataset is not None and dataset.publish_every_h is not None:
+        yield Finding(
+            "warning",
+            party.name,
+            f"{party.dataset_name} is published every {dataset.publish_every_h:g} hours, changed or not, and each time what repeats give "
+            "away of its rows is counted from 0: label bits, models of a row, linkages",
+        )
 
 
 def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:

@@ -44,11 +44,13 @@ def publish(
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
     store = Store(base_dir / settings.data_dir / "party.sqlite")
     snapshots = snapshots_of(settings, base_dir, store)
-    made = snapshots.publish(dataset, other_people=other_people)
+    made = snapshots.publish(
+        dataset, other_people=other_people, on_waiting=lambda what: console.print(escape(what), highlight=False)
+    )
     row = made.row
     answer({"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes})
     _tell(made, console)
-    for caution in snapshots.cautions(made):
+    for caution in (*snapshots.cautions(made), *snapshots.unknown()):
         console.print(escape(caution), highlight=False)
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
@@ -85,6 +87,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
     answer({"datasets": found})
     print_whole(console, table)
+    for unknown in snapshots.unknown() if snapshots else ():
+        console.print(escape(unknown), highlight=False)
 
 
 def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:

@@ -18,7 +18,7 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from blindfit import __version__
-from blindfit.algorithms.errors import BlindfitError, ConfigError, SessionUnknown
+from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
@@ -30,6 +30,7 @@ from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, sta
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
@@ -62,6 +63,7 @@ class PartyNode:
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
         store = Store(base_dir / settings.data_dir / "party.sqlite")
+        check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
         if not self.party.vault.locks:
@@ -121,6 +123,7 @@ class PartyNode:
         await self._add_services()
         self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
         party.sessions.end_what_ran_before()
+        party.snapshots.settle()
         party.snapshots.tell_of_changes()
         self._publishing = asyncio.create_task(self._publish_by_schedule(), name="snapshots")
         await self.server.start()
@@ -135,8 +138,8 @@ class PartyNode:
                 try:
                     if snapshots.overdue(dataset):
                         await asyncio.to_thread(snapshots.published, dataset)
-                except BlindfitError as error:  # the snapshot before it stays; the next round tries again
-                    log.error("dataset is not published", dataset=dataset, reason=str(error))
+                except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
+                    log.error("dataset is not published", dataset=dataset, **ending.described(error))
             await asyncio.sleep(SCHEDULE_S)
 
     def _bind(self) -> int:

@@ -175,7 +175,8 @@ class PopulationSettings(Settings):
 class PartyDatasetSettings(DatasetSettings):
     # whose budget pays: a table of [populations]; datasets about the same people name the same one
     population: str | None = None
-    publish_every_h: float | None = Field(None, gt=0, le=24 * 366)  # hours; None: when the operator says
+    # hours; None: when the operator says. Label bits, models of a row, linkages count from 0 each time, changed or not
+    publish_every_h: float | None = Field(None, gt=0, le=24 * 366)
     row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
     # ids that the table does not have: "refuse" the request, or count them as label 0
     unknown_rows: Literal["refuse", "zero"] = "refuse"

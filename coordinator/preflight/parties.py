@@ -72,6 +72,13 @@ def check_snapshot(party: PartyHere) -> Iterator[Finding]:
         number = snapshot.row.number
         text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads (`blindfit publish`)"
         yield Finding("warning", party.name, text)
+    dataset = party.settings.datasets.get(party.dataset_name)
+    if dataset is not None and (hours := dataset.publish_every_h) is not None:
+        text = (
+            f"{party.dataset_name} is published every {hours:g} hours, changed or not, and each time what repeats "
+            "give away of its rows is counted from 0: label bits, models of a row, linkages"
+        )
+        yield Finding("warning", party.name, text)
 
 
 def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:

@@ -294,6 +294,17 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
     return Source(name, settings, encoding.of_all(columns), made, encoding)
 
 
+def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
+    """As that of `open_source`, and no row is read, whatever levels are to be found in them.
+
+    Raises:
+        DataError: as `open_source`, but for what is wrong with rows.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    _features_of(reader, settings)
+    return reader.fingerprint()
+
+
 def open_for_model(settings: DatasetSettings, columns: Sequence[str], base_dir: Path, name: str) -> Source:
     """A table that has a model's columns, or those that they were made of: a category, a column that lacks values.
 

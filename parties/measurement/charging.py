@@ -131,7 +131,6 @@ class ChargingService:
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()
         self.receipts, self.threads = OwnReceipts(name, store, key), Threads()
-        book.verify_chain(store.reader().ledger())
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
         """One answer for both: who may not use a dataset does not learn that it exists."""

@@ -7,14 +7,10 @@ All that others see of it is a random id: even a keyed digest would tell that a 
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,22 +18,22 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source, fingerprint_of, open_source
 from blindfit.parties.data.urls import without_password
-from blindfit.parties.files.private_files import make_private, sync_directory
+from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
 from blindfit.parties.store.store import SnapshotRow, Store, stamp
 
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
-ID_BYTES = 16
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
 
@@ -98,7 +94,8 @@ class Snapshots:
 
     def __init__(self, settings: PartySettings, base_dir: Path, store: Store, write: Writer = write_rows) -> None:
         self._settings, self._base_dir, self._store, self._write = settings, base_dir, store, write
-        self._directory = base_dir / settings.data_dir / "snapshots"
+        self._data_dir = base_dir / settings.data_dir
+        self._directory = self._data_dir / "snapshots"
 
     # --- which there are
 
@@ -186,10 +183,10 @@ class Snapshots:
         if snapshot.row.source is None:
             return None
         try:
-            source = open_source(self._dataset(snapshot.row.dataset), self._base_dir, snapshot.row.dataset)
+            found = fingerprint_of(self._dataset(snapshot.row.dataset), self._base_dir, snapshot.row.dataset)
         except DataError:
             return True
-        return source.fingerprint() != snapshot.row.source
+        return found != snapshot.row.source
 
     def overdue(self, dataset: str) -> bool:
         """Whether its owner's schedule asks for the next one, changed or not."""
@@ -205,16 +202,36 @@ class Snapshots:
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
 
+    def unknown(self) -> Iterator[str]:
+        """Directories with a snapshot's name that the party's database does not know; for its operator."""
+        yield from unknown_in(self._directory, self._store.reader().snapshots())
+
+    def settle(self) -> None:
+        """At a party's start: what a publisher that was killed left goes, and what is unknown is told, in the log."""
+        try:
+            if self._directory.is_dir():
+                with only_publisher(self._data_dir, "what is unfinished", lambda _: None, most_wait_s=0.0):
+                    self._remove_unfinished()
+        except OSError as error:
+            log.warning("what an unfinished publish left cannot be removed", where=str(error.filename or ""))
+        except DataError:  # another process publishes, and has removed it
+            log.info("another process publishes")
+        for unknown in self.unknown():
+            log.warning(unknown)
+
     # --- making them
 
-    def publish(self, dataset: str, *, other_people: bool = False) -> Snapshot:
+    def publish(
+        self, dataset: str, *, other_people: bool = False, on_waiting: Callable[[str], None] | None = None
+    ) -> Snapshot:
         """Makes the next one; nothing of it is there unless all of it is.
 
         Args:
             other_people: the operator's word that its people are none of another population.
+            on_waiting: is told what is waited for, where another one is being made; by default the log is.
 
         Raises:
-            DataError: what is wrong with the rows, or the disk.
+            DataError: what is wrong with the rows, or the disk; or another one is being made, for too long.
             ConfigError: the rows are known under another population.
         """
         settings = self._dataset(dataset)
@@ -222,14 +239,16 @@ class Snapshots:
         fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
         try:
             make_private(self._directory)
-            with self._only_publisher():
-                self._remove_leftovers()
-                directory, written = self._written(source)
+            with only_publisher(self._data_dir, dataset, on_waiting or log.info):
+                self._remove_unfinished()
                 try:
-                    return self._enter(dataset, settings, source, fingerprint, directory, written, other_people)
-                except BaseException:
-                    shutil.rmtree(directory, ignore_errors=True)
-                    raise
+                    new = Unfinished.begin(self._directory)
+                    written = self._write(source, new.within)
+                    new.give_name()
+                    return self._enter(dataset, settings, source, fingerprint, new.id, written, other_people)
+                finally:
+                    with suppress(OSError, BlindfitError):  # else the next one, or the next start, does it
+                        self._remove_unfinished()
         except OSError as error:
             raise DataError(
                 f"{dataset}: its snapshot in {self._directory} cannot be written: {error.strerror or error}",
@@ -250,17 +269,8 @@ class Snapshots:
             shutil.rmtree(snapshot.directory, ignore_errors=True)
         return removed
 
-    def _written(self, source: Source) -> tuple[Path, Written]:
-        directory = Path(tempfile.mkdtemp(prefix=".building-", dir=self._directory))  # mode 0700
-        try:
-            written = self._write(source, directory)
-            final = self._directory / secrets.token_hex(ID_BYTES)
-            directory.rename(final)
-            sync_directory(self._directory)
-        except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
-            raise
-        return final, written
+    def _remove_unfinished(self) -> None:
+        remove_unfinished(self._directory, self._store.reader().snapshots())
 
     def _enter(
         self,
@@ -268,14 +278,14 @@ class Snapshots:
         settings: PartyDatasetSettings,
         source: Source,
         fingerprint: str | None,
-        directory: Path,
+        new: str,
         written: Written,
         other_people: bool,
     ) -> Snapshot:
         with self._store.transaction() as transaction:
             known = transaction.snapshots()
             row = SnapshotRow(
-                id=directory.name,
+                id=new,
                 dataset=dataset,
                 number=1 + max((row.number for row in known if row.dataset == dataset), default=0),
                 population=settings.population or "",
@@ -309,22 +319,6 @@ class Snapshots:
         """An operator who describes a dataset in other words has another one, which its first use publishes."""
         meaning = json.loads(row.meaning)
         return all(meaning.get(name) == value for name, value in _meaning(settings).items())
-
-    @contextmanager
-    def _only_publisher(self) -> Iterator[None]:
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _remove_leftovers(self) -> None:
-        """What a process that was killed while publishing left behind."""
-        known = {row.id for row in self._store.reader().snapshots() if row.removed is None}
-        for path in self._directory.iterdir():
-            if path.name not in known:
-                shutil.rmtree(path)
 
 
 def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:

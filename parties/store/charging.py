@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from blindfit.algorithms.errors import LedgerBehind
+from blindfit.algorithms.errors import DataError, LedgerBehind, LedgerUnavailable
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
-from blindfit.parties.store.store import Transaction, stamp
+from blindfit.parties.store.store import Store, Transaction, stamp
+
+MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger` says whether it has"
+
+
+def check_chain(store: Store) -> None:
+    """Of a whole ledger, when its party starts: ten thousand entries take half a second.
+
+    Raises:
+        DataError: it was edited, or an entry is missing; names the first position that is wrong.
+    """
+    try:
+        book.verify_chain(store.reader().ledger())
+    except DataError as error:
+        raise DataError(f"{store.path}: {error}: a budget would be spent twice", hint=MEND) from None
 
 
 def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
     """Raises:
+    LedgerUnavailable: an entry is missing.
     LedgerBehind: somebody's receipt proves entries that the ledger does not have.
     BudgetExhausted: it does not fit.
     UnsupportedEvent: it cannot be composed with what was charged before.
@@ -24,8 +39,13 @@ def check_rollbacks(reader: Transaction, population: str) -> None:
     """One ledger for all populations; the error names the asker's, as another one is none of its business.
 
     Raises:
+        LedgerUnavailable: an entry is missing, which the chain will say too at the next start.
         LedgerBehind: a receipt was presented that proves more, and the operator has not acknowledged it.
     """
+    if reader.entries_missing():
+        raise LedgerUnavailable(
+            "entries of the ledger are missing: nothing was released and nothing was charged", hint=MEND
+        )
     noticed = reader.rollbacks()
     if noticed:
         raise LedgerBehind(

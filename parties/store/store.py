@@ -387,6 +387,10 @@ class Transaction:
         rows = self._all("SELECT position, line FROM ledger ORDER BY position DESC LIMIT 1")
         return from_json_line(str(rows[0][1]), int(str(rows[0][0]))) if rows else None
 
+    def entries_missing(self) -> int:
+        """Before the last one; positions count from 1, and none is ever removed."""
+        return int(self._all("SELECT coalesce(max(position), 0) - count(*) FROM ledger")[0][0])
+
     def add_entry(self, entry: LedgerEntry) -> None:
         self._all("INSERT INTO ledger VALUES (?, ?, ?)", (entry.position, entry.population, to_json_line(entry)))
 

@@ -162,8 +162,10 @@ def test_a_ledger_that_breaks_while_it_is_used_is_no_foreign_error(open_house: O
     store.close()
     broken[(root - 1) * 4096 : root * 4096] = b"\xff" * 4096
     house.database.write_bytes(broken)
+    house.open()
     with pytest.raises(LedgerUnavailable, match="malformed"):
-        house.open()
+        house.ask(release="another")
+    house.close()
     store = Store(house.database)
     with pytest.raises(LedgerUnavailable, match=r"could not be read \(database disk image is malformed\)"):
         store.reader().ledger()

@@ -25,13 +25,12 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.privacy import charges
 from blindfit.algorithms.privacy.charges import Charges
-from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store.store import Transaction
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
 OpenHouse = Callable[..., House]
@@ -305,19 +304,6 @@ def test_a_charge_that_was_taken_back_is_in_no_book(open_house: OpenHouse, monke
     charged = sorted((entry.event, 1) for entry in house.entries)
     assert Receipt.from_statement(answer.receipt).charges == Charges(tuple(charged))
     assert house.service.describe_budget("people").releases == len(house.entries) == 2
-
-
-def test_a_ledger_that_was_edited_is_not_used(open_house: OpenHouse) -> None:
-    house = open_house(budget=WIDE)
-    for release in "ab":
-        house.ask(release=release)
-    cheaper = replace(house.entries[0], event=ReleaseEvent("gaussian", 1e6, "x").canonical())
-    with house.service.store.transaction() as transaction:
-        transaction._all("DELETE FROM ledger WHERE position = 1")
-        transaction.add_entry(cheaper)
-    with pytest.raises(DataError, match="ledger entry 1 is wrong"):
-        house.reopen()
-    Store(house.database).close()
 
 
 # --- describing ------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ ACCOUNTANT = "tests/privacy/test_accountant.py"
 SPELLING = "tests/data/test_spelling.py"
 LABELS = "tests/release_labels/test_release.py"
 CHARGED_FIRST = "tests/release_labels/test_charged_first.py"
+WHOLE = "tests/keeping/test_whole_ledger.py"
 
 MUTANTS = (
     # --- charging
@@ -383,10 +384,18 @@ MUTANTS = (
     Mutant(
         "edited-ledger-used",
         (21,),
-        "parties/measurement/charging.py",
-        "        book.verify_chain(store.reader().ledger())\n",
+        "parties/node.py",
+        "        check_chain(store)\n",
         "",
-        (f"{RELEASE}::test_a_ledger_that_was_edited_is_not_used",),
+        (f"{WHOLE}::test_no_party_starts_with_it",),
+    ),
+    Mutant(
+        "charged-though-an-entry-is-missing",
+        (21,),
+        "parties/store/charging.py",
+        "    if reader.entries_missing():\n",
+        "    if False:\n",
+        (f"{WHOLE}::test_an_entry_that_goes_missing_meanwhile_ends_all_charges",),
     ),
     Mutant(
         "hashes-of-the-chain-not-checked",

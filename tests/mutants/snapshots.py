@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 SNAPSHOTS = "tests/snapshots/test_snapshots.py"
 CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
+SCHEDULE = "tests/snapshots/test_schedule.py"
 DRAW = "tests/protocols/test_draw.py"
 
 MUTANTS = (
@@ -14,9 +15,50 @@ MUTANTS = (
         "a-snapshots-id-is-a-hash-of-its-content",
         (25,),
         "parties/snapshots/snapshots.py",
-        "final = self._directory / secrets.token_hex(ID_BYTES)",
-        "final = self._directory / written.content_sha256[:32]",
+        "                id=new,\n",
+        "                id=written.content_sha256[:32],\n",
         (f"{SNAPSHOTS}::test_ids_are_random_and_say_nothing_of_rows",),
+    ),
+    Mutant(
+        "a-finished-snapshot-that-the-database-does-not-know-is-removed",
+        (17,),
+        "parties/snapshots/directories.py",
+        "    for row in rows:\n",
+        "    for path in directory.iterdir():\n        if path.name not in known:\n            _remove(path)\n"
+        "    for row in rows:\n",
+        (f"{SNAPSHOTS}::test_an_older_database_that_is_put_back_destroys_no_snapshot",),
+    ),
+    Mutant(
+        "rows-of-a-killed-publisher-stay",
+        (24,),
+        "parties/snapshots/directories.py",
+        "            _remove(directory / marked)\n",
+        "            continue\n",
+        (f"{SNAPSHOTS}::test_a_kill_while_publishing_leaves_nothing_that_counts",),
+    ),
+    Mutant(
+        "rows-of-a-killed-publisher-stay-at-a-start",
+        (24,),
+        "parties/node.py",
+        "        party.snapshots.settle()\n",
+        "",
+        (f"{SCHEDULE}::test_a_start_removes_what_a_killed_publisher_left",),
+    ),
+    Mutant(
+        "what-is-unknown-is-not-told",
+        (24,),
+        "parties/snapshots/snapshots.py",
+        "            log.warning(unknown)\n",
+        "            pass\n",
+        (f"{SNAPSHOTS}::test_an_older_database_that_is_put_back_destroys_no_snapshot",),
+    ),
+    Mutant(
+        "a-publish-waits-for-ever",
+        (27,),
+        "parties/snapshots/directories.py",
+        "if time.monotonic() >= ends:",
+        "if time.monotonic() >= ends + 90:",
+        (f"{SNAPSHOTS}::test_another_publish_is_not_waited_for_for_ever",),
     ),
     Mutant(
         "every-job-publishes",

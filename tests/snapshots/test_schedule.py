@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 from blindfit.parties import node as module
 from blindfit.parties.node import PartyNode
 from tests.certificates import demo_authority
-from tests.wire.meter import settings_of
+from tests.snapshots.test_snapshots import UNKNOWN
+from tests.wire.meter import metering, settings_of
 
 
 @pytest.fixture
@@ -57,3 +58,37 @@ async def test_a_dataset_that_is_damaged_meanwhile_is_told_and_tried_again(
     told = {(log["event"], log["dataset"], log["log_level"]) for log in logs}
     assert told == {("dataset is not published", "labels", "error")}
     assert all("column label: the label is neither 0 nor 1" in log["reason"] for log in logs)
+
+
+async def test_a_bug_in_one_dataset_is_told_without_a_value_and_the_others_are_published(
+    overdue: PartyNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SCHEDULE_S", 0.0)
+    labels = overdue.settings.datasets["labels"]
+    overdue.settings.datasets.clear()
+    overdue.settings.datasets.update({"broken": labels, "labels": labels})
+    publish = overdue.party.snapshots.published
+
+    def published(dataset: str) -> object:
+        if dataset == "broken":
+            raise ValueError("the value of row 3 is 17")  # as a foreign library's error may say
+        return publish(dataset)
+
+    monkeypatch.setattr(overdue.party.snapshots, "published", published)
+    monkeypatch.setattr(overdue.party.snapshots, "overdue", lambda _: True)
+    with capture_logs() as logs:
+        async with by_schedule(overdue, lambda: overdue.party.snapshots.newest("labels").row.number > 1):
+            pass
+    told = next(log for log in logs if log.get("dataset") == "broken")
+    assert (told["event"], told["error"]) == ("dataset is not published", "ValueError")
+    assert "test_schedule.py" in told["where"]
+    assert "17" not in str({name: value for name, value in told.items() if name != "where"})
+
+
+async def test_a_start_removes_what_a_killed_publisher_left(tmp_path: Path) -> None:
+    authority = demo_authority(tmp_path)
+    snapshots = tmp_path / settings_of(authority, tmp_path).data_dir / "snapshots"
+    async with metering(authority, tmp_path):  # the first start publishes
+        (snapshots / f".building-{UNKNOWN}" / "rows").mkdir(parents=True)
+    async with metering(authority, tmp_path):
+        assert not (snapshots / f".building-{UNKNOWN}").exists()

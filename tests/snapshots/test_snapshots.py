@@ -11,10 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.files import CsvFile
 from blindfit.parties.measurement.label_index import open_index, write_index
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots import directories
+from blindfit.parties.snapshots.directories import only_publisher
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.store import Store
@@ -45,6 +49,7 @@ population = "visitors"
 """
 MORE = {"active": 'features = "rest"', "measurement": 'consumers = ["shop"]'}
 ROWS = "id,label,age,income\na,0,31,10\nb,1,44,\nc,1,27,12.5\n"
+UNKNOWN = "5eed" * 8  # a snapshot's name
 SILENT = {"labels": True, "report": lambda *_: None}
 
 
@@ -280,8 +285,9 @@ bank.snapshots.publish("loans")
 """
     run = subprocess.run([sys.executable, "-c", killed, bank.directory], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
-    assert len(bank.directories()) == 2
+    assert len(bank.directories()) == 3  # it had its name, and its mark
     assert bank.snapshots.newest("loans").id == first.id
+    assert list(bank.snapshots.unknown()) == []
     second = bank.snapshots.publish("loans")
     assert bank.directories() == sorted([first.id, second.id])
     assert second.row.number == 2
@@ -300,6 +306,107 @@ def test_files_are_their_owners_alone(bank):
     assert (snapshot.directory / "rows.arrow").stat().st_mode & 0o777 == 0o600
 
 
+def leave(bank, *made):
+    """Directories with a file, as something that ended left them."""
+    for name in made:
+        directory = bank.directory / "state" / "snapshots" / name
+        directory.mkdir(parents=True)
+        (directory / "rows.arrow").write_bytes(b"rows")
+
+
+def test_what_is_not_ours_stays(bank):
+    bank.snapshots.newest("loans")
+    place = bank.directory / "state" / "snapshots"
+    leave(bank, "my-database-dumps", UNKNOWN)
+    (place / ".DS_Store").write_bytes(b"")
+    (place / "link").symlink_to(bank.directory)
+    (place / ".building-link").symlink_to(bank.directory)
+    before = bank.directories()
+    second = bank.snapshots.publish("loans")
+    bank.snapshots.settle()
+    assert bank.directories() == sorted([*before, second.id])
+    assert (place / "my-database-dumps" / "rows.arrow").read_bytes() == b"rows"
+    assert (bank.directory / "bank.toml").exists()
+
+
+def test_an_older_database_that_is_put_back_destroys_no_snapshot(bank):
+    bank.snapshots.newest("loans")
+    bank.store.close()
+    database = bank.directory / "state" / "party.sqlite"
+    older = database.read_bytes()
+    bank.store = Store(database)
+    newer = bank.snapshots.publish("loans")
+    bank.store.close()
+    database.write_bytes(older)
+    bank.store = Store(database)
+    bank.snapshots.publish("loans")
+    assert (newer.directory / "rows.arrow").exists()
+    (told,) = bank.snapshots.unknown()
+    assert told.startswith(f"{newer.directory} is named as a snapshot, and the party's database does not know it")
+    with capture_logs() as logs:
+        bank.snapshots.settle()
+    assert [(log["log_level"], log["event"]) for log in logs] == [("warning", told)]
+
+
+def test_what_is_unfinished_goes_at_a_start(bank):
+    """Killed before its rows were whole, before the database knew it, and before the mark of a finished one went."""
+    first = bank.snapshots.newest("loans")
+    leave(bank, f".building-{UNKNOWN}/rows", f".building-{first.id}", UNKNOWN)
+    bank.snapshots.settle()
+    assert bank.directories() == [first.id]
+    assert (first.directory / "rows.arrow").exists()
+
+
+def test_a_removal_that_was_killed_is_ended(bank):
+    first = bank.snapshots.newest("loans")
+    second = bank.snapshots.publish("loans")
+    with bank.store.transaction() as transaction:
+        transaction.remove_snapshot(first.id, "2026-03-01T10:00:00+00:00")
+    bank.snapshots.settle()
+    assert bank.directories() == [second.id]
+
+
+def test_an_error_once_the_database_knows_it_takes_nothing_away(bank, monkeypatch):
+    monkeypatch.setattr(Snapshots, "_at", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bank.snapshots.publish("loans")
+    monkeypatch.undo()
+    current = bank.snapshots.current("loans")
+    assert bank.directories() == [current.id]
+    assert (current.directory / "rows.arrow").exists()
+
+
+# --- one publisher at a time -----------------------------------------------------------------------------
+
+
+def test_another_publish_is_waited_for_and_named(bank):
+    said = []
+
+    def told(what):
+        said.append(what)
+        other.__exit__(None, None, None)
+
+    other = only_publisher(bank.directory / "state", "other", said.append)
+    other.__enter__()
+    assert bank.snapshots.publish("loans", on_waiting=told).row.number == 1
+    (what,) = said
+    assert re.fullmatch(
+        rf"loans waits: another publish of this party is under way: other, since \S+, process {os.getpid()}", what
+    )
+
+
+def test_another_publish_is_not_waited_for_for_ever(bank, monkeypatch):
+    monkeypatch.setattr(directories, "MOST_WAIT_S", 0.3)
+    with (
+        capture_logs() as logs,
+        only_publisher(bank.directory / "state", "other", lambda _: None),
+        pytest.raises(DataError, match="loans is not published: another publish of this party is under way: other, si"),
+    ):
+        bank.snapshots.publish("loans")
+    assert [log["event"].partition(":")[0] for log in logs] == ["loans waits"]
+    assert bank.snapshots.publish("loans").row.number == 1
+
+
 # --- for the operator ------------------------------------------------------------------------------------
 
 
@@ -309,6 +416,20 @@ def test_a_source_that_has_changed_is_noticed(bank):
     bank.write(ROWS)
     assert bank.snapshots.changed_since(snapshot) is True
     (bank.directory / "loans.csv").unlink()
+    assert bank.snapshots.changed_since(snapshot) is True
+
+
+def test_whether_a_source_has_changed_is_known_without_its_rows(bank, monkeypatch):
+    bank.write("id,label,age,region\na,0,31,north\nb,1,44,south\n")
+    bank.describe(('features = "rest"', 'features = "rest"\ncategories = ["region"]'))
+    snapshot = bank.snapshots.newest("loans")
+
+    def read(*_):
+        raise AssertionError("rows are read")
+
+    monkeypatch.setattr(CsvFile, "arrow_batches", read)
+    assert bank.snapshots.changed_since(snapshot) is False
+    bank.write("id,label,age,region\na,0,31,north\nb,1,44,west\n")
     assert bank.snapshots.changed_since(snapshot) is True
 
 

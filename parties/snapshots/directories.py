@@ -1,0 +1,129 @@
+"""The directories of a party's snapshots: one is there whole or not at all, and what is not ours is left alone.
+
+    snapshots/ID            a snapshot, once it is finished
+    snapshots/.building-ID  its mark, from before its first row until the database knows it; its rows are made within
+
+A killed publisher leaves its mark, whether it was killed before its snapshot had its name or after: what is marked and
+unknown to the database is unfinished, and goes at the next start or publish. A snapshot's name without a mark was
+finished once. Where the database does not know it, an older database was put back, and only its operator can say which
+of the two is to stay: it is left, and named to him at each start and by `blindfit publish`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.files.lock_file import LockFile
+from blindfit.parties.files.private_files import sync_directory
+from blindfit.parties.store.store import SnapshotRow, stamp
+
+ID_BYTES = 16
+ID = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}")
+MARK = ".building-"
+LOCK = "publish.lock"
+MOST_WAIT_S = 600.0  # for another publisher
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """
+    Args:
+        within: where its rows are made.
+    """
+
+    id: str
+    within: Path
+    final: Path
+
+    @classmethod
+    def begin(cls, directory: Path) -> Unfinished:
+        made = secrets.token_hex(ID_BYTES)
+        mark = directory / f"{MARK}{made}"
+        mark.mkdir(mode=0o700)
+        within = mark / "rows"
+        within.mkdir(mode=0o700)
+        return cls(made, within, directory / made)
+
+    def give_name(self) -> None:
+        """Once all of it is written; its mark stays, for `remove_unfinished`."""
+        self.within.rename(self.final)
+        sync_directory(self.final.parent)
+
+
+def remove_unfinished(directory: Path, rows: Sequence[SnapshotRow]) -> None:
+    """What a publisher or a removal that was killed has left, and marks of what is finished; by the only publisher.
+
+    Args:
+        rows: all that the database knows, removed ones included.
+    """
+    known = {row.id for row in rows if row.removed is None}
+    for mark in directory.glob(f"{MARK}*"):
+        marked = mark.name.removeprefix(MARK)
+        if ID.fullmatch(marked) and marked not in known:
+            _remove(directory / marked)
+        _remove(mark)
+    for row in rows:
+        if row.removed is not None:
+            _remove(directory / row.id)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        with contextlib.suppress(FileNotFoundError):  # `remove_older` is at it too
+            shutil.rmtree(path)
+
+
+def unknown_in(directory: Path, rows: Sequence[SnapshotRow]) -> Iterator[str]:
+    """What is finished, and not in the database; for the operator, with what to do."""
+    known = {row.id for row in rows}
+    for path in sorted(directory.glob("*")):
+        is_marked = (directory / f"{MARK}{path.name}").exists()
+        if ID.fullmatch(path.name) and path.name not in known and not is_marked and path.is_dir():
+            yield (
+                f"{path} is named as a snapshot, and the party's database does not know it, as where an older one "
+                "was put back: it may hold rows or labels in plain text; put the newer database back, or remove "
+                "that directory"
+            )
+
+
+@contextmanager
+def only_publisher(
+    data_dir: Path, dataset: str, on_waiting: Callable[[str], None], most_wait_s: float | None = None
+) -> Iterator[None]:
+    """Of a party, in whatever process.
+
+    Args:
+        on_waiting: is told once what is waited for, where anything is.
+
+    Raises:
+        DataError: another one is still at it after `most_wait_s`, by default MOST_WAIT_S.
+    """
+    lock = LockFile(data_dir / LOCK)
+    wait_s = MOST_WAIT_S if most_wait_s is None else most_wait_s
+    ends, told = time.monotonic() + wait_s, False
+    while (holder := lock.take(f"{dataset}, since {stamp()}, process {os.getpid()}")) is not None:
+        under_way = f"another publish of this party is under way: {holder or 'it has just begun'}"
+        if not told:
+            on_waiting(f"{dataset} waits: {under_way}")
+            told = True
+        if time.monotonic() >= ends:
+            raise DataError(
+                f"{dataset} is not published: {under_way}",
+                hint="try again when it has ended; one that hangs in a database ends with its process",
+            )
+        time.sleep(POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()

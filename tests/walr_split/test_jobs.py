@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -152,6 +153,15 @@ def refused(house: House, wanted: str, *overrides: str) -> BlindfitError:
     return refusal.value
 
 
+def refused_by_a_deadline(house: House, wanted: str) -> None:
+    """By the shortest one that leaves a busy machine enough time for the steps before."""
+    for seconds in (1, 4, 16):
+        error = refused(house, f"waited {seconds} s for", f"timeouts.step_s={seconds}")
+        if re.search(wanted, str(error)):
+            return
+    raise error
+
+
 def test_servers_with_different_splits_both_refuse(trained: tuple[House, JobSession]) -> None:
     house, _ = trained
     house.split()
@@ -217,7 +227,7 @@ def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.
 
     monkeypatch.setattr(Servers, "_ask", asked)
     house.publish()
-    refused(house, "waited 1 s for east at step Opened", "timeouts.step_s=1")
+    refused_by_a_deadline(house, "for east at step Opened")
 
 
 def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
@@ -232,7 +242,7 @@ def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
 
     monkeypatch.setattr(walr, "receive_rows", received)
     house.publish()
-    refused(house, "waited 2 s for", "timeouts.step_s=2")
+    refused_by_a_deadline(house, "for (east|west) at step NoisySum")
 
 
 def test_shares_are_released_within_a_job_of_two_servers_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

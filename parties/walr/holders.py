@@ -20,6 +20,7 @@ from blindfit.algorithms.protocols.walr_blocks import (
     BlockWanted,
 )
 from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
@@ -29,6 +30,7 @@ from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.told_bits import count_told_bits
+from blindfit.parties.training.randomness import named
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
@@ -86,13 +88,17 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 
 
 async def rounded_as_told(
-    party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes
+    party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes, drawn: PublicRandomness
 ) -> tuple[PreparedRows, BlockContent]:
-    """Steps 1 to 3 of a passive party."""
+    """Steps 1 to 3 of a passive party.
+
+    Args:
+        drawn: what `read` was split by.
+    """
     active, channel = session.with_role("active").name, session.channel
     bound = walr_blocks.step_1_bound(read.norm_bound(session.job.walr))
     if session.job.walr.norm_bound == "auto":
-        count_bound(party, session, len(read.norms))
+        count_bound(party, session, len(read.norms), drawn)
     await channel.send(active, BlockColumns(read.columns.width, bound))
     grid: BlockGrid = await heard(session, active, BlockGrid)
     if not fixed_point.MIN_FRAC_BITS <= grid.frac_bits <= fixed_point.MAX_FRAC_BITS:
@@ -106,8 +112,9 @@ async def rounded_as_told(
     return prepared, content
 
 
-def count_bound(party: Party, session: Session[WalrJob], n_rows: int) -> None:
-    """Of a norm bound that hangs on the party's rows. Other quantiles, or of another split, would add up to all norms.
+def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: PublicRandomness) -> None:
+    """Of a norm bound that hangs on the party's rows. Other quantiles, or of another split, would add up to all norms:
+    also of the same settings, where the split was drawn anew.
 
     Raises:
         PolicyRefused: it was told under too many settings.
@@ -119,7 +126,8 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int) -> None:
 
     parameters = session.job.to_parameters()
     asked = {name: v for name, v in parameters.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
-    request_id = parameters_digest({**asked, **{f"snapshot.{n}": s for n, s in session.snapshots.items()}}).hex()
+    snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
+    request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
     bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}
     count_told_bits(
         party.store, session.with_role("active").name, request_id, bits, walr_blocks.most_bits(n_rows), refuse

@@ -37,7 +37,7 @@ class ColumnHolder:
         read = await asyncio.to_thread(
             read_where, source, session.job, randomness, session.report, self._workers, intercept=False
         )
-        prepared, content = await rounded_as_told(party, session, read, salt)
+        prepared, content = await rounded_as_told(party, session, read, salt, randomness)
         clock.lap("prepare_s")
         await send_if_wanted(session, prepared, content, salt)
         clock.lap("send_s")

@@ -71,8 +71,9 @@ def report_of(
     }
 
 
-# A reason of infeasibility may quote a coordinate of the noisy mean, and the coordinator never sees a sum.
-OF_THE_SUM = ("objective_history", "receipt", "mean_prediction", "feasibility")
+# A reason of infeasibility may quote a coordinate of the noisy mean; and the gradient where a fit begins, or has hardly
+# moved from, is the noisy mean less a known vector: of one column its norm is that. The coordinator never sees a sum.
+OF_THE_SUM = ("gradient_norm", "objective_history", "receipt", "mean_prediction", "feasibility")
 # How many were clipped, which columns are constant, and a hash of them.
 OF_THE_ROWS = ("clipped", "dropped_columns", "request_id")
 

@@ -109,7 +109,6 @@ BY_NAME = {
     "summary/fit.iterations": RELEASED,
     "summary/fit.converged": RELEASED,
     "summary/fit.reason": RELEASED,
-    "summary/fit.gradient_norm": RELEASED,
     "summary/fit.feasible": RELEASED,
 }
 

@@ -114,6 +114,22 @@ MUTANTS = (
         'if session.job.walr.norm_bound == "never":\n        count_bound',
         (f"{JOBS}::test_a_norm_bound_is_told_under_few_settings",),
     ),
+    Mutant(
+        "a-norm-bound-of-another-draw-counts-as-the-same",
+        (12,),
+        "parties/walr/holders.py",
+        '{**asked, **snapshots, "drawn": named(drawn)}',
+        "{**asked, **snapshots}",
+        (f"{JOBS}::test_a_norm_bound_of_another_draw_counts_anew",),
+    ),
+    Mutant(
+        "the-coordinator-is-told-the-gradient-at-the-released-sum",
+        (12,),
+        "parties/walr/report.py",
+        'OF_THE_SUM = ("gradient_norm", "objective_history",',
+        'OF_THE_SUM = ("objective_history",',
+        (f"{JOBS}::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
+    ),
     # --- evaluations
     Mutant(
         "a-model-is-charged-for-anothers-scores",

@@ -104,7 +104,7 @@ class MadeUp:
             f"{table}.{name}": tuple(value) if isinstance(value, list) else value
             for table in MODEL_TABLES
             for name, value in self.report[table].items()
-            if name not in ("objective_history", "receipt", "mean_prediction") and value is not None
+            if name not in ("gradient_norm", "objective_history", "receipt", "mean_prediction") and value is not None
         }
         flat |= {"bytes_sent": self.report["bytes_sent"], "peak_memory_mib": 182.4}
         return flat | {name.replace("__", "."): value for name, value in changes.items()}

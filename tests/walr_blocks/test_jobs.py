@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.errors import BlindfitError, CannotAnswer, ConfigError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    CannotAnswer,
+    ConfigError,
+    LocalProtocolError,
+    MalformedMessage,
+    PolicyRefused,
+)
 from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
@@ -200,6 +207,32 @@ def test_a_norm_bound_is_told_under_few_settings(house: House, monkeypatch: pyte
     house.run("walr.norm_bound=3.3", "privacy.epsilon=0.5")
 
 
+def test_a_norm_bound_of_another_draw_counts_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An active party that says it has forgotten the draw gets a bound of other training rows, under the same job."""
+    job = house.root / "job.toml"
+    job.write_text(job.read_text().replace("seed = 3\n", ""))
+    bounds: list[float] = []
+
+    def told_and_gone(told: Any, *_: Any) -> Any:
+        bounds.append(told["bank"].norm_bound)
+        raise LocalProtocolError("the active party has read what it wanted")
+
+    monkeypatch.setattr(walr_blocks, "step_2_bounds", told_and_gone)
+    for times in (1, 1, 2):
+        if times == 2:
+            with house.store("shop") as store, store.transaction() as transaction:
+                transaction._all("DELETE FROM draws")
+        with pytest.raises(BlindfitError):
+            house.run()
+        with house.store("bank") as store:
+            (snapshot,) = store.reader().snapshots("rows")
+            counted = store.reader().told_bits(snapshot.id)
+        assert counted == times * (walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS)
+    assert len(bounds) == 3
+    assert bounds[0] == bounds[1]
+    assert house.spent() == 0
+
+
 def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +299,18 @@ def test_no_holder_gets_anothers_row_sum_or_weight(house: House, monkeypatch: py
     for name in HOLDERS:
         for weight in house.written(name, session)["weights"].values():
             assert len(str(weight)) < 6 or str(weight) not in report
+
+
+@pytest.mark.parametrize("job", ["alone.toml", "job.toml"])
+def test_the_coordinator_does_not_read_the_sum_off_the_gradient(house: House, job: str) -> None:
+    """After a step of next to no length its norm is that of a known vector less the released mean."""
+    settings = ('walr.solver="gradient-descent"', "walr.max_iterations=1", "walr.rate=1e-300", 'walr.mu="as-released"')
+    session = house.run(*settings, "walr.intercept=false", job=job)
+    norm = house.written("shop", session, "report.json")["fit"]["gradient_norm"]
+    told = [value for of_one in session.summaries.values() for value in of_one.values()]
+    assert norm > 0
+    assert norm not in told
+    assert not any("gradient" in name for of_one in session.summaries.values() for name in of_one)
 
 
 def test_the_receipt_proves_the_part_that_the_active_party_got(trained: tuple[House, JobSession]) -> None:

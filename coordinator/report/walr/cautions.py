@@ -37,9 +37,10 @@ def _not_converged(facts: Figures) -> str:
     fit = facts.fit
     if fit.converged:
         return ""
+    norm = "" if fit.gradient_norm is None else f" (gradient norm {figure(fit.gradient_norm)})"
     return (
-        f"The solver {fit.solver} did not converge in {counted(fit.iterations, 'iteration')}: {fit.reason} "
-        f"(gradient norm {figure(fit.gradient_norm)}). Raise walr.max_iterations or walr.l2."
+        f"The solver {fit.solver} did not converge in {counted(fit.iterations, 'iteration')}: {fit.reason}{norm}. "
+        "Raise walr.max_iterations or walr.l2."
     )
 
 

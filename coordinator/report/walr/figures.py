@@ -39,9 +39,9 @@ class FitFigures:
     iterations: int
     converged: bool
     reason: str
-    gradient_norm: float
     l2: float
     mu: str
+    gradient_norm: float | None = None  # known at the active party alone
     feasible: bool | None = None  # None: neither was proved
     feasibility: str = ""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr_defaults import Bounds
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
@@ -27,6 +30,7 @@ from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
 from blindfit.parties.work.clock import Clock
+from blindfit.parties.work.long_work import while_wanted
 
 
 class Consumer:
@@ -52,7 +56,7 @@ class Consumer:
         clock.lap("prepare_s")
         released, bounds = await self._released(session, prepared)
         clock.lap("aggregate_s")
-        fit = await asyncio.to_thread(fit_walr, prepared, released, job, randomness, session.report, init, bounds)
+        fit = await self._fit(session, prepared, released, randomness, init, bounds)
         clock.lap("fit_s")
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
         report = report_of(session, prepared, released, fit, tested, clock.laps)
@@ -71,6 +75,19 @@ class Consumer:
             return released, await beside
         finally:
             beside.cancel()
+
+    async def _fit(
+        self,
+        session: Session[WalrJob],
+        prepared: PreparedRows,
+        released: Released,
+        randomness: PublicRandomness,
+        init: Pretrained | None,
+        bounds: Bounds | None,
+    ) -> FittedModel:
+        job = session.job
+        work = partial(fit_walr, prepared, released, job, randomness, session.report, init, bounds)
+        return await while_wanted(work, job.timeouts.session_s)
 
     def _write(
         self,

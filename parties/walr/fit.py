@@ -24,6 +24,8 @@ from blindfit.parties.walr.partitions import IntegerParts
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.rows import PreparedRows, SentColumns
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
+from blindfit.parties.walr.watched import watched
+from blindfit.parties.work.long_work import StillWanted
 
 Floats = NDArray[np.float64]
 
@@ -49,15 +51,19 @@ def fit_walr(
     report: Report,
     init: Pretrained | None = None,
     bounds: Bounds | None = None,
+    still_wanted: StillWanted = lambda: None,
 ) -> FittedModel:
     """On exactly the integer rows that counted. The others are gone afterwards.
 
     Args:
         bounds: of all rows' columns, made while the server worked.
+        still_wanted: raises where nobody waits for the fit any more.
     """
     settings, aggregate, request = job.walr, released.aggregate, released.request
     trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
-    rows = rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True)
+    rows = watched(
+        rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True), still_wanted
+    )
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
     known = bounds if aggregate.kept.all() and len(trained_on) == prepared.train.weights.shape[1] else None

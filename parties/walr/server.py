@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from blindfit.parties.training.rows import Report
 from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.settings import WalrSettings
+from blindfit.parties.walr.watched import watched
+from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 
 class WalrServer(MeasurementSeat):
@@ -45,8 +48,7 @@ class WalrServer(MeasurementSeat):
         request_id = to_fit.request.request_id
         stored = self._party.store.reader().block_fit(active, request_id)
         if stored is None:
-            randomness = own_randomness(self._party, session)
-            content = await asyncio.to_thread(_fit_or_reason, to_fit, session.job.walr, randomness, session.report)
+            content = await self._fit(session, to_fit)
             with self._party.store.transaction() as transaction:
                 transaction.add_block_fit(active, request_id, blocks.settings_sha256, content)
         else:
@@ -54,16 +56,29 @@ class WalrServer(MeasurementSeat):
         for holder, fit in zip((*blocks.holders, active), _from_json(content), strict=True):
             await session.channel.send(holder, fit)
 
+    async def _fit(self, session: Session[Any], to_fit: ToFit) -> bytes:
+        """Ends with the session, where the active party has gone, and when all give up waiting."""
+        timeouts, active = session.job.timeouts, session.with_role("active").name
+        randomness = own_randomness(self._party, session)
+        work = partial(_fit_or_reason, to_fit, session.job.walr, randomness, session.report)
+        fitting = asyncio.ensure_future(while_wanted(work, timeouts.session_s))
+        await session.channel.wait_for(fitting, active, "the fit", timeouts.session_s + timeouts.step_s)
+        return fitting.result()
 
-def _fit_or_reason(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report) -> bytes:
+
+def _fit_or_reason(
+    to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report, still_wanted: StillWanted
+) -> bytes:
     """As it is stored. That a fit has no end is told too, and hangs on the rows: it is the one fit of its release."""
     try:
-        return _to_json(fit_blocks(to_fit, settings, randomness, report))
+        return _to_json(fit_blocks(to_fit, settings, randomness, report, still_wanted))
     except RangeError as error:
         return json.dumps({"reason": str(error), "hint": error.hint}).encode()
 
 
-def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report) -> list[BlockFit]:
+def fit_blocks(
+    to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report, still_wanted: StillWanted
+) -> list[BlockFit]:
     """What each holder is told, in the order of the blocks.
 
     Raises:
@@ -75,7 +90,7 @@ def fit_blocks(to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomne
     tally = to_fit.rows
     trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
     generator = randomness.generator(BATCHES)
-    rows = rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request)
+    rows = watched(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
     # Not of the columns that are trained on: how many of others' are constant is nobody's to know.
     l2 = l2_of(settings, answer, request, request.n_columns)
     settings = settings.model_copy(update={"l2": l2})

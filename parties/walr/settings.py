@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols.walr_blocks import MOST_ITERATIONS
 from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment
@@ -19,6 +20,7 @@ from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SE
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
+MOST_MEMORY = 1000  # what lbfgs works in grows with its square
 FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)]
 
 
@@ -39,9 +41,10 @@ class WalrSettings(Settings):
     # "newton", "lbfgs", "gradient-descent" or "hybrid-minibatch"; "auto": newton up to 500 columns
     solver: SolverName = "auto"
     tolerance: float | None = None  # of the gradient, at which the fit ends; default: by solver
-    max_iterations: int | None = None  # after which the fit ends; raise it where a report says that it did not converge
+    # after which the fit ends; raise it where a report says that it did not converge
+    max_iterations: int | None = Field(None, ge=1, le=MOST_ITERATIONS)
     warm_start_rows: int | None = None  # rows on which newton looks for its start; 0: all
-    memory: int | None = None  # past gradients that lbfgs keeps
+    memory: int | None = Field(None, ge=1, le=MOST_MEMORY)  # past gradients that lbfgs keeps
     rate: float | None = None  # of gradient-descent and hybrid-minibatch: step t is rate / (1 + decay t)
     decay: float | None = None  # see rate
     batch_rows: int | None = None  # of one step of hybrid-minibatch

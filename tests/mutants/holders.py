@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-norm-bound-of-another-draw-counts-as-the-same",
-        (12,),
+        (12, 28),
         "parties/walr/holders.py",
         '{**asked, **snapshots, "drawn": named(drawn)}',
         "{**asked, **snapshots}",
@@ -129,6 +129,22 @@ MUTANTS = (
         'OF_THE_SUM = ("gradient_norm", "objective_history",',
         'OF_THE_SUM = ("objective_history",',
         (f"{JOBS}::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
+    ),
+    Mutant(
+        "a-fit-goes-on-when-its-session-has-ended",
+        (27,),
+        "parties/work/long_work.py",
+        "        ended.set()",
+        "        ended.is_set()",
+        (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
+    ),
+    Mutant(
+        "a-fit-never-asks-whether-it-is-wanted",
+        (27,),
+        "parties/walr/watched.py",
+        "            self._still_wanted()\n            yield block",
+        "            yield block",
+        (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
     ),
     # --- evaluations
     Mutant(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.protocols import walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
+from blindfit.algorithms.statistics import solvers
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.walr import server as walr_server
@@ -247,6 +250,41 @@ def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
     session = house.run()
     assert house.spent() == 1
     assert house.written("bank", session)["weights"]
+
+
+@pytest.mark.parametrize("job", ["alone.toml", "job.toml"])
+def test_a_fit_ends_with_its_session_and_takes_no_thread_of_others(
+    house: House, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    """Else one charge is fitted again and again, uncharged, until no thread is left for other sessions."""
+    fitting: set[str] = set()
+    fit = solvers._SOLVERS["gradient-descent"]
+
+    def noted(run: Any) -> Any:
+        fitting.add(threading.current_thread().name)
+        return fit(run)
+
+    monkeypatch.setitem(solvers._SOLVERS, "gradient-descent", noted)
+    endless = (
+        'walr.solver="gradient-descent"',
+        "walr.rate=1e-9",
+        "walr.tolerance=1e-12",
+        "walr.max_iterations=1048576",
+    )
+    with pytest.raises(BlindfitError):
+        house.run(*endless, "timeouts.session_s=2", job=job)
+    assert [name.rsplit("_", 1)[0] for name in fitting] == ["long work"]
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and any(thread.name in fitting for thread in threading.enumerate()):
+        time.sleep(0.05)
+    assert not [thread.name for thread in threading.enumerate() if thread.name in fitting]
+    assert house.spent() == 1
+
+
+@pytest.mark.parametrize("option", ["max_iterations", "memory"])
+def test_no_job_asks_for_a_fit_of_any_length(house: House, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option}.*must be at most"):
+        load_job(house.root / "job.toml", ['walr.solver="lbfgs"', f"walr.{option}={10**12}"])
 
 
 def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: House) -> None:

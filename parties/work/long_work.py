@@ -1,0 +1,44 @@
+"""A long computation gets a thread of its own, so it takes none that others need, and ends when nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from blindfit.algorithms.errors import ComputeFailed, LocalProtocolError
+
+T = TypeVar("T")
+HINT = "a larger timeouts.session_s waits longer"
+StillWanted = Callable[[], None]
+
+
+async def while_wanted(work: Callable[[StillWanted], T], most_s: float) -> T:
+    """Its result.
+
+    Args:
+        work: calls what it is given before each step that takes long: that raises LocalProtocolError as soon as who
+            waits here has been cancelled, as the session has ended.
+
+    Raises:
+        ComputeFailed: it has taken so long.
+    """
+    ended = threading.Event()
+
+    def still_wanted() -> None:
+        if ended.is_set():
+            raise LocalProtocolError("nobody waits for the result any more: the session has ended")
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="long work")
+    running = pool.submit(contextvars.copy_context().run, work, still_wanted)
+    pool.shutdown(wait=False)
+    try:
+        async with asyncio.timeout(most_s):
+            return await asyncio.wrap_future(running)
+    except TimeoutError:
+        raise ComputeFailed(backend="local", reason=f"not done in {most_s:g} s", hint=HINT) from None
+    finally:
+        ended.set()

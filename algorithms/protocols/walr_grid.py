@@ -48,13 +48,16 @@ class Grid:
         return 8 * fixed_point.integer_type(self.norm_bound)().itemsize
 
 
-def auto_grid(norm_bound: float, noise_multiplier: float, rows_of_unit: int) -> Grid:
+def auto_grid(
+    norm_bound: float, noise_multiplier: float, rows_of_unit: int, most_steps: int = fixed_point.MAX_NORM_BOUND
+) -> Grid:
     """The finest grid of 16-bit rows, where that is fine enough for noise and rounding; else one of 32-bit rows.
 
     Args:
         norm_bound: R, of a row.
         noise_multiplier: the noise's standard deviation over the sensitivity.
         rows_of_unit: how many rows of a person may count, or 1; that more may makes the noise wider only.
+        most_steps: of the bound.
 
     Raises:
         RangeError: the bound is so large, or so small, that no grid holds it or is fine enough for the noise.
@@ -63,8 +66,33 @@ def auto_grid(norm_bound: float, noise_multiplier: float, rows_of_unit: int) -> 
     needed = _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)
     if narrow >= max(needed, LEAST_BITS):
         return Grid.of(norm_bound, narrow)
-    wide = min(WIDE_BITS, _most_bits(norm_bound, fixed_point.MAX_NORM_BOUND))
+    wide = min(WIDE_BITS, _most_bits(norm_bound, most_steps))
     return Grid.of(norm_bound, max(wide, needed))
+
+
+def bounds_with_a_grid(
+    frac_bits: int | None,
+    noise_multiplier: float,
+    rows_of_unit: int,
+    most_steps: int = fixed_point.MAX_NORM_BOUND,
+) -> tuple[float, float]:
+    """The least and the largest norm bound of which there is a grid: public, as it follows from the job alone.
+
+    A bound that hangs on rows is cut to them. Rows are clipped to what it then is, so the noise is right for it; and no
+    job ends, or does not, for what its rows hold.
+
+    Args:
+        frac_bits: None: `auto_grid` chooses.
+
+    Raises:
+        RangeError: of no bound is there one.
+    """
+    least_steps = math.ceil(LEAST_STD_STEPS * (1 + 1e-9) / (noise_multiplier * rows_of_unit)) + 1
+    if least_steps > most_steps:
+        raise RangeError("no grid is fine enough for so little noise", hint="take a smaller epsilon")
+    finest = fixed_point.MAX_FRAC_BITS if frac_bits is None else frac_bits
+    coarsest = fixed_point.MIN_FRAC_BITS if frac_bits is None else frac_bits
+    return math.ldexp(least_steps, -finest), math.ldexp(most_steps, -coarsest)
 
 
 def _most_bits(norm_bound: float, most_steps: int) -> int:

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.fixed_point import MAX_NORM_BOUND, IntegerRows
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.dealing import Arrays, Item
 from blindfit.algorithms.sharing.field import Elements
@@ -66,7 +66,7 @@ class Plan:
                 f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that shares are held of",
                 hint="take fewer rows or columns, or another walr.trust",
             )
-        if self._rows_that_fit < LEAST_BLOCK_ROWS:
+        if _rows_that_fit(self.width, self.norm_bound) < LEAST_BLOCK_ROWS:
             raise RangeError(
                 f"rows of norm {self.norm_bound} in {self.n_columns} columns are too long to be proved short",
                 hint="take fewer fraction bits (frac_bits), or fewer columns",
@@ -78,22 +78,34 @@ class Plan:
 
     @property
     def bits(self) -> int:
-        room = (f.P - self.norm_bound**2 - 1) // self.width
-        return math.isqrt(room).bit_length() - 2  # (2 b)^2 <= room
-
-    @property
-    def _rows_that_fit(self) -> int:
-        return int((math.ldexp(1.0, self.bits) / (TAIL * self.norm_bound)) ** 2)
+        return _bits(self.width, self.norm_bound)
 
     @property
     def block_rows(self) -> int:
-        return min(max(1, MOST_BLOCK_NUMBERS // self.width), self._rows_that_fit)
+        return min(max(1, MOST_BLOCK_NUMBERS // self.width), _rows_that_fit(self.width, self.norm_bound))
 
     @cached_property
     def blocks(self) -> list[slice]:
         return [
             slice(start, min(start + self.block_rows, self.n_rows)) for start in range(0, self.n_rows, self.block_rows)
         ]
+
+
+def _bits(width: int, norm_bound: int) -> int:
+    room = (f.P - norm_bound**2 - 1) // width
+    return math.isqrt(room).bit_length() - 2  # (2 b)^2 <= room
+
+
+def _rows_that_fit(width: int, norm_bound: int) -> int:
+    return int((math.ldexp(1.0, _bits(width, norm_bound)) / (TAIL * norm_bound)) ** 2)
+
+
+def longest_to_prove(n_columns: int) -> int:
+    """A norm bound of rows that can be proved short, within an eighth of the largest."""
+    bound = MAX_NORM_BOUND
+    while _rows_that_fit(n_columns + SQUARES, bound) < LEAST_BLOCK_ROWS:
+        bound -= bound // 8
+    return bound
 
 
 # --- what is dealt ------------------------------------------------------------------------------------------------

@@ -42,9 +42,11 @@ class Blocks:
 
     @property
     def settings_sha256(self) -> str:
-        """Of all that a fit depends on beside its release."""
+        """Of all that a fit depends on beside its release, of which norm bounds are a part: else a job would be refused
+        where its quantile gives the same bounds as another's."""
         parameters = self._session.job.to_parameters()
-        return parameters_digest({n: v for n, v in parameters.items() if n.startswith("walr.") or n == "seed"}).hex()
+        chosen = {n: v for n, v in parameters.items() if n.startswith("walr.") or n == "seed"}
+        return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
 
     def snapshots(self, active: str) -> list[str]:
         """Of the rows of each holder in turn, the active party last."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +40,7 @@ from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
 
+LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # for blocks whose bounds are rounded, or made a step long
 GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
 
 
@@ -68,13 +73,38 @@ async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts
         told[name] = await heard(session, name, BlockColumns)
         walr_blocks.step_2_check_columns(told[name], passive=name)
     own = BlockColumns(read.columns.width, read.norm_bound(job.walr))
-    whole = None if job.walr.norm_bound == "auto" else job.walr.norm_bound
-    bounds, own_bound, all_bounds = walr_blocks.step_2_bounds(told, own, whole)
-    bits = job.grid(GRID_MARGIN * all_bounds).frac_bits
-    grids = {name: Grid.of(bound, bits) for name, bound in bounds.items()}
+    own_grid, grids = grids_of(job, told, own)
     for name, grid in grids.items():
         await session.channel.send(name, BlockGrid(grid.frac_bits, grid.norm_bound))
-    return Grid.of(own_bound, bits), [await _block(session, name, told[name], grids[name]) for name in grids]
+    return own_grid, [await _block(session, name, told[name], grids[name]) for name in grids]
+
+
+def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) -> tuple[Grid, dict[str, Grid]]:
+    """The active party's own, and those of the others. Where bounds hang on rows there are grids for all of them.
+
+    Raises:
+        RangeError: no grid holds a norm bound of the job, or is fine enough for the noise.
+    """
+    if job.walr.norm_bound != "auto":
+        bounds, own_bound, whole = walr_blocks.step_2_bounds(told, own, job.walr.norm_bound)
+        bits = job.grid(GRID_MARGIN * whole).frac_bits
+        return Grid.of(own_bound, bits), {name: Grid.of(bound, bits) for name, bound in bounds.items()}
+    cut = partial(_cut, job, 1 + len(told))
+    bounds, own_bound, whole = walr_blocks.step_2_bounds({n: cut(c) for n, c in told.items()}, cut(own), None)
+    bits = job.grid(GRID_MARGIN * whole, LEAVES_ROOM).frac_bits
+    step = math.ldexp(1.0, -bits)
+    return Grid.of(max(own_bound, step), bits), {n: Grid.of(max(bound, step), bits) for n, bound in bounds.items()}
+
+
+def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
+    """Its bound, to what is held by a grid of whole rows whatever the others' bounds are.
+
+    By itself alone: by how much a passive party's was changed it would else learn how long the others' rows are.
+    """
+    least, most = job.norm_bounds(LEAVES_ROOM)
+    finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if job.walr.frac_bits == "auto" else -job.walr.frac_bits)
+    least = least / (GRID_MARGIN * math.sqrt(holders)) + 2 * finest  # each is rounded down to whole steps
+    return replace(columns, norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders)))
 
 
 async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, grid: Grid) -> Block:

@@ -42,4 +42,4 @@ def prepare_rows(
 ) -> PreparedRows:
     """Everything about the rows that needs no peer: also clips and rounds."""
     read = read_where(source, job, randomness, report, workers, intercept=job.walr.intercept)
-    return read.rounded(job.grid(read.norm_bound(job.walr)))
+    return read.rounded(job.grid_of_rows(read.norm_bound(job.walr), read.columns.width))

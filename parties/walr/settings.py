@@ -11,7 +11,8 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr_blocks import MOST_ITERATIONS
-from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid
+from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid, bounds_with_a_grid
+from blindfit.algorithms.sharing.short_rows import longest_to_prove
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
@@ -90,17 +91,45 @@ class WalrJob(TrainingParameters):
     protocol: Literal["walr"] = "walr"  # which system computes
     walr: WalrSettings = WalrSettings()
 
-    def grid(self, norm_bound: float) -> Grid:
+    def grid(self, norm_bound: float, most_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
         """Of rows of at most this norm; public, as it follows from the norm and the job alone.
+
+        Args:
+            most_steps: of the bound, where "auto" chooses the grid.
 
         Raises:
             RangeError: no grid holds such a norm, or is fine enough for the noise.
         """
         if self.walr.frac_bits != "auto":
             return Grid.of(norm_bound, self.walr.frac_bits)
+        return auto_grid(norm_bound, *self._noise, most_steps)
+
+    def grid_of_rows(self, norm_bound: float, n_columns: int) -> Grid:
+        """As `grid`; a bound that hangs on the rows is cut to what a grid holds.
+
+        Args:
+            n_columns: of what is sent.
+
+        Raises:
+            RangeError: no grid holds a norm that the job names, or is fine enough for the noise.
+        """
+        if self.walr.norm_bound != "auto":
+            return self.grid(norm_bound)
+        most_steps = longest_to_prove(n_columns) if self.shares_rows else fixed_point.MAX_NORM_BOUND
+        least, most = self.norm_bounds(most_steps)
+        return self.grid(min(max(norm_bound, least), most), most_steps)
+
+    def norm_bounds(self, most_steps: int) -> tuple[float, float]:
+        """The least and the largest of which there is a grid. Raises RangeError: there is none."""
+        bits = None if self.walr.frac_bits == "auto" else self.walr.frac_bits
+        return bounds_with_a_grid(bits, *self._noise, most_steps)
+
+    @property
+    def _noise(self) -> tuple[float, int]:
+        """The noise multiplier, and how many rows of a person may count."""
         privacy = self.required_privacy
         multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
-        return auto_grid(norm_bound, multiplier, privacy.max_rows_per_person or 1)
+        return multiplier, privacy.max_rows_per_person or 1
 
     @property
     def asks_shares(self) -> bool:

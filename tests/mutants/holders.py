@@ -146,6 +146,30 @@ MUTANTS = (
         "            yield block",
         (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
     ),
+    Mutant(
+        "a-job-is-refused-where-rows-are-too-long-or-short-for-its-grid",
+        (12, 25),
+        "parties/walr/reading.py",
+        "job.grid_of_rows(read.norm_bound(job.walr), read.columns.width)",
+        "job.grid(read.norm_bound(job.walr))",
+        (f"{JOBS}::test_no_job_ends_for_how_long_rows_are",),
+    ),
+    Mutant(
+        "a-job-of-several-holders-is-refused-where-a-row-is-too-long-or-short",
+        (12, 25),
+        "parties/walr/holders.py",
+        "norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders))",
+        "norm_bound=columns.norm_bound",
+        (f"{JOBS}::test_no_job_ends_for_how_long_rows_are",),
+    ),
+    Mutant(
+        "a-block-may-be-shorter-than-a-step",
+        (12,),
+        "parties/walr/holders.py",
+        "Grid.of(max(bound, step), bits)",
+        "Grid.of(bound, bits)",
+        ("tests/walr/test_grid.py::test_whatever_rows_of_several_holders_hold_there_are_grids_for_them",),
+    ),
     # --- evaluations
     Mutant(
         "a-model-is-charged-for-anothers-scores",

@@ -18,8 +18,11 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows
-from blindfit.algorithms.protocols.walr_grid import LEAST_BITS, Grid, auto_grid
+from blindfit.algorithms.protocols.walr_blocks import BlockColumns
+from blindfit.algorithms.protocols.walr_grid import LEAST_BITS, Grid, auto_grid, bounds_with_a_grid
+from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.measurement import codec
+from blindfit.parties.walr.holders import grids_of
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.protos import measurement_pb2 as pb
 
@@ -184,3 +187,72 @@ def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
     assert (enforced.dtype, scaled) == (np.int16, 2)
     assert ((enforced.astype(np.int64) ** 2).sum(axis=1) <= BOUND**2).all()
     assert (np.sign(enforced) == np.sign(rows)).all()
+
+
+# --- bounds that hang on rows -----------------------------------------------------------------------------
+
+BITS = st.sampled_from(["auto", *range(fixed_point.MIN_FRAC_BITS, fixed_point.MAX_FRAC_BITS + 1)])
+NORMS = st.floats(-60, 60).map(lambda power: 2.0**power)
+
+
+def job_with(bits: int | str, epsilon: float, delta: float, rows: int | None, trust: str = "trusted") -> WalrJob:
+    privacy = {"epsilon": epsilon, "delta": delta, "max_rows_per_person": rows}
+    return WalrJob.model_validate({"privacy": privacy, "walr": {"frac_bits": bits, "trust": trust}})
+
+
+@given(
+    norm=NORMS,
+    bits=BITS,
+    epsilon=st.floats(0.01, walr.MAX_EPSILON),
+    delta=st.sampled_from([1e-30, 1e-6, 0.4]),
+    rows=st.sampled_from([None, 1, 50]),
+    columns=st.integers(1, fixed_point.MAX_COLUMNS),
+    trust=st.sampled_from(["trusted", "shares"]),
+)
+def test_whatever_rows_hold_there_is_a_grid_for_them(
+    norm: float, bits: int | str, epsilon: float, delta: float, rows: int | None, columns: int, trust: str
+) -> None:
+    job = job_with(bits, epsilon, delta, rows, trust)
+    try:
+        job.grid_of_rows(3.0, columns)
+    except RangeError:  # then for no rows
+        with pytest.raises(RangeError, match="no grid is fine enough"):
+            job.grid_of_rows(norm, columns)
+        return
+    grid = job.grid_of_rows(norm, columns)
+    multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
+    GaussianMechanism(multiplier, (grid.norm_bound * (rows or 1)) ** 2)
+    assert 1 <= grid.norm_bound <= MAX_NORM_BOUND
+    if trust == "shares":
+        Plan(1, columns, grid.norm_bound)
+
+
+@given(
+    norms=st.lists(NORMS.filter(lambda norm: norm < 2.0**25), min_size=2, max_size=16),
+    bits=BITS,
+    epsilon=st.floats(0.01, walr.MAX_EPSILON),
+    delta=st.sampled_from([1e-30, 1e-6, 0.4]),
+)
+def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
+    norms: list[float], bits: int | str, epsilon: float, delta: float
+) -> None:
+    told = {f"p{i}": BlockColumns(3, norm) for i, norm in enumerate(norms[1:])}
+    own, others = grids_of(job_with(bits, epsilon, delta, None), told, BlockColumns(3, norms[0]))
+    squares = sum(grid.norm_bound**2 for grid in (own, *others.values()))
+    whole = math.isqrt(squares - 1) + 1  # as walr_blocks.step_4_open
+    GaussianMechanism(gaussian.noise_multiplier("analytic", epsilon, delta), whole**2)
+    assert whole <= MAX_NORM_BOUND
+    assert all(grid.norm_bound >= 1 for grid in (own, *others.values()))
+
+
+def test_a_bound_that_needs_no_cut_is_not_cut() -> None:
+    for bits in ("auto", 16):
+        job = job_with(bits, 1.0, 1e-6, None)
+        assert job.grid_of_rows(9.0, 5) == job.grid(9.0)
+        own, others = grids_of(job, {"p": BlockColumns(3, 2.0)}, BlockColumns(3, 3.0))
+        assert (own.real_bound, others["p"].real_bound) == (3.0, 2.0)
+
+
+def test_where_no_bound_has_a_grid() -> None:
+    with pytest.raises(RangeError, match="no grid is fine enough"):
+        bounds_with_a_grid(None, 1e-4, 1)

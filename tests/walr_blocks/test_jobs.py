@@ -154,6 +154,29 @@ def test_a_norm_bound_of_the_job_is_split_by_columns(
     assert fits[0].request.norm_bound * 2.0 ** -fits[0].request.frac_bits == pytest.approx(3.3, abs=0.01)
 
 
+@pytest.mark.parametrize("job", ["alone.toml", "job.toml"])
+@pytest.mark.parametrize(
+    ("settings", "quantiles", "least", "most"),
+    [
+        (("walr.frac_bits=24",), (0.9, 1.0), 0.0, 2.0),  # more than 2^25 steps are no exact sums
+        (
+            ("walr.frac_bits=13", "walr.intercept=false"),
+            (0.01, 0.2),
+            5.0,
+            99.0,
+        ),  # of less the noise would be too narrow
+    ],
+)
+def test_no_job_ends_for_how_long_rows_are(
+    house: House, job: str, settings: tuple[str, ...], quantiles: tuple[float, ...], least: float, most: float
+) -> None:
+    """Else by which quantiles are refused, uncharged, whoever proposes jobs finds the rows' norms."""
+    for quantile in quantiles:
+        session = house.run(*settings, f"walr.norm_quantile={quantile}", "privacy.epsilon=3.9", job=job)
+        bound = house.written("shop", session, "report.json")["privacy"]["norm_bound"]
+        assert least <= bound <= most
+
+
 # --- asked again ------------------------------------------------------------------------------------------
 
 

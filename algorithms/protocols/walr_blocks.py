@@ -26,7 +26,8 @@ Departures: the server fits, as nobody else sees all rows; one fit for a release
     settings would give every holder as many equations about the others' columns as it has weights.
 Learns: the server, every holder's rows and ids. A holder, its own weights; how many columns and which norm bound each
     other one has (the active party) or the grid and so the norm of all within a factor of two (a passive one); how many
-    rows all have in common, not which. The active party, the noisy sum of its own columns.
+    rows all have in common, not which, but for what weights of columns of few rows tell (docs/walr_holders.md). The
+    active party, the noisy sum of its own columns.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
     Channel,
@@ -366,6 +366,7 @@ class BlocksTally(Tally):
     joined: IntegerRows = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     _own: AggregateOpen = field(init=False)
     _ids: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
     _parts: list[IntegerRows] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -373,7 +374,15 @@ class BlocksTally(Tally):
         self._own = own_request(self.request, self.blocks)
 
     def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:  # noqa: ARG002 - others' rows come first
+        """Raises:
+        DuplicateId: names the row among all that the active party sent: found later, among those that all holders
+            have, it would be counted in theirs.
+        """
         walr.step_4_check_batch(batch, self.rows, self._own, consumer=consumer)
+        for row, name in enumerate(batch.ids, start=self.rows + 1):
+            if name in self._seen:
+                raise DuplicateId(row)
+            self._seen.add(name)
         self.content.update(batch)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self._own.norm_bound)
         self._ids += batch.ids
@@ -397,7 +406,7 @@ class BlocksTally(Tally):
         kept = np.concatenate(kept_parts) if kept_parts else np.zeros(0, np.bool_)
         self.rows_kept = int(kept.sum())
         self.joined = rows if kept.all() else rows[kept]
-        self._ids, self._parts = [], []
+        self._ids, self._seen, self._parts = [], set(), []
 
 
 def require_tally(tally: Tally) -> BlocksTally:

@@ -317,13 +317,15 @@ async def receive_block(block: Block, active: str, channel: Channel) -> BlockRow
     """Step 6, at the server.
 
     Raises:
-        MalformedMessage: the active party asked for another block than its holder has; or the rows are not those of
-            the hash, too long, or an id comes twice.
+        MalformedMessage: the active party asked for another block than its holder says it has: names both, as either
+            may lie; or the rows are not those of the hash, too long, or an id comes twice: names the holder.
     """
     opened = await channel.receive(block.holder, BlockOpen)
     if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):
-        reason = f"asks for another block than {block.holder} has"
-        raise MalformedMessage(culprit=active, field="blocks", reason=reason, step="AggregateOpen")
+        reason = f"{active} asks for another block than {block.holder} has, and which of the two lies nobody knows here"
+        raise MalformedMessage(
+            culprit=f"{active} or {block.holder}", field="blocks", reason=reason, step="AggregateOpen"
+        )
     if not 1 <= opened.n_rows <= fixed_point.MAX_ROWS:
         raise _of_block(block, "BlockOpen", "n_rows", "is out of range")
     if len(opened.content_salt) != walr.SALT_BYTES:

@@ -14,9 +14,10 @@ import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, CannotAnswer, ConfigError, MalformedMessage, PolicyRefused
+from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import handshake, walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
+from blindfit.algorithms.protocols.walr_blocks import Block, BlockContent, BlocksTally
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.walr import lead
@@ -369,6 +370,25 @@ def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
 
     monkeypatch.setattr(walr_blocks, "run_passive", cheating)
     with pytest.raises(BlindfitError, match=f"(bank|chain).*({said})"):
+        house.run()
+    assert house.spent() == 0
+
+
+@pytest.mark.parametrize("change", [{"content": BlockContent(bytes(32))}, {"norm_bound": 5}])
+def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for_both_are_named(
+    house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """The server cannot know who lies."""
+    run_passive = walr_blocks.run_passive
+
+    async def cheating(
+        rows: ConsumerRows, norm_bound: int, content: BlockContent, salt: bytes, server: str, channel: Channel
+    ) -> None:
+        said = {"norm_bound": norm_bound, "content": content, **change}
+        await run_passive(rows, salt=salt, server=server, channel=channel, **said)
+
+    monkeypatch.setattr(walr_blocks, "run_passive", cheating)
+    with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
         house.run()
     assert house.spent() == 0
 

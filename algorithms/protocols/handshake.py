@@ -79,6 +79,18 @@ def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> 
     _require_equal("hash of the parameters", mine.digest.hex(), theirs.digest.hex(), peer)  # 0.0 and -0.0
 
 
+def step_2_refuse_twice(mine: Hello, others: Mapping[str, str], snapshot: str, *, peer: str) -> None:
+    """An id is drawn at random for one party: what is counted for it must not be counted for another's.
+
+    Raises:
+        MalformedMessage: it is this party's; or another's too, and one of the two lies.
+    """
+    claims = [f"{other} or {peer}" for other, theirs in others.items() if theirs == snapshot]
+    if mine.snapshot == snapshot or claims:
+        culprit = peer if mine.snapshot == snapshot else claims[0]
+        raise MalformedMessage(culprit=culprit, field="snapshot", reason="is another party's", step="Hello")
+
+
 def _require_same(ours: Mapping[str, ParameterValue], theirs: Mapping[str, ParameterValue], peer: str) -> None:
     for name in sorted({*ours, *theirs}):
         _require_equal(name, ours.get(name), theirs.get(name), peer)
@@ -104,11 +116,13 @@ async def run_party(mine: Hello, peers: Sequence[tuple[str, str]], channel: Chan
     Returns:
         The snapshot that each of the others reads.
     """
-    snapshots = {}
+    snapshots: dict[str, str] = {}
     for peer, _ in peers:
         await channel.send(peer, mine)
     for peer, role in peers:
         theirs = await channel.receive(peer, Hello)
         step_2_compare(mine, theirs, peer=peer, peer_role=role)
+        if theirs.snapshot:
+            step_2_refuse_twice(mine, snapshots, theirs.snapshot, peer=peer)
         snapshots[peer] = theirs.snapshot
     return snapshots

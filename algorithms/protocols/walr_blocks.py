@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
     Channel,
@@ -318,13 +318,15 @@ async def receive_block(block: Block, active: str, channel: Channel) -> BlockRow
     """Step 6, at the server.
 
     Raises:
-        MalformedMessage: the active party asked for another block than its holder has; or the rows are not those of
-            the hash, too long, or an id comes twice.
+        MalformedMessage: the active party asked for another block than its holder says it has: names both, as either
+            may lie; or the rows are not those of the hash, too long, or an id comes twice: names the holder.
     """
     opened = await channel.receive(block.holder, BlockOpen)
     if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):
-        reason = f"asks for another block than {block.holder} has"
-        raise MalformedMessage(culprit=active, field="blocks", reason=reason, step="AggregateOpen")
+        reason = f"{active} asks for another block than {block.holder} has, and which of the two lies nobody knows here"
+        raise MalformedMessage(
+            culprit=f"{active} or {block.holder}", field="blocks", reason=reason, step="AggregateOpen"
+        )
     if not 1 <= opened.n_rows <= fixed_point.MAX_ROWS:
         raise _of_block(block, "BlockOpen", "n_rows", "is out of range")
     if len(opened.content_salt) != walr.SALT_BYTES:
@@ -367,6 +369,7 @@ class BlocksTally(Tally):
     joined: IntegerRows = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     _own: AggregateOpen = field(init=False)
     _ids: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
     _parts: list[IntegerRows] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -374,7 +377,15 @@ class BlocksTally(Tally):
         self._own = own_request(self.request, self.blocks)
 
     def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:  # noqa: ARG002 - others' rows come first
+        """Raises:
+        DuplicateId: names the row among all that the active party sent: found later, among those that all holders
+            have, it would be counted in theirs.
+        """
         walr.step_4_check_batch(batch, self.rows, self._own, consumer=consumer)
+        for row, name in enumerate(batch.ids, start=self.rows + 1):
+            if name in self._seen:
+                raise DuplicateId(row)
+            self._seen.add(name)
         self.content.update(batch)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self._own.norm_bound)
         self._ids += batch.ids
@@ -398,7 +409,7 @@ class BlocksTally(Tally):
         kept = np.concatenate(kept_parts) if kept_parts else np.zeros(0, np.bool_)
         self.rows_kept = int(kept.sum())
         self.joined = rows if kept.all() else rows[kept]
-        self._ids, self._parts = [], []
+        self._ids, self._seen, self._parts = [], set(), []
 
 
 def require_tally(tally: Tally) -> BlocksTally:

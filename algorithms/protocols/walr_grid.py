@@ -66,8 +66,17 @@ def auto_grid(
     needed = _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)
     if narrow >= max(needed, LEAST_BITS):
         return Grid.of(norm_bound, narrow)
+    return wide_grid(norm_bound, noise_multiplier, rows_of_unit, most_steps)
+
+
+def wide_grid(
+    norm_bound: float, noise_multiplier: float, rows_of_unit: int, most_steps: int = fixed_point.MAX_NORM_BOUND
+) -> Grid:
+    """A grid of WIDE_BITS, of more where the noise needs them; of fewer where the bound leaves no more. Takes and
+    raises what `auto_grid` does.
+    """
     wide = min(WIDE_BITS, _most_bits(norm_bound, most_steps))
-    return Grid.of(norm_bound, max(wide, needed))
+    return Grid.of(norm_bound, max(wide, _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)))
 
 
 def bounds_with_a_grid(

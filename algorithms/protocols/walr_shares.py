@@ -7,7 +7,8 @@ Model: the active party may do what it likes, together with one of the servers. 
 
     step  who      does                                                                     sends
     0     active   says how many rows and columns it has, and their norm bound              Dimensions
-          dealer   masks that the active party knows, in shares with MACs; of the labels'
+          dealer   repeats it to the servers, who compare                                   Dimensions
+                   masks that the active party knows, in shares with MACs; of the labels'
                    masks, and of their products with the rows', shares alone                DealtSeed, Correction ...
     2     server   admits the request and agrees with the other as in `walr_split` 2        --
     3     active   rows, and six numbers each that fill their squares up, less masks        MaskedRows ...
@@ -97,6 +98,7 @@ _BOTH = (MEASUREMENT, MEASUREMENT)
 TABLE = Table(
     "walr-shares",
     Arrow("0", ACTIVE, KEY + MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
+    Arrow("0", KEY, MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
     Arrow("0", KEY, ACTIVE + MEASUREMENT, DealtSeed, ONCE, "masks, or shares of masks"),
     Arrow("0", KEY, MEASUREMENT, Correction, CHUNKS, "nothing: shares of masks, at the first server alone"),
     Arrow("3", ACTIVE, MEASUREMENT, MaskedRows, CHUNKS, "ids, and uniform numbers"),
@@ -145,6 +147,10 @@ def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
 
 async def ask_for_masks(plan: Plan, others: Sequence[str], channel: Channel) -> None:
     """Step 0, at the active party; takes the dealer and the servers."""
+    await _tell_dimensions(plan, others, channel)
+
+
+async def _tell_dimensions(plan: Plan, others: Sequence[str], channel: Channel) -> None:
     for other in others:
         await channel.send(other, Dimensions(plan.n_rows, plan.n_columns, plan.norm_bound))
 
@@ -156,6 +162,7 @@ async def receive_plan(active: str, channel: Channel) -> Plan:
 
 async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel: Channel) -> None:
     """Step 0, at the dealer; it forgets the seeds when it returns."""
+    await _tell_dimensions(plan, servers, channel)
     prover, seeds = Seed.random(), [Seed.random() for _ in servers]
     for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
         await channel.send(party, DealtSeed(seed.octets))
@@ -223,8 +230,19 @@ class Dealt:
         return Expander(self.seed, self.place, macs).shares(item, correction)
 
 
-async def receive_dealt(plan: Plan, place: int, key_node: str, channel: Channel) -> Dealt:
-    """Step 0, at a server."""
+async def receive_dealt(plan: Plan, place: int, active: str, key_node: str, channel: Channel) -> Dealt:
+    """Step 0, at a server.
+
+    Args:
+        plan: as the active party told it.
+
+    Raises:
+        MalformedMessage: the key node deals for other rows, whichever of the two lies: names both. Or what it deals is
+            not as it should be.
+    """
+    if plan_of(await channel.receive(key_node, Dimensions), culprit=key_node) != plan:
+        reason = f"{active} told other ones here than {key_node} deals for, and which of the two lies nobody knows here"
+        raise MalformedMessage(culprit=f"{active} or {key_node}", field="dimensions", reason=reason, step="Dimensions")
     seed = await receive_seed(key_node, channel)
     if place:
         return Dealt(plan, seed, place, None)

@@ -10,8 +10,8 @@ more weighted aggregate. A row is sent as one vector of norm 1 at most, a part f
     auc            1 in its bin       positives in each of equally large bins of the score: AUC and KS of the bins
 
 That all parts share one norm is what it costs to release them one after the other, each with the noise of its own.
-Intervals are of the noise alone: of the first three exact, of AUC and KS by drawing the noise again (the reflected
-bootstrap, as a largest difference of noisy numbers is too large in the mean).
+Intervals are of the noise alone: of the first three exact, of AUC and KS as `released_bins` has it, and of the log loss
+over that of a constant over an ellipse of both.
 
 Source: MATH section 1, label-free evaluation.
 """
@@ -27,23 +27,13 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid, softplus
+from blindfit.algorithms.statistics.released_bins import Z_95, Interval, NoisyBins, NoisyCount, over_ellipse
 from blindfit.algorithms.statistics.walr_plan import entropy
 
 FigureName = Literal["log_loss", "accuracy", "calibration", "auc"]
 FIGURES: tuple[FigureName, ...] = get_args(FigureName)
 LEAST_BINS, MOST_BINS = 2, 200
-Z_95 = 1.959963984540054
-DRAWS = 2000  # of the noise, for an interval
 LEAST_SCORE_BOUND = 2.0**-10
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A figure, and where it lies with 95 % chance as far as the noise goes."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,8 +133,7 @@ class _Evaluated:
             mean = float(sigmoid(rows.scores).mean())
             yield "mean_prediction", Interval(mean, mean, mean)
             if "log_loss" in self.parts and 0 < rate.value < 1:
-                base = entropy(rate.value)
-                yield "normalised_entropy", Interval(*(one / base for one in (loss.value, loss.low, loss.high)))
+                yield from self._over_constant(loss, rate)
         if "auc" in self.parts:
             yield from self._of_bins()
 
@@ -152,35 +141,20 @@ class _Evaluated:
         reach = Z_95 * self.noise_std * scale
         return Interval(known + released, known + released - reach, known + released + reach)
 
+    def _over_constant(self, loss: Interval, rate: Interval) -> Iterator[tuple[str, Interval]]:
+        """The log loss over that of a constant, whose noise is independent of its own; not of one class alone."""
+        n = len(self.rows.scores)
+        counts, off = NoisyCount(rate.value * n, self.noise_std, n).likely(Z_95)
+        if len(counts):
+            bases = np.array([entropy(count / n) for count in counts.tolist()])
+            known, std = np.full(len(counts), loss.value), (loss.high - loss.value) / Z_95
+            low, high = over_ellipse(known, std, bases, off)
+            value = loss.value / entropy(rate.value)
+            yield "normalised_entropy", Interval(value, min(value, low), max(value, high))
+
     def _of_bins(self) -> Iterator[tuple[str, Interval]]:
         counts = np.bincount(self.rows.bins, minlength=self.rows.n_bins).astype(np.float64)
-        released = self.parts["auc"]
-        noise = self.generator.standard_normal((DRAWS, len(released)))
-        drawn = released + self.noise_std * noise
-        for name, of_counts in (("auc", _auc), ("ks", _ks)):
-            value = float(of_counts(np.clip(released, 0, counts)[None], counts)[0])
-            again = of_counts(np.clip(drawn, 0, counts), counts)
-            low, high = 2 * value - np.quantile(again, [0.975, 0.025])
-            middle = float(np.clip(2 * value - again.mean(), 0, 1))
-            yield name, Interval(middle, float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
-
-
-def _auc(positives: Floats, counts: Floats) -> Floats:
-    """(draws, bins) -> (draws,): ties within a bin count half; 1/2 where one class is missing."""
-    negatives = counts - positives
-    below = np.cumsum(negatives, axis=1) - negatives / 2
-    pairs = positives.sum(axis=1) * negatives.sum(axis=1)
-    found: Floats = np.where(pairs > 0, (positives * below).sum(axis=1) / np.maximum(pairs, 1e-300), 0.5)
-    return found
-
-
-def _ks(positives: Floats, counts: Floats) -> Floats:
-    """The largest difference between the shares of positives and of negatives in the lower bins."""
-    negatives = counts - positives
-
-    def shares(of: Floats) -> Floats:
-        cumulated: Floats = np.cumsum(of, axis=1) / np.maximum(of.sum(axis=1, keepdims=True), 1e-300)
-        return cumulated
-
-    found: Floats = np.abs(shares(positives) - shares(negatives)).max(axis=1)
-    return found
+        together = float(self.parts["calibration"][0]) if "calibration" in self.parts else None
+        bins = NoisyBins(counts, self.parts["auc"], self.noise_std, together)
+        yield "auc", bins.auc()
+        yield "ks", bins.ks(self.generator)

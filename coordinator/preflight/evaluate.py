@@ -7,7 +7,7 @@ from functools import partial
 
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.statistics.released_evaluation import Z_95
+from blindfit.algorithms.statistics.released_bins import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
@@ -46,9 +46,19 @@ def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
         kind, trust = party.dataset.label_kind, job.parameters.evaluate.trust
         yield Finding("refuses", party.name, f'label_kind = "{kind}" and evaluate.trust = "{trust}"')
         return
+    yield from _grid(job, party)
     party.source()
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
+
+
+def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    """What the server refuses, as its desk does."""
+    grid = job.parameters.grid
+    rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
+    if _multiplier(job) * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
+        text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: take more, or "auto"'
+        yield Finding("refuses", "evaluate.frac_bits", text)
 
 
 def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.algorithms.protocols.walr_grid import Grid
-from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, Interval, ScoredRows
+from blindfit.algorithms.statistics.released_bins import Interval
+from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, ScoredRows
 from blindfit.algorithms.statistics.vertical_model import FORMAT as PART
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.evaluate.settings import EvaluateJob
@@ -32,7 +32,6 @@ from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.training.summary import told
 from blindfit.parties.work.clock import Clock
 
-NORM_BOUND = 1.0  # of what is sent of a row
 SCORE_QUANTILE = 0.99  # of the sizes of scores, what "auto" clips to
 LARGEST_LOG_ODDS = 700.0  # of a probability of 0 or 1
 Floats = NDArray[np.float64]
@@ -120,7 +119,7 @@ class Evaluation:
         session.report("score rows", unit="rows")
         scored = await asyncio.to_thread(self._scored, session)
         rows = scored_rows(scored, job)
-        grid = Grid.of(NORM_BOUND, job.evaluate.frac_bits)
+        grid = job.grid
         integers = fixed_point.quantise_rows(rows.columns(), grid.norm_bound, grid.frac_bits)
         clock.lap("score_s")
         asked = ConsumerRows(scored.ids, integers)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.protocols.walr_grid import Grid, wide_grid
 from blindfit.algorithms.statistics.released_evaluation import (
     FIGURES,
     LEAST_BINS,
@@ -21,6 +23,9 @@ from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Tr
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
+NORM_BOUND = 1.0  # of what is sent of a row
+FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)]
+
 
 class EvaluateSettings(Settings):
     """Which model is evaluated, by which figures."""
@@ -33,8 +38,8 @@ class EvaluateSettings(Settings):
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)
     score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
     trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
-    # of the grid on which scores and noise lie; the noise is far wider than its steps
-    frac_bits: int = Field(16, ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)
+    # of the grid on which scores and noise lie, whose noise must be 2^16 steps wide; "auto": 16, or what that needs
+    frac_bits: FracBits | Literal["auto"] = "auto"
 
     @model_validator(mode="after")
     def _each_figure_once(self) -> EvaluateSettings:
@@ -50,6 +55,15 @@ class EvaluateSettings(Settings):
 class EvaluateJob(PrivateParameters):
     protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
+
+    @property
+    def grid(self) -> Grid:
+        """Public, as it follows from the job alone."""
+        if self.evaluate.frac_bits != "auto":
+            return Grid.of(NORM_BOUND, self.evaluate.frac_bits)
+        privacy = self.required_privacy
+        multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+        return wide_grid(NORM_BOUND, multiplier, privacy.max_rows_per_person or 1)
 
     @property
     def asks_shares(self) -> bool:

@@ -101,8 +101,8 @@ class AggregateDesk(Background):
 
     def _join_blocks(self, tally: BlocksTally, others: Sequence[BlockRows]) -> None:
         self._upload.begin()
-        tally.join_blocks(others, self.join)
         try:
+            tally.join_blocks(others, self.join)
             self._joined().check()
             self._service.check_kept(tally.rows_kept)
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share

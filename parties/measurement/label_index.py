@@ -383,7 +383,7 @@ def write_index(
         table, content_sha256 = build_files(rows, keys, directory)
         remarks = [READ_ALONE] if rows.read_alone(table.n_rows) else []
     positive = source.settings.positive
-    if positive is not None and not np.fromfile(directory / "label", table.label).any():
+    if positive is not None and not MappedArray.open(directory / "label", table.label).array.any():
         remarks.append(without_positive(positive))  # to its operator alone, and no refusal: a job may be waiting
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))

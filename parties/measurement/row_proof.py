@@ -49,7 +49,7 @@ class RowProof:
         plan = await patient(
             lambda: walr_shares.receive_plan(self._active, channel), self._session.job.timeouts.session_s
         )
-        return await walr_shares.receive_dealt(plan, self._place, self._key_node, channel)
+        return await walr_shares.receive_dealt(plan, self._place, self._active, self._key_node, channel)
 
     async def dealt(self) -> None:
         """Once all masks are here."""

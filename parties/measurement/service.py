@@ -89,12 +89,11 @@ class MeasurementService(ChargingService):
             PolicyRefused: with those that were told before, they could give the rows away.
         """
 
-        def refuse(all_bits: int) -> BlindfitError:
+        def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
             reason = (
-                f"the holders' weights have {all_bits} bits that hang on columns of another one, those of "
-                f"earlier fits included: more than a quarter of the common rows ({most})"
+                "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
+                "one than a quarter of the common rows; take more rows or fewer columns"
             )
-            reason = f"{reason}; take more rows or fewer columns"
             return PolicyRefused(party=self.name, field="parties", reason=reason)
 
         count_told_bits(self.store, consumer, request.request_id, bits, most, refuse)

@@ -254,7 +254,7 @@ def test_a_model_that_could_not_be_written_costs_nothing_again(clinic: Clinic, m
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(written, "write_json", full)
+        patched.setattr(written, "write_file", full)
         with pytest.raises(OSError, match="No space"):
             clinic.run("s1")
     (charged,) = entries(clinic)

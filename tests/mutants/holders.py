@@ -91,6 +91,22 @@ MUTANTS = (
         (f"{JOBS}::test_too_few_rows_in_common_are_not_counted_to_anybody",),
     ),
     Mutant(
+        "an-id-that-comes-twice-is-placed-among-the-common-rows",
+        (12,),
+        PROTOCOL,
+        "            if name in self._seen:\n",
+        "            if name == self._seen:\n",
+        (f"{JOBS}::test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common",),
+    ),
+    Mutant(
+        "a-snapshot-may-be-two-parties",
+        (12,),
+        "algorithms/protocols/handshake.py",
+        "        if theirs.snapshot:\n",
+        "        if not theirs:\n",
+        (f"{JOBS}::test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot",),
+    ),
+    Mutant(
         "all-bits-of-a-norm-bound-are-told",
         (12,),
         PROTOCOL,

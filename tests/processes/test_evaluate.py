@@ -160,6 +160,24 @@ def test_a_model_that_a_later_job_wrote_over(trained: Project) -> None:
     assert "a later job may have written over it" in done.stderr
 
 
+def test_at_a_large_epsilon_the_grid_is_finer(trained: Project) -> None:
+    """On the 16 bits that smaller ones need the server refuses it; so does a check, where the job asks for them."""
+    trained.edit("meter.toml", "epsilon = 4.0", "epsilon = 20.0")
+    trained.edit("meter.toml", "most_epsilon = 2", "most_epsilon = 20")
+    trained.edit("shop.toml", "most_epsilon = 5", "most_epsilon = 20")
+    wide = ("--set", "privacy.epsilon=6")
+    report = evaluated(trained, *wide)
+    rate = report["figures"]["positive_rate"]
+    true = true_figures(trained, held_out(trained))["positive_rate"]
+    assert rate["value"] == pytest.approx(true, abs=3 * (rate["high"] - rate["value"]))  # 6 deviations
+    model = ("--set", f"evaluate.session={json.loads(trained.path('out/report.json').read_text())['session']}")
+    fine = trained.blindfit("check", "evaluate.toml", *model, *wide)
+    assert fine.returncode == 0, fine.stdout
+    coarse = trained.blindfit("check", "evaluate.toml", *model, *wide, "--set", "evaluate.frac_bits=16")
+    assert coarse.returncode != 0
+    assert "the noise is not 2^16 grid steps wide" in " ".join(coarse.stdout.split())
+
+
 def test_the_servers_policy_decides(trained: Project) -> None:
     trained.edit("meter.toml", '["walr", "evaluate"]', '["walr"]')
     done = trained.blindfit("evaluate", "evaluate.toml", "--model", "out", "--out", "tried")

@@ -77,7 +77,7 @@ def test_a_killed_party_comes_back_with_the_same_labels(numbers: Project) -> Non
     ("options", "expected"),
     [
         (["label_range=[100,0]"], "the labels' range must be finite and not empty, not [100.0, 0.0]"),
-        (["label_range=[0,inf]"], "the labels' range must be finite and not empty, not [0.0, inf]"),
+        (["label_range=[0,inf]"], "label_range.1: must be a finite number, not inf"),
         (["label_range=[0]"], "label_range.1 is missing"),
         (["label_kind=binary"], "label_range: does nothing with binary labels, remove it"),
         (['unknown_rows="zero"'], "which an id that the table does not have cannot be"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 from sklearn.metrics import roc_auc_score
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.statistics import metrics
 from blindfit.algorithms.statistics.logistic import Floats, sigmoid
 from blindfit.algorithms.statistics.released_evaluation import FIGURES, FigureName, ScoredRows
@@ -47,17 +49,65 @@ def test_without_noise_they_are_the_figures_of_the_labels() -> None:
         assert figure.high - figure.low == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("noise_std", [4.0, 12.0])
-def test_ranges_hold_the_figures(noise_std: float) -> None:
-    """In 95 of 100; 240 of 300 would be an event of 1e-20."""
+RANGED = ("log_loss", "normalised_entropy", "accuracy", "positive_rate", "auc", "ks")
+DRAWS = 300
+LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95 %: 260, and fewer once in 10^8
+
+
+def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
+    """Scores, and labels that they are right about, at that rate of positives."""
+    drawn = np.random.default_rng(1)
+    spread = 1.2 * drawn.normal(size=n)
+    scores = spread + optimize.brentq(lambda shift: float(sigmoid(spread + shift).mean()) - rate, -20, 20)
+    return scores, (drawn.random(n) < sigmoid(scores)).astype(np.float64)
+
+
+def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[str, int]:
+    """In how many draws of the noise."""
+    exact = labels @ rows.columns()
+    true, drawn = rows.evaluated(exact, 0.0, np.random.default_rng(0)), np.random.default_rng(7)
+    held: dict[str, int] = {}
+    for _ in range(DRAWS):
+        found = rows.evaluated(exact + noise_std * drawn.normal(size=len(exact)), noise_std, np.random.default_rng(0))
+        for name in set(RANGED) & set(found):
+            assert found[name].low <= found[name].value <= found[name].high
+            held[name] = held.get(name, 0) + (found[name].low <= true[name].value <= found[name].high)
+    return held
+
+
+@each_case(("n", "rate"), [(300, 0.25), (1000, 0.15), (3000, 0.14)])
+@each_case("figures", [FIGURES, ("auc",)])
+def test_ranges_hold_the_figures_of_few_rows(n: int, rate: float, figures: tuple[FigureName, ...]) -> None:
+    """In 95 of 100 draws, at epsilon 1 and 20 bins: of 15 rows each where they are fewest, and a noise of 8."""
+    scores, labels = few_rows(n, rate)
+    rows = ScoredRows.of(scores, float(np.quantile(np.abs(scores), 0.99)), figures, 20)
+    held = held_by_ranges(rows, labels, noise_multiplier("analytic", 1.0, 1e-6))
+    assert held.keys() == (set(RANGED) if figures == FIGURES else {"auc", "ks"})
+    assert min(held.values()) >= LEAST_HELD, held
+
+
+@each_case("noise_std", [4.0, 12.0])
+def test_ranges_hold_the_figures_of_many_rows(noise_std: float) -> None:
     rows, labels = scored()
-    exact, wanted, drawn = labels @ rows.columns(), of_labels(rows, labels), np.random.default_rng(3)
-    held = dict.fromkeys(("log_loss", "accuracy", "positive_rate", "auc", "ks"), 0)
-    for _ in range(300):
-        found = rows.evaluated(exact + noise_std * drawn.normal(size=len(exact)), noise_std, drawn)
-        for name in held:
-            held[name] += found[name].low <= wanted[name] <= found[name].high
-    assert min(held.values()) > 240, held
+    assert min(held_by_ranges(rows, labels, noise_std).values()) >= LEAST_HELD
+
+
+def test_the_noise_of_a_constants_loss_is_in_the_range() -> None:
+    """Where scores are clipped to 1 it is four times as much as that of the loss."""
+    scores, labels = few_rows(3000, 0.02)
+    rows = ScoredRows.of(scores, 1.0, ("log_loss", "calibration"), 20)
+    assert held_by_ranges(rows, labels, 4.2)["normalised_entropy"] >= LEAST_HELD
+
+
+def test_a_range_of_bins_is_no_wider_than_noise_makes_it() -> None:
+    """Of very many rows the figures are almost linear in the noise, and AUC's range is then what that says."""
+    rows, labels = scored(200_000, figures=("auc",))
+    exact, drawn = labels @ rows.columns(), np.random.default_rng(2)
+    found = [rows.evaluated(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]
+    for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5 %
+        spread = float(np.std([figures[name].value for figures in found]))
+        width = float(np.mean([figures[name].high - figures[name].low for figures in found]))
+        assert 0.75 < width / (2 * 1.96 * spread) < most, name
 
 
 @each_case("figures", [FIGURES, ("log_loss",), ("auc",), ("calibration", "accuracy")])
@@ -90,6 +140,14 @@ def test_one_class_or_much_noise_is_no_error(labels: Floats, noise_std: float) -
     found = rows.evaluated(sums, noise_std, np.random.default_rng(0))
     for name in ("auc", "ks"):
         assert 0 <= found[name].low <= found[name].high <= 1
+
+
+@each_case("n", [1, 2])
+def test_hardly_a_row_tells_nothing_of_bins(n: int) -> None:
+    rows = ScoredRows.of(np.linspace(-1, 1, n), 1.0, FIGURES, n)
+    found = rows.evaluated(np.ones(n) @ rows.columns(), 4.0, np.random.default_rng(0))
+    for name in ("auc", "ks"):
+        assert (found[name].low, found[name].high) == (0, 1)
 
 
 def test_bins_are_equally_large_and_follow_the_score() -> None:

@@ -15,12 +15,13 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import MAX_NARROW_BOUND, MAX_NORM_BOUND, quantise_rows
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows
 from blindfit.algorithms.protocols.walr_blocks import BlockColumns
 from blindfit.algorithms.protocols.walr_grid import LEAST_BITS, Grid, auto_grid, bounds_with_a_grid
 from blindfit.algorithms.sharing.short_rows import Plan
+from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.measurement import codec
 from blindfit.parties.walr.holders import grids_of
 from blindfit.parties.walr.settings import WalrJob
@@ -83,6 +84,29 @@ def test_the_job_says_which() -> None:
     for wrong in (3, "most"):
         with pytest.raises(ValueError, match="frac_bits"):
             grid(frac_bits=wrong)
+
+
+def test_an_evaluation_takes_a_grid_of_16_bits_or_what_its_noise_needs() -> None:
+    def grid(epsilon: float, rows: int = 1, **settings: Any) -> Grid:
+        privacy = {"epsilon": epsilon, "delta": 1e-6, "max_rows_per_person": rows}
+        job = {"privacy": privacy, "evaluate": {"session": "walr-1", **settings}}
+        return EvaluateJob.model_validate(job).grid
+
+    assert grid(0.1) == grid(4.4) == grid(20.0, rows=4) == Grid(16, 2**16)
+    assert grid(6.0) == Grid(17, 2**17)
+    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # it is the server that refuses
+
+
+@pytest.mark.parametrize("epsilon", [walr.MIN_EPSILON, 0.1, 1.0, 4.0, 4.9, 5.0, 6.0, 20.0, walr.MAX_EPSILON])
+@pytest.mark.parametrize("delta", [walr.MIN_DELTA, 1e-6, 0.01])
+def test_a_server_takes_the_grid_of_an_evaluation_at_any_epsilon(epsilon: float, delta: float) -> None:
+    job = {"privacy": {"epsilon": epsilon, "delta": delta}, "evaluate": {"session": "walr-1"}}
+    grid = EvaluateJob.model_validate(job).grid
+    rows = ConsumerRows(NAMES, quantise_rows(np.ones((len(NAMES), 3)), grid.norm_bound, grid.frac_bits))
+    settings = replace(SETTINGS, epsilon=epsilon, delta=delta, frac_bits=grid.frac_bits)
+    request = walr.step_1_open(rows, grid.norm_bound, settings)
+    walr.step_2_check(request, consumer="shop")
+    assert walr.mechanism_of(request).sigma_squared >= LEAST_STD_STEPS**2
 
 
 def test_rounding_to_the_least_bits_hardly_moves_a_score() -> None:

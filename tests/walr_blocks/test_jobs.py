@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ from blindfit.algorithms.errors import (
     MalformedMessage,
     PolicyRefused,
 )
-from blindfit.algorithms.protocols import walr_blocks
+from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.protocols import handshake, walr_blocks
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_blocks import Block, BlocksTally
+from blindfit.algorithms.protocols.walr_blocks import Block, BlockContent, BlocksTally
 from blindfit.algorithms.statistics import solvers
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
+from blindfit.parties.walr import lead
 from blindfit.parties.walr import server as walr_server
 from tests.done_once import done_once
 from tests.walr_blocks.house import COLUMNS, HOLDERS, House
@@ -314,9 +316,30 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hou
     """Three fits of 77 bits of weights and 30 of how it ended pass a quarter of some 1,020 rows, 255."""
     house.run("privacy.epsilon=1.0")
     house.run("privacy.epsilon=1.05")
-    with pytest.raises(PolicyRefused, match=r"321 bits .* more than a quarter of the common rows"):
+    with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows") as refused:
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
+    assert not re.search(r"\d", str(refused.value))  # which would tell how many rows are common
+
+
+def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears the bank's id first, and tells the server that it is its own."""
+    shake = handshake.run_party
+
+    async def lying(mine: handshake.Hello, peers: Sequence[tuple[str, str]], channel: Any) -> Any:
+        if mine.role != "active":
+            return await shake(mine, peers, channel)
+        others = [peer for peer in peers if peer[0] != "meter"]
+        told = dict(await shake(mine, others, channel))
+        claim = replace(mine, snapshot=told["bank"])
+        return told | dict(await shake(claim, [("meter", "measurement")], channel))
+
+    monkeypatch.setattr(handshake, "run_party", lying)
+    with pytest.raises(BlindfitError):
+        house.run()
+    assert house.spent() == 0
 
 
 # --- what each sees ----------------------------------------------------------------------------------------
@@ -457,6 +480,25 @@ def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
     assert house.spent() == 0
 
 
+@pytest.mark.parametrize("change", [{"content": BlockContent(bytes(32))}, {"norm_bound": 5}])
+def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for_both_are_named(
+    house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """The server cannot know who lies."""
+    run_passive = walr_blocks.run_passive
+
+    async def cheating(
+        rows: ConsumerRows, norm_bound: int, content: BlockContent, salt: bytes, server: str, channel: Channel
+    ) -> None:
+        said = {"norm_bound": norm_bound, "content": content, **change}
+        await run_passive(rows, salt=salt, server=server, channel=channel, **said)
+
+    monkeypatch.setattr(walr_blocks, "run_passive", cheating)
+    with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
+        house.run()
+    assert house.spent() == 0
+
+
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: House) -> None:
     house.write_party("meter", holders=("bank",))
     with pytest.raises(PolicyRefused, match="chain is none of its holders"):
@@ -471,6 +513,29 @@ def test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place(house: 
     )
     with pytest.raises(BlindfitError, match="cannot answer this request"):
         house.run()
+    assert house.spent() == 0
+
+
+def test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, place = lead.release_sum, 1000
+    told: list[str] = []
+
+    async def repeating(party: Any, session: Any, rows: ConsumerRows, *args: Any, **options: Any) -> Any:
+        sure = next(i for i in range(place, len(rows.ids)) if rows.ids[i] in set(house.common))
+        chosen = [*range(place), sure, sure]
+        again = ConsumerRows(tuple(rows.ids[i] for i in chosen), np.asarray(rows.weights)[chosen])
+        try:
+            return await release(party, session, again, *args, **options)
+        except BlindfitError as error:
+            told.append(str(error))
+            raise
+
+    monkeypatch.setattr(lead, "release_sum", repeating)
+    with pytest.raises(BlindfitError):
+        house.run()
+    assert told == [f"meter refuses the request: row {place + 2} has an id that came before"]
     assert house.spent() == 0
 
 

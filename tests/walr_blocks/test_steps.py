@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.protocols import walr, walr_blocks
 from blindfit.algorithms.protocols.walr import ConsumerRows, Tally
@@ -97,6 +97,23 @@ def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None
         one = zeros.copy()
         one[i] = 1
         assert np.linalg.norm(sums(one) - sums(zeros)) <= request.norm_bound
+
+
+@pytest.mark.parametrize("batch_rows", [2, 3, 7])
+def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_own(batch_rows: int) -> None:
+    """Found later it would be placed among the rows that all holders have, or counted twice among these."""
+    ids = ("a", "b", "c", "d", "b", "e")
+    rows = ConsumerRows(ids, np.zeros((6, 3), np.int32))
+    request = walr_blocks.step_4_open(walr.step_1_open(rows, NORM_BOUND, SETTINGS), BLOCKS)
+    tally = BlocksTally(request, lambda _: None, blocks=BLOCKS)
+
+    def send_all() -> None:
+        for batch in rows.batches(batch_rows):
+            tally.add(batch, lambda _: pytest.fail("an id was looked up"), consumer="shop")
+
+    with pytest.raises(DuplicateId) as refused:
+        send_all()
+    assert refused.value.position == 5
 
 
 def test_told_weights_are_on_the_grid_of_their_error() -> None:

@@ -14,6 +14,7 @@ from blindfit.algorithms.protocols import walr_shares, walr_split
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.protocols.walr_shares import MaskedRows, MasksUsed, Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.walr.seats import request_for
 
@@ -42,6 +43,7 @@ class Seats:
         masked: what the shop sends in the place of its masked rows, to each server.
         prove: the shop's step 5.
         server: what makes a server; another class of it lies.
+        told_dealer: what the shop tells the dealer of its rows, of what it tells the servers.
     """
 
     rows: ConsumerRows
@@ -52,6 +54,7 @@ class Seats:
     servers: dict[str, type[Server]] = field(default_factory=dict)
     kept: np.ndarray | None = None
     norm_bound: int = NORM_BOUND
+    told_dealer: Callable[[Plan], Plan] = lambda plan: plan
 
     def __post_init__(self) -> None:
         self.shares = dict(zip(SERVERS, walr_split.split(self.labels), strict=True))
@@ -69,7 +72,8 @@ class Seats:
     async def _run(self) -> Elements:
         plan = walr_shares.plan_of(self.request)
         shop = self.network.channel("shop")
-        await walr_shares.ask_for_masks(plan, ("dealer", *SERVERS), shop)
+        await walr_shares.ask_for_masks(self.told_dealer(plan), ("dealer",), shop)
+        await walr_shares.ask_for_masks(plan, SERVERS, shop)
         dealer = asyncio.ensure_future(self._dealer())
         seed = await walr_shares.receive_seed("dealer", shop)
         shared = SharedRows(self.rows, plan, seed)
@@ -96,7 +100,7 @@ class Seats:
         place = SERVERS.index(name)
         channel = self.network.channel(name)
         plan = await walr_shares.receive_plan("shop", channel)
-        dealt = await walr_shares.receive_dealt(plan, place, "dealer", channel)
+        dealt = await walr_shares.receive_dealt(plan, place, "shop", "dealer", channel)
         tally = SharedRowsTally(self.request, lambda _: None)
         labels = dict(zip(self.rows.ids, self.shares[name], strict=True))
         kept = np.ones(len(self.rows.ids), np.bool_) if self.kept is None else self.kept

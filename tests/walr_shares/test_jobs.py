@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.fixed_point import quantise_rows
+from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import walr_shares
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally
 from blindfit.algorithms.protocols.walr_shares import SharedRows
 from blindfit.algorithms.sharing import short_rows
+from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.session import JobSession
@@ -122,6 +125,23 @@ def longer(rows: ConsumerRows) -> ConsumerRows:
     weights = rows.weights.astype(np.int32)
     weights[0, 0] = 2**30
     return replace(rows, weights=weights)
+
+
+@pytest.mark.parametrize("change", [{"n_rows": 98}, {"n_columns": 2}])
+def test_masks_for_other_rows_than_the_servers_were_told_are_nobodys_alone(
+    house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+) -> None:
+    """The servers cannot know whether the shop or the dealer lies."""
+    asked = walr_shares.ask_for_masks
+
+    async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:
+        for other in others:
+            await asked(plan if other in SERVERS else replace(plan, **change), (other,), channel)
+
+    monkeypatch.setattr(walr_shares, "ask_for_masks", ask)
+    with pytest.raises(BlindfitError, match=r"shop told other ones here than .* deals for, and which of the two lies"):
+        house.run(job=JOB)
+    assert house.charges() == [0, 0]
 
 
 def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(

@@ -148,6 +148,18 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
 
 
 @pytest.mark.parametrize(
+    "change",
+    [{"n_rows": 48}, {"n_rows": 39}, {"n_columns": 2}, {"n_columns": 4}, {"norm_bound": NORM_BOUND - 1}],
+)
+def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may_lie_are_named(change: Any) -> None:
+    """Masks of another length are the dealer's doing alone where it is the shop that told it another one."""
+    seats = Seats(rows_of(), labels_for(40), told_dealer=lambda plan: replace(plan, **change))
+    with pytest.raises(MalformedMessage, match="which of the two lies") as refused:
+        seats.run()
+    assert refused.value.culprit == "shop or dealer"
+
+
+@pytest.mark.parametrize(
     "said",
     [
         Dimensions(0, 3, 5),

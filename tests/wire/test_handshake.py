@@ -66,6 +66,30 @@ async def test_who_agrees_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("snapshots", "culprit"),
+    [(("aa", "aa", "bb"), "p1"), (("aa", "bb", "bb"), "p1 or p2"), (("", "bb", "bb"), "p1 or p2")],
+)
+async def test_a_snapshot_is_one_partys_alone(snapshots: tuple[str, str, str], culprit: str) -> None:
+    """What is counted for one would else be counted for another."""
+    roles = {"p0": "measurement", "p1": "active", "p2": "passive"}
+    network = LocalNetwork(roles, handshake.TABLE, timeout_s=60)
+    hellos = {
+        name: step_1_hello("walr", role, MEMBERS, PARAMETERS, snapshot)
+        for (name, role), snapshot in zip(roles.items(), snapshots, strict=True)
+    }
+    for name in ("p1", "p2"):
+        await network.channel(name).send("p0", hellos[name])
+    with pytest.raises(MalformedMessage) as refused:
+        await handshake.run_party(hellos["p0"], [("p1", "active"), ("p2", "passive")], network.channel("p0"))
+    assert (refused.value.culprit, refused.value.field) == (culprit, "snapshot")
+
+
+async def test_parties_without_a_snapshot_are_not_taken_for_one() -> None:
+    ends = await shake({name: hello(name) for name in ROLES}, in_memory())
+    assert ends == {"p0": {"p1": ""}, "p1": {"p0": ""}}
+
+
+@pytest.mark.parametrize(
     ("field", "value", "theirs"),
     [
         ("privacy.epsilon", 0.25, "0.25"),

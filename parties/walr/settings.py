@@ -12,7 +12,6 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr_blocks import MOST_ITERATIONS
 from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid, bounds_with_a_grid
-from blindfit.algorithms.sharing.short_rows import longest_to_prove
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
@@ -115,7 +114,11 @@ class WalrJob(TrainingParameters):
         """
         if self.walr.norm_bound != "auto":
             return self.grid(norm_bound)
-        most_steps = longest_to_prove(n_columns) if self.shares_rows else fixed_point.MAX_NORM_BOUND
+        most_steps = fixed_point.MAX_NORM_BOUND
+        if self.shares_rows:
+            from blindfit.algorithms.sharing.short_rows import longest_to_prove  # here: `show` needs no cryptography
+
+            most_steps = longest_to_prove(n_columns)
         least, most = self.norm_bounds(most_steps)
         return self.grid(min(max(norm_bound, least), most), most_steps)
 

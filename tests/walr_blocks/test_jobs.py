@@ -296,8 +296,11 @@ def test_a_fit_ends_with_its_session_and_takes_no_thread_of_others(
         "walr.tolerance=1e-12",
         "walr.max_iterations=1048576",
     )
-    with pytest.raises(BlindfitError):
-        house.run(*endless, "timeouts.session_s=2", job=job)
+    for seconds in (2, 8, 32):  # the shortest that leaves a busy machine time for all that comes before the fit
+        with pytest.raises(BlindfitError):
+            house.run(*endless, f"timeouts.session_s={seconds}", job=job)
+        if fitting:
+            break
     assert [name.rsplit("_", 1)[0] for name in fitting] == ["long work"]
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and any(thread.name in fitting for thread in threading.enumerate()):

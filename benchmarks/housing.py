@@ -166,7 +166,8 @@ class Training:
     def _seat(self, party: str, randomisers: OwnKey) -> DataSeat:
         block, active = self.table.blocks[party], party == ACTIVE
         settings = self.job.taylor.optimiser_settings()
-        optimiser = Optimiser(settings, np.zeros(block.shape[1]), active, len(self.plan.batches))
+        rows = self.parameters.grid.reals(block[self.plan.train])
+        optimiser = Optimiser(settings, np.zeros(block.shape[1]), active, len(self.plan.batches), rows)
         seat = DataSeat(party, block, optimiser, randomisers, system_uniform)
         if active:
             seat.y, seat.label_terms = self.table.y, self.table.label_terms

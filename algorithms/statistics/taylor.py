@@ -21,6 +21,7 @@ from blindfit.algorithms.errors import DataError
 
 Floats = npt.NDArray[np.float64]
 MOST_WEIGHT = 2000.0  # all weights of a party together, by size: a training that gets so far has long diverged
+MOST_MOVED = 2.0  # of a row's score within the first epoch; in the t-th after it 1 / (1 + t) of that
 Model = Literal["logistic", "linear"]
 
 
@@ -104,15 +105,21 @@ class Optimiser:
 
     Attributes:
         weights: (k,); with `intercept`, the last one is the intercept, which no penalty pulls.
+        rows: (n, k), the party's own that are trained on.
+        shortened: how many steps of this epoch were.
     """
 
     settings: OptimiserSettings
     weights: Floats
     intercept: bool
     n_batches: int
+    rows: Floats
+    shortened: int = field(init=False, default=0)
     velocity: Floats = field(init=False)  # the last move, for momentum
     kept: Floats = field(init=False)  # (batches, k), for sag
     seen: npt.NDArray[np.bool_] = field(init=False)
+    _epoch: int = field(init=False, default=-1)
+    _began: Floats = field(init=False)  # the weights at the epoch's begin
 
     def __post_init__(self) -> None:
         self.velocity = np.zeros_like(self.weights)
@@ -120,11 +127,9 @@ class Optimiser:
         self.seen = np.zeros(len(self.kept), np.bool_)
 
     def step(self, gradient: Floats, epoch: int, batch: int) -> None:
-        """theta <- theta - rate (gradient + l2 theta), then the soft threshold of l1.
-
-        Weights that pass MOST_WEIGHT together are shrunk to it: a training that ended where weights grow would tell by
-        when it ends, and at whom, what rows hold.
-        """
+        """theta <- theta - rate (gradient + l2 theta), then the soft threshold of l1; held by `_held`."""
+        if epoch != self._epoch:
+            self._epoch, self._began, self.shortened = epoch, self.weights, 0
         rate = self.settings.rate(epoch)
         penalised = np.ones(len(self.weights))
         if self.intercept:
@@ -133,9 +138,23 @@ class Optimiser:
         moved = self.weights - rate * direction + self.settings.momentum_of * self.velocity
         threshold = rate * self.settings.l1 * penalised
         moved = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
-        moved *= MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT)
-        before, self.weights = self.weights, moved
+        before, self.weights = self.weights, self._held(moved)
         self.velocity = self.weights - before
+
+    def _held(self, moved: Floats) -> Floats:
+        """So far from the epoch's begin that no row's score is farther from what it was than MOST_MOVED allows.
+
+        What moves from one gradient of a batch to the next shows the party's columns to the others. How far, whoever
+        chooses options would choose: where training swings they have all of a column, and not a fifth. MOST_WEIGHT is
+        for columns that are 0 in every row.
+        """
+        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))
+        away, most = moved - self._began, MOST_MOVED / (1 + self._epoch)
+        largest = float(np.abs(self.rows @ away).max(initial=0.0))
+        if largest <= most:
+            return moved
+        self.shortened += 1
+        return np.asarray(self._began + away * (most / largest))
 
     def _direction(self, gradient: Floats, batch: int) -> Floats:
         if self.settings.optimiser == "sag":

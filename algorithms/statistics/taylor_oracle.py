@@ -74,7 +74,13 @@ def train(
     hold_out_loss: bool = True,
 ) -> Trained:
     optimisers = {
-        name: Optimiser(settings, np.zeros(block.shape[1]), name == table.intercept, len(plan.batches))
+        name: Optimiser(
+            settings,
+            np.zeros(block.shape[1]),
+            name == table.intercept,
+            len(plan.batches),
+            grid.reals(block[plan.train]),
+        )
         for name, block in table.blocks.items()
     }
     stop = Patience(patience, tolerance)

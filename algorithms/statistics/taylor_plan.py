@@ -124,9 +124,13 @@ class Grid:
         """The largest feature, in steps."""
         return round(math.ldexp(self.feature_bound, self.feature_bits))
 
+    def reals(self, features: Rows) -> npt.NDArray[np.float64]:
+        """What the integers stand for."""
+        return np.ldexp(features.astype(np.float64), -self.feature_bits)
+
     def scores(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """z of one party's columns."""
-        return np.ldexp(features.astype(np.float64), -self.feature_bits) @ weights
+        return self.reals(features) @ weights
 
     def held_back(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """One party's weights, shrunk where a score of these rows would else pass its bound: where a training diverges

@@ -25,7 +25,6 @@ from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
 from blindfit.algorithms.statistics.taylor import Optimiser
-from blindfit.algorithms.statistics.taylor_plan import Grid
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
@@ -158,7 +157,7 @@ class DataParty:
             in_thread=asyncio.to_thread,
         )
         clock.lap("train_s")
-        tell_of_divergence(seat, parameters.grid)
+        tell_of_short_steps(seat.optimiser)
         part = model_part(session, prepared, seat)
         if quota is not None:
             part = replace(part, score_rounding=quota.rounding(part))
@@ -226,15 +225,16 @@ class DataParty:
         epochs: int,
     ) -> DataSeat:
         job, grid = session.job, parameters.grid
-        optimiser = Optimiser(
-            job.taylor.optimiser_settings(),
-            np.zeros(prepared.columns.shape[1]),
-            intercept=prepared.labels.y is not None and job.taylor.intercept,
-            n_batches=len(prepared.plan.batches),
-        )
         features = grid.features(prepared.columns)
         if job.privacy is not None:  # rounding to the grid may have made a row longer than its bound
             features = clip_integer_rows(features, row_bound_steps(job, features.shape[1]))
+        optimiser = Optimiser(
+            job.taylor.optimiser_settings(),
+            np.zeros(features.shape[1]),
+            intercept=prepared.labels.y is not None and job.taylor.intercept,
+            n_batches=len(prepared.plan.batches),
+            rows=grid.reals(features[prepared.plan.train]),
+        )
         rows = max(map(len, prepared.plan.batches))
         name = parameters.data_parties[0] if prepared.labels.y is not None else self._party.settings.name
         needed = taylor.randomisers_needed(name, public_key, prepared.plan, len(features), parameters, epochs)
@@ -267,10 +267,10 @@ class DataParty:
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
 
-def tell_of_divergence(seat: DataSeat, grid: Grid) -> None:
-    """The operator alone: whose scores grow so far is a fact of the rows."""
-    if np.abs(grid.scores(seat.features, seat.optimiser.weights)).max(initial=0.0) > grid.largest_score:
-        log.warning("the training has diverged, and its model is worth nothing: lower taylor.learning_rate")
+def tell_of_short_steps(optimiser: Optimiser) -> None:
+    """The operator alone: how far scores would move is a fact of the rows."""
+    if optimiser.shortened >= optimiser.n_batches:
+        log.warning("training has not settled: every step of its last epoch was shortened; lower taylor.learning_rate")
 
 
 def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:

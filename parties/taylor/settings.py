@@ -41,7 +41,7 @@ class TaylorSettings(Settings):
     epochs: int = Field(20, ge=1, le=10_000)
     # "auto": 512, 256 or 128, by the rows; linear: 2048 too
     batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
-    # linear, with momentum: .05; lower it where training diverges
+    # linear, with momentum: .05; lower it where a log says that training has not settled
     learning_rate: float = Field(0.15, ge=1e-6, le=1e3)
     # of the learning rate: "inverse" is rate / (1 + decay epoch)
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"

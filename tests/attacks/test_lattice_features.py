@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from blindfit.algorithms.statistics import taylor
 from tests.attacks import lattice_features
 from tests.attacks.lattice_features import EPOCHS, EXACT, Column, Reader, always_the_same, chance, most_right, telling
 from tests.attacks.views import SMALL_BATCHES, Setting, without_defences
@@ -109,3 +111,28 @@ def test_noise_hides_most_of_what_least_squares_sees(reader: Reader) -> None:
         return float(np.mean([lattice_features.projected_auc(reader, replace(noisy, seed=seed)) for seed in range(5)]))
 
     assert mean_auc(1.0) < 0.65 < 0.7 < mean_auc(0.0)
+
+
+# --- options: whoever proposes the job chooses them -----------------------------------------------------------
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "a rate at which training swings": {"learning_rate": 3.0},
+    "a rate at which it diverges": {"learning_rate": 1000.0, "schedule": "constant"},
+    "a penalty that throws weights about": {"learning_rate": 1.0, "l2": 3.0, "schedule": "constant"},
+    "momentum": {"learning_rate": 10.0, "optimiser": "momentum"},
+    "sag": {"learning_rate": 10.0, "optimiser": "sag"},
+}
+
+
+def bits_by_options(options: dict[str, Any]) -> float:
+    setting = Setting(batch_rows=96, epochs=EPOCHS)
+    setting = replace(setting, optimiser=replace(setting.optimiser, **options))
+    return max(lattice_features.bits_read(setting, reader) for reader in lattice_features.READERS)
+
+
+@pytest.mark.parametrize("options", HOSTILE.values(), ids=HOSTILE)
+def test_no_options_read_a_column(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 91 bits that the column has; where steps are as long as options make them, and as each party lets them be."""
+    assert bits_by_options(options) < 45
+    monkeypatch.setattr(taylor, "MOST_MOVED", np.inf)
+    assert bits_by_options(options) > 91

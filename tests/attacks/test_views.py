@@ -39,7 +39,8 @@ def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Tr
     seats = []
     for place, (name, part) in enumerate(zip(parameters.data_parties, features, strict=True)):
         start = simulated.seen[place].views[0].weights
-        optimiser = RecordingOptimiser(setting.optimiser, start, place == 0, len(simulated.plan.batches))
+        plan, rows = simulated.plan, grid.reals(part[simulated.plan.train])
+        optimiser = RecordingOptimiser(setting.optimiser, start, place == 0, len(plan.batches), rows)
         uniform = random.Random(place).randrange
         seats.append(DataSeat(name, part, optimiser, ShortExponent(key.public_key), uniform))
     seats[0].label_terms, seats[0].y = simulated.label_terms, data.y

@@ -112,7 +112,7 @@ class Seen:
         return np.ldexp(gradient.astype(float), -self.grid.gradient_bits)
 
     def reals(self, rows: Rows) -> Floats:
-        return np.ldexp(self.features[rows].astype(float), -self.grid.feature_bits)
+        return self.grid.reals(self.features[rows])
 
     def of_batch(self, number: int) -> list[View]:
         return [view for view in self.views if view.number == number]
@@ -168,6 +168,7 @@ def simulate(data: Data, setting: Setting) -> Training:
             setting.secret_start * rng.standard_normal(part.shape[1]),
             intercept=place == 0,
             n_batches=len(plan.batches),
+            rows=grid.reals(part[plan.train]),
         )
         for place, part in enumerate(features)
     ]

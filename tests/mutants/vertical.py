@@ -7,7 +7,6 @@ from tests.mutants.mutant import Mutant
 STEPS = "tests/taylor/test_steps.py"
 PLAN = "tests/taylor/test_plan.py"
 OPTIMISER = "tests/taylor/test_optimiser.py"
-NO_ROW = "tests/interference/test_no_row_ends_a_training.py"
 LEAKS = "tests/taylor/test_gradient_leaks.py"
 ALIGN = "tests/alignment/test_align.py"
 PSI = "tests/alignment/test_psi.py"
@@ -43,7 +42,23 @@ MUTANTS = (
         "algorithms/statistics/taylor_plan.py",
         "np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)",
         "2 * self.loss.square * scores",
-        (NO_ROW,),
+        (PLAN, f"{STEPS}::test_scores_past_their_bound_are_cut_in_residuals"),
+    ),
+    Mutant(
+        "steps-are-as-long-as-a-proposers-options-make-them",
+        (12,),
+        "algorithms/statistics/taylor.py",
+        "        if largest <= most:\n",
+        "        if largest >= 0:\n",
+        ("tests/attacks/test_lattice_features.py::test_no_options_read_a_column",),
+    ),
+    Mutant(
+        "each-step-may-move-as-far-as-an-epoch",
+        (12,),
+        "algorithms/statistics/taylor.py",
+        "away, most = moved - self._began,",
+        "away, most = moved - self.weights,",
+        (f"{OPTIMISER}::test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed",),
     ),
     Mutant(
         "a-diverged-hold-out-loss-ends-the-training",
@@ -57,9 +72,9 @@ MUTANTS = (
         "weights-grow-without-end",
         (12,),
         "algorithms/statistics/taylor.py",
-        "        moved *= MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT)\n",
+        "        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))\n",
         "",
-        (NO_ROW, OPTIMISER),
+        (OPTIMISER,),
     ),
     Mutant(
         "class-weights-need-no-flag",

@@ -84,7 +84,11 @@ class Case:
         seed = 1000 * run + 10 * place
         block = self.table.blocks[name]
         optimiser = Optimiser(
-            self.settings, np.zeros(block.shape[1]), name == self.table.intercept, len(self.plan.batches)
+            self.settings,
+            np.zeros(block.shape[1]),
+            name == self.table.intercept,
+            len(self.plan.batches),
+            self.grid.reals(block[self.plan.train]),
         )
         seat = DataSeat(name, block, optimiser, randomisers(self.key, seed), seeded(seed + 1))
         if self.mask is not None:

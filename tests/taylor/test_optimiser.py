@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.taylor import (
     LOSSES,
+    MOST_MOVED,
     MOST_WEIGHT,
     Optimiser,
     OptimiserSettings,
@@ -30,9 +31,17 @@ SGD = OptimiserSettings(learning_rate=0.5, schedule="constant", l2=0.0)
 
 
 def optimiser(
-    settings: OptimiserSettings, weights: list[float], intercept: bool = False, batches: int = 1
+    settings: OptimiserSettings,
+    weights: list[float],
+    intercept: bool = False,
+    batches: int = 1,
+    rows: list[list[float]] | None = None,
 ) -> Optimiser:
-    return Optimiser(settings, np.array(weights), intercept, batches)
+    """Args:
+    rows: whose scores bound a step; None: there are none.
+    """
+    held_by = np.zeros((0, len(weights))) if rows is None else np.array(rows)
+    return Optimiser(settings, np.array(weights), intercept, batches, held_by)
 
 
 def moved(settings: OptimiserSettings, gradients: list[list[float]], intercept: bool = False) -> list[float]:
@@ -140,6 +149,28 @@ def test_weights_that_grow_without_end_are_shrunk(name: str) -> None:
         one.step(np.array([1e6, -2e6]) * (-1) ** epoch, epoch, 0)
     assert np.abs(one.weights).sum() == pytest.approx(MOST_WEIGHT)
     assert one.weights[1] / one.weights[0] == pytest.approx(-2.0, rel=0.01)
+
+
+def test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed() -> None:
+    """2, then 1, then 2 / 3 of a unit: of the row that would move most, however many steps an epoch has."""
+    one = optimiser(replace(SGD, learning_rate=1e3), [0.0, 0.0], batches=3, rows=[[1.0, 0.0], [2.0, 1.0]])
+    for epoch in range(4):
+        began = one.weights
+        for batch, gradient in enumerate([[1.0, 3.0], [-1.0, 5.0], [0.5, 0.5]]):
+            one.step(np.array(gradient), epoch, batch)
+            away = np.abs(one.rows @ (one.weights - began)).max()
+            assert away == pytest.approx(MOST_MOVED / (1 + epoch))
+        assert one.shortened == 3
+    one.step(np.array([1e-6, 0.0]), 4, 0)
+    assert one.shortened == 0
+
+
+def test_a_step_that_moves_little_is_what_it_was() -> None:
+    free, held = (optimiser(SGD, [0.5, -0.5], rows=rows) for rows in (None, [[1.0, 1.0], [-2.0, 0.5]]))
+    for epoch in range(5):
+        for one in (free, held):
+            one.step(np.array([0.1, -0.2]) / (1 + epoch) ** 2, epoch, 0)
+    assert held.weights.tolist() == free.weights.tolist()
 
 
 # --- when to stop -------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ MUTANTS = (
         "each-step-may-move-as-far-as-an-epoch",
         (12,),
         "algorithms/statistics/taylor.py",
-        "away, most = moved - self._began,",
-        "away, most = moved - self.weights,",
+        "        if epoch != self._epoch:\n",
+        "        if epoch >= 0:\n",
         (f"{OPTIMISER}::test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed",),
     ),
     Mutant(

@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -126,14 +127,15 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
+        """Of one that has ended the server has taken its leave: its id may be another process's by now."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        self._process.terminate()
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        self._process.kill()
+        self.send_signal(signal.SIGKILL)
 
 
 class Piped(Forked):

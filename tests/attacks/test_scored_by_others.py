@@ -15,12 +15,12 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.vertical import scored_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from tests.nodes import Nodes
+from tests.unconnected import unconnected
 
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
 PEOPLE, COLUMNS = 120, 6
@@ -70,8 +70,7 @@ class Banks:
         pyarrow.csv.write_csv(pa.table({"id": [f"r{i}" for i in people], **columns}), self.root / f"{name}.csv")
 
     def _party(self, name: str) -> Party:
-        settings = load_party(self.root / f"{name}.toml", [])
-        return Party(settings, self.root, None, Store(self.root / f"state/{name}/party.sqlite"))  # type: ignore[arg-type]
+        return unconnected(load_party(self.root / f"{name}.toml", []), self.root)
 
     def _train(self, bank: str) -> None:
         for name, columns in ((bank, ("a",)), ("bureau", tuple(f"c{j}" for j in range(COLUMNS)))):

@@ -24,6 +24,7 @@ from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
 from tests.ports import held_address
 from tests.processes.conftest import Project
+from tests.unconnected import unconnected
 
 N_ROWS, N_PUBLIC = 600, 80
 NAMES = ("age", "dose", "pulse")
@@ -107,7 +108,7 @@ class Clinic:
 
     @property
     def party(self) -> Party:
-        return Party(self.settings, self.directory, None, self.store)  # type: ignore[arg-type]
+        return unconnected(self.settings, self.directory, self.store)
 
     def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
         asked = self.last = self.session(session, **changes)

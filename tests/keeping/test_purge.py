@@ -15,10 +15,10 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import vertical_model
 from blindfit.coordinator.cli import app
 from blindfit.parties.files.written import encoded_json, write_file, write_json
-from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.purge import forget
 from blindfit.parties.store.store import SessionRow, Store, StoredAnswer
 from blindfit.parties.systems import load_party
+from tests.unconnected import unconnected
 from tests.vertical.project import Project
 
 STAYS = "names of sessions, the ledger, receipts and remembered answers"
@@ -30,7 +30,7 @@ class Bank:
     def __init__(self, root: Path, *overrides: str) -> None:
         self.root, self.state = root, root / "state/bank"
         self.store = Store(self.state / "party.sqlite")
-        self.party = Party(load_party(root / "bank.toml", overrides), root, None, self.store)  # type: ignore[arg-type]
+        self.party = unconnected(load_party(root / "bank.toml", overrides), root, self.store)
 
     def session(self, name: str, state: str = "DONE", changed: str = "2026-03-01T10:00:00+00:00") -> None:
         with self.store.transaction() as transaction:

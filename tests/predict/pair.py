@@ -21,7 +21,6 @@ from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
 from blindfit.parties.systems import system
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows
@@ -30,6 +29,7 @@ from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.wire.channel import LocalNetwork
 from tests.taylor.seats import first_failure
+from tests.unconnected import unconnected
 
 ROLES = {"bank": "active", "shop": "passive"}
 MEMBERS = {name: Member(name, role, "", "rows") for name, role in ROLES.items()} | {
@@ -75,7 +75,7 @@ class Pair:
             },
         }
         settings = validate(values, PartySettings, source=f"{name}.toml")
-        return Party(settings, self.root, None, Store(self.root / f"state/{name}" / "party.sqlite"))  # type: ignore[arg-type]
+        return unconnected(settings, self.root)
 
     def close(self) -> None:
         for party in self.parties.values():

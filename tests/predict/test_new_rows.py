@@ -25,7 +25,6 @@ from blindfit.coordinator.trust import Roles
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, scores_in_short, table_of
 from blindfit.parties.predict.settings import PredictJob
-from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.store import Store
@@ -35,6 +34,7 @@ from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.each_case import each_case
 from tests.predict.parts import ACTIVE, part_of, standardiser
+from tests.unconnected import unconnected
 
 TRAINING = "taylor-1a2b3c4d"
 
@@ -57,7 +57,7 @@ def party(directory: Path, name: str = ACTIVE, *, role: str = "active", scores: 
         values["scores"] = scores
     settings = validate(values, PartySettings, source="party.toml")
     store = Store(directory / "state" / "party.sqlite")
-    return JointPrediction(Party(settings, directory, None, store))  # type: ignore[arg-type]
+    return JointPrediction(unconnected(settings, directory, store))
 
 
 def parameters(session: str = TRAINING) -> PredictJob:

@@ -22,13 +22,13 @@ from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge
+from tests.unconnected import unconnected
 
 ROWS = {"url": "csv:rows.csv", "id": "id", "label": "ill", "features": "rest"}
 PARTY = {
@@ -83,7 +83,7 @@ class OneParty(RuleBasedStateMachine):
 
     def start(self) -> None:
         self.store = Store(self.directory / "state" / "party.sqlite")
-        self.party = Party(self.settings, self.directory, None, self.store)  # type: ignore[arg-type]
+        self.party = unconnected(self.settings, self.directory, self.store)
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -150,6 +150,17 @@ class Case:
 
     def loss_error(self, weights: dict[str, np.ndarray]) -> float:
         return taylor_oracle.loss_error(self.table, self.held_out, self.grid, weights)
+
+
+def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) -> Iterator[tuple[Any, Any]]:
+    """The encrypted scores and loss after each party's step 6, as if no other came."""
+    mu_enc = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
+    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
+    yield scores, loss
+    for seat in seats[1:]:
+        loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu_enc[seat.name])
+        scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
+        yield scores, loss
 
 
 async def first_failure(*roles: Awaitable[Any]) -> list[Any]:

@@ -39,7 +39,7 @@ from blindfit.algorithms.statistics.taylor_plan import (
 )
 from tests.each_case import each_case
 from tests.paillier.tools import LAW, seeded
-from tests.taylor.seats import Case, case_of, randomisers
+from tests.taylor.seats import Case, case_of, held_out_locally, randomisers
 
 # --- rows -----------------------------------------------------------------------------------------------
 
@@ -245,11 +245,7 @@ def test_the_largest_hold_out_loss_is_within_its_bound(
         seat.optimiser.weights = sign * weights_at_the_bound(seat, case)
     taylor.local.share_locally(seats[0], seats[1:], case.parameters)
     grid, rows = case.grid, case.held_out
-    mu = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
-    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
-    for seat in seats[1:]:
-        loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
-        scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
+    *_, (scores, loss) = held_out_locally(seats, rows, grid)
     most = np.array([len(seats) * grid.score_bound * grid.factor_bound] * len(rows), dtype=object) * int(sign)
     assert decrypt(scores, case.key).values.tolist() == most.tolist()
     opened = int(decrypt(loss, case.key).values[0])

@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.taylor_plan import HIDING_BITS, SCORE_TERM_BOUND
 from tests.each_case import each_case
 from tests.privacy.noise_checks import faults_of_normal
-from tests.taylor.seats import FACTOR_BITS, NOISE_KEY, Case, case_of, randomisers
+from tests.taylor.seats import FACTOR_BITS, NOISE_KEY, Case, case_of, held_out_locally, randomisers
 
 WEIGHTINGS: list[dict[str, bool]] = [
     {},
@@ -315,12 +315,7 @@ def test_step_6_adds_up_to_the_hold_out_loss(
     """After each party: the scores of all before it, and the loss as if they were alone."""
     case, seats = ready(insecure_test_key, model=model, **weights)
     rows, grid = case.held_out, case.grid
-    mu = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
-    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
-    for n, seat in enumerate(seats, start=1):
-        if n > 1:
-            loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
-            scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
+    for n, (scores, loss) in enumerate(held_out_locally(seats, rows, grid), start=1):
         table = replace(case.table, blocks={name: case.table.blocks[name] for name in case.names[:n]})
         expected = taylor_oracle.mean_loss(table, rows, grid, weights_of(seats))
         found = float(decrypt(loss, case.key).to_reals()[0]) / len(rows)
@@ -339,11 +334,7 @@ def test_a_diverged_loss_stays_within_its_bound(insecure_test_key: PrivateKey, m
     """That of weights which are held back: a key node that took a larger one would end the job, for what rows hold."""
     case, seats = diverged(insecure_test_key, model=model)
     rows, grid = case.held_out, case.grid
-    mu = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
-    scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
-    for seat in seats[1:]:
-        loss = taylor.hold_out.step_6_loss(seat, rows, grid, scores, loss, mu[seat.name])
-        scores = taylor.hold_out.step_6_scores(seat, rows, grid, scores)
+    *_, (_scores, loss) = held_out_locally(seats, rows, grid)
     expected = taylor_oracle.mean_loss(case.table, rows, grid, weights_of(seats))
     assert float(decrypt(loss, case.key).to_reals()[0]) / len(rows) == pytest.approx(expected, rel=1e-6)
     assert expected > 100

@@ -20,7 +20,6 @@ from blindfit.coordinator.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.snapshots.snapshots import Snapshot
-from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.training.rows import PartyRows
@@ -28,6 +27,7 @@ from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.wire.channel import LocalChannel, LocalNetwork
 from tests.quick_keys import quick_keys
 from tests.taylor.seats import first_failure
+from tests.unconnected import unconnected
 from tests.vertical.project import ROLES, Project
 
 
@@ -161,8 +161,7 @@ def parties_of(project: Project) -> Iterator[dict[str, Party]]:
         parties = {}
         for name in ROLES:
             settings = load_party(project.root / f"{name}.toml")
-            store = Store(project.root / settings.data_dir / "party.sqlite")
-            parties[name] = Party(settings, project.root, None, store)  # type: ignore[arg-type]
-            closing.callback(store.close)
+            parties[name] = unconnected(settings, project.root)
+            closing.callback(parties[name].store.close)
             closing.callback(parties[name].close)
         yield parties

@@ -20,7 +20,6 @@ from blindfit.algorithms.protocols.receipts import ReceiptGiven, ReceiptHeld
 from blindfit.coordinator.receipts import HeldReceipts
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.rollbacks import acknowledge_rollbacks
@@ -34,6 +33,7 @@ from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.backups import back_up, restore
 from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import first_failure
+from tests.unconnected import unconnected
 from tests.vertical.in_process import seated
 from tests.vertical.project import Project
 
@@ -77,7 +77,7 @@ class House:
 
     def open(self) -> None:
         self.stores = {name: Store(self.root / name / "party.sqlite") for name in ROLES}
-        self.bank = Party(self.settings, self.root, None, self.stores["bank"])  # type: ignore[arg-type]
+        self.bank = unconnected(self.settings, self.root, self.stores["bank"])
 
     def close(self) -> None:
         for store in self.stores.values():

@@ -1,0 +1,19 @@
+"""A party that no peer reaches, for tests that call in this process what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.store import Store
+
+
+def unconnected(settings: PartySettings, root: Path, store: Store | None = None) -> Party:
+    """
+    Args:
+        root: the folder of the party's file.
+        store: None: a new one in its data directory.
+    """
+    kept = store or Store(root / settings.data_dir / "party.sqlite")
+    return Party(settings, root, None, kept)  # type: ignore[arg-type]  # nobody asks for its identity

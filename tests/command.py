@@ -26,7 +26,8 @@ import typer.main
 from blindfit.coordinator import cli, launcher
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
-from tests.fork_server import PRELOADED, forks
+from tests.fork_server import FULL_SIZE_KEYS, PRELOADED, forks
+from tests.quick_keys import quick_keys
 
 ROOT = Path(__file__).parents[1]
 CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
@@ -172,4 +173,5 @@ def _run(words: list[str], directory: str, logs: tuple[Path, Path], environment:
     for number, log in zip((1, 2), logs, strict=True):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
     sys.argv = words
-    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    with contextlib.nullcontext() if FULL_SIZE_KEYS.items() <= environment.items() else quick_keys():
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)

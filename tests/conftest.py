@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # and threads that wait for work 
 import random
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,13 @@ def _a_users_state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Of this process and those that it starts: no test reads or writes what this machine's user keeps."""
     state: Path = tmp_path_factory.mktemp("state")
     os.environ["XDG_STATE_HOME"] = str(state)
+
+
+@pytest.fixture
+def full_size_keys() -> Iterator[None]:
+    """Of parties that are forked."""
+    with fork_server.full_size_keys():
+        yield
 
 
 @pytest.fixture(scope="session")

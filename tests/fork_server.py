@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
+from unittest import mock
 
 PRELOADED = [
     "tests.no_collector",
@@ -33,6 +34,7 @@ PRELOADED = [
     "tests.command",  # where a child begins
     "tests.preloaded",
 ]
+FULL_SIZE_KEYS = {"KEYS_OF_FORKED_PARTIES": "full size"}  # in the environment of those that do not have quick ones
 ADDRESS = ("_forkserver_address", "_forkserver_authkey")  # of a server: Python 3.14 has a key beside it
 
 forks = multiprocessing.get_context("forkserver")
@@ -46,6 +48,13 @@ def start() -> dict[str, Any]:
     with _unheard():
         forkserver.ensure_running()
     return {name: value for name, value in vars(forkserver._forkserver).items() if name in ADDRESS}
+
+
+@contextlib.contextmanager
+def full_size_keys() -> Iterator[None]:
+    """Those that are forked meanwhile have them."""
+    with mock.patch.dict(os.environ, FULL_SIZE_KEYS):
+        yield
 
 
 @contextlib.contextmanager

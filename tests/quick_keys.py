@@ -1,6 +1,6 @@
 """In the place of Paillier keys of full size: of 512 bits, and all else as ever. For every test whose claim is not
-about how well ciphertexts hide; parties that are processes of their own have keys of full size, unless they say
-otherwise.
+about how well ciphertexts hide. Forked parties have such keys, unless their environment says otherwise; those that
+start as a user's do have keys of full size.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ON_THE_SAME_PARTIES = [["taylor"], ["walr", "walr-split", "walr-shares"]]
 
 
 @pytest.mark.parametrize("names", ON_THE_SAME_PARTIES, ids="+".join)
-def test_the_parties_do_the_jobs(tmp_path: Path, data: Path, names: list[str]) -> None:
+def test_the_parties_do_the_jobs(tmp_path: Path, data: Path, names: list[str], full_size_keys: None) -> None:
     parties = sorted({party for name in names for party in job_of(name).parties})
     addresses = {party: held_address() for party in parties}
     certify(tmp_path, "coordinator", *parties)

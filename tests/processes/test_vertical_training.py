@@ -13,6 +13,7 @@ import pytest
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.systems import load_model
 from tests.command import blindfit
+from tests.fork_server import full_size_keys
 from tests.processes.conftest import Project
 from tests.readme.terminal import script
 
@@ -29,7 +30,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     made = blindfit(directory, "--out", "data", main=lambda: script(EXAMPLE / "prepare.py"))
     assert made.returncode == 0, made.stderr
     project = Project(directory)
-    done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2")
+    with full_size_keys():
+        done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2")
     assert done.returncode == 0, done.stderr
     project.path("said").write_text(done.stdout)
     return project

@@ -21,7 +21,7 @@ from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity import authority
 from tests.command import Forked
 from tests.vertical.project import ROLES, Project
-from tests.vertical.victim import OBEYED, ORDER, POINTS, QUICK_KEYS, Order
+from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 
 ROOT = Path(__file__).parents[2]
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
@@ -61,7 +61,6 @@ class Cluster:
         for name in names:
             folder = self.path("run", name)
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / QUICK_KEYS).touch()
             (folder / "port").unlink(missing_ok=True)
             files = authority.PartyFiles.in_folder(self.path("ca", name))
             paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}

@@ -1,4 +1,4 @@
-"""Parties in this process have small keys; those of test_processes and test_stopped have keys of full size."""
+"""Parties in this process have small keys, as forked ones have."""
 
 from collections.abc import Iterator
 

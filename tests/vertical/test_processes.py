@@ -1,4 +1,4 @@
-"""Vertical training between processes, with keys of full size: few runs, each looked at from several sides."""
+"""Vertical training between processes: few runs, each looked at from several sides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def transcript(project: Project, name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-def test_nothing_is_received_that_the_tables_do_not_list(project: Project) -> None:
+def test_nothing_is_received_that_the_tables_do_not_list(project: Project, full_size_keys: None) -> None:
     finished = project.run("taylor.epochs=2", 'taylor.class_weights="balanced"', 'taylor.unsafe=["class-weights"]')
     assert finished.returncode == 0, finished.stderr
     arrows = [arrow for table in (handshake.TABLE, *system("taylor").tables()) for arrow in table.arrows]

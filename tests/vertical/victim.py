@@ -19,7 +19,7 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
-ORDER, POINTS, OBEYED, QUICK_KEYS = "order", "points", "obeyed", "quick-keys"
+ORDER, POINTS, OBEYED = "order", "points", "obeyed"
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,4 @@ if __name__ == "__main__":
     from blindfit.__main__ import main
 
     watch(Points(folder))
-    if (folder / QUICK_KEYS).exists():
-        from tests.quick_keys import quick_keys
-
-        with quick_keys():
-            main()
-    else:
-        main()
+    main()

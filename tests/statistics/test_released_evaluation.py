@@ -75,8 +75,10 @@ def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[s
     return held
 
 
-@each_case(("n", "rate"), [(300, 0.25), (1000, 0.15), (3000, 0.14)])
-@each_case("figures", [FIGURES, ("auc",)])
+@each_case(
+    ("n", "rate", "figures"),
+    [(300, 0.25, FIGURES), (300, 0.25, ("auc",)), (1000, 0.15, FIGURES), (3000, 0.14, ("auc",))],
+)
 def test_ranges_hold_the_figures_of_few_rows(n: int, rate: float, figures: tuple[FigureName, ...]) -> None:
     """In 95 of 100 draws, at epsilon 1 and 20 bins: of 15 rows each where they are fewest, and a noise of 8."""
     scores, labels = few_rows(n, rate)

@@ -66,7 +66,10 @@ def _shared(job: TaylorJob) -> tuple[str, ...]:
     if job.hold_out_fraction == 0:
         after = "how many columns each party has."
     if job.align.method == "linkage":
-        rows = f"At least {job.align.least_common} rows match, but not how many, nor which; how many rows both have;"
+        rows = (
+            f"At least {job.align.least_common} rows match; no message says how many, or which, but who computes on "
+            "its gradients finds out nearly how many, and of which more than by chance; how many rows both have;"
+        )
     else:
         rows = "Which of its own rows all data parties have; how many rows each data party has;"
     return gradients, f"{rows} {after}"
@@ -112,7 +115,10 @@ def _by_coordinator(job: TaylorJob) -> tuple[str, ...]:
     told = "Names, settings, counts of rows and columns, times, memory and bytes"
     if job.privacy is not None:
         return (f"{told}; the budget. No figure that was made from labels, and no row, id, weight or score.",)
-    return (f"{told}; the hold-out losses and the figures of the evaluation. No row, id, weight or score.",)
+    losses = "the hold-out losses"
+    if job.align.method == "linkage":
+        losses += ", as shares of the first, which do not tell how many rows match,"
+    return (f"{told}; {losses} and the figures of the evaluation. No row, id, weight or score.",)
 
 
 def colluding(roles: Roles, job: TaylorJob) -> tuple[str, ...]:

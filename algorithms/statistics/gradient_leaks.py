@@ -30,6 +30,8 @@ MOST_BITS_PER_ROW = 1 / 4
 # k columns show k / s of the residuals' variance: a quarter is AUC .76 on labels that nothing else tells, and 4 k
 # rows are what label bits ask for as well (4.6 k at jitter .25).
 LEAST_ROWS_PER_COLUMN = 4
+# Of slots that match: a party's rows and labels are hidden by so many of a batch, unless a flag says more.
+MOST_MATCH_RATE = 0.5
 # In units of the features, on a batch's sum. After 50 epochs a partner of 20 columns has 20 bits, at worst of 20 data
 # sets 27, about a binary column of 128 rows that tells the label in 19 of 20; with a tenth of it 74, at worst 86.
 LEAST_NOISE = 1.0
@@ -136,7 +138,9 @@ def check_noise(noise_std: float, *, least: float = LEAST_NOISE) -> list[Leak]:
 
 
 def check_label_bits(n_columns: int, batch_rows: int, jitter: float) -> list[Leak]:
-    """`n_columns` of all passive parties together, who may put what they see together; the smallest batch."""
+    """`n_columns` of all passive parties together, who may put what they see together; the smallest batch's rows that
+    a mask leaves.
+    """
     if jitter <= 0:
         return [
             Leak(
@@ -152,8 +156,8 @@ def check_label_bits(n_columns: int, batch_rows: int, jitter: float) -> list[Lea
     return [
         Leak(
             "label bits",
-            f"{n_columns} passive columns give away up to {bits:.0f} bits about the labels of a batch of {batch_rows}"
-            f" rows (at most {most:.0f}): take batches of at least {needed} rows, or a larger taylor.jitter",
+            f"{n_columns} passive columns give away up to {bits:.0f} bits about the {batch_rows} labels of a batch (at"
+            f" most {most:.0f}): take batches of at least {needed} rows that count, or a larger taylor.jitter",
             "label-bits",
         )
     ]
@@ -210,6 +214,14 @@ def check_rows_against_features(batch_rows: int, n_columns: int, *, match_rate: 
             "leverage",
         )
     ]
+
+
+def check_match_rate(match_rate: float, *, linked: bool) -> list[Leak]:
+    """Whoever proposes a job says it, and the key node alone knows whether it is so."""
+    if not linked or match_rate <= MOST_MATCH_RATE:
+        return []
+    text = f"align.match_rate = {match_rate:g} is nobody's to know, and where fewer slots match rows stand out"
+    return [Leak("match rate", f"{text}: take at most {MOST_MATCH_RATE:g}", "leverage")]
 
 
 def check_hold_out(rows: int) -> list[Leak]:

@@ -11,8 +11,9 @@ Source: Hardy et al. 2017 (arXiv 1711.10677), equations 4 to 6.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -177,14 +178,24 @@ class Optimiser:
 
 
 class Patience:
-    """Says when to stop: the loss has not fallen by `tolerance` below its best for `patience` epochs."""
+    """Says when to stop: the loss has not fallen by `tolerance` below its best for `patience` epochs.
 
-    def __init__(self, patience: int, tolerance: float) -> None:
-        self.patience, self.tolerance = patience, tolerance
+    Args:
+        relative: losses are taken as shares of the first. Under a mask a mean over all rows would tell how many of
+            them count: at weights near 0 each of these has the same loss.
+    """
+
+    def __init__(self, patience: int, tolerance: float, *, relative: bool = False) -> None:
+        self.patience, self.tolerance, self.relative = patience, tolerance, relative
         self.losses: list[float] = []
+        self.first = 0.0
 
     def goes_on(self, loss: float) -> bool:
         """Takes the loss of one more epoch."""
+        if not self.losses:
+            self.first = loss
+        if self.relative:
+            loss = loss / self.first if self.first else 1.0  # no row counts, which nobody is to see
         self.losses.append(loss)
         best = math.inf
         since = 0
@@ -192,6 +203,13 @@ class Patience:
             since = 0 if value < best - self.tolerance else since + 1
             best = min(best, value)
         return self.patience == 0 or since < self.patience
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"losses": self.losses, "first": self.first}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.losses, self.first = [float(loss) for loss in state["losses"]], float(state["first"])
 
 
 # --- what a gradient gives away ---------------------------------------------------------------------

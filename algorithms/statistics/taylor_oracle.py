@@ -72,6 +72,7 @@ def train(
     tolerance: float = 0.0,
     noise: NoiseOf = no_noise,
     hold_out_loss: bool = True,
+    relative_loss: bool = False,
 ) -> Trained:
     optimisers = {
         name: Optimiser(
@@ -83,7 +84,7 @@ def train(
         )
         for name, block in table.blocks.items()
     }
-    stop = Patience(patience, tolerance)
+    stop = Patience(patience, tolerance, relative=relative_loss)
     for epoch in range(epochs):
         for number, batch in enumerate(plan.batches):
             sums = gradient_sums(table, batch, grid, _weights(optimisers))

@@ -113,10 +113,6 @@ class Trial(Generic[P]):
         """In common, or slots after linkage."""
         return len(next(iter(self.prepared.values())).rows.features)
 
-    @property
-    def smallest_batch(self) -> int:
-        return min(len(batch) for batch in self.plan.batches)
-
 
 def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
     """Of the ids that all have, in one order."""

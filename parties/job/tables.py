@@ -56,7 +56,7 @@ class AlignSettings(Settings):
     fields: tuple[str, ...] = ()  # "last_name", "birth_date:date", "postcode:text:20" (name, kind, hashes)
     threshold: float = Field(0.8, ge=0.5, le=1)  # the least similarity of a match
     fold: bool = True  # filters of half the size, harder to attack
-    match_rate: float = Field(0.5, gt=0, le=1)  # what share of the slots match, at least: for the leverage rule
+    match_rate: float = Field(0.5, gt=0, le=1)  # what share of the slots match, at least; above .5 by a flag
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> AlignSettings:

@@ -90,9 +90,9 @@ class KeyNode:
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         parameters = parameters_of(job, seats, told)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
-        patience = Patience(job.taylor.patience, job.taylor.tolerance)
+        patience = Patience(job.taylor.patience, job.taylor.tolerance, relative=parameters.masked)
         if resumed:
-            patience.losses = [float(loss) for loss in checkpoints.at(resumed)["losses"]]
+            patience.restore(checkpoints.at(resumed))
         epochs = await taylor.run_key_node(
             KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1),
             [len(batch) for batch in plan.batches],
@@ -104,7 +104,7 @@ class KeyNode:
                 report=lambda step, done, total: session.report(
                     step + _newest(patience.losses), done, total, "batches"
                 ),
-                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, {"losses": patience.losses}),
+                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, patience.state()),
             ),
             in_thread=asyncio.to_thread,
         )

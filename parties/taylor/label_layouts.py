@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import Store
-from blindfit.parties.taylor.leaks import refuse_leaks
+from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 
@@ -36,8 +36,7 @@ def count_label_bits(
         LedgerUnavailable: it could not be written.
     """
     job, layout = session.job, _digest(session, parameters, plan, positions)
-    smallest = min(map(len, plan.batches))
-    share = gradient_leaks.label_share(sum(parameters.columns[1:]), smallest, job.taylor.jitter)
+    share = gradient_leaks.label_share(sum(parameters.columns[1:]), rows_that_count(plan, job), job.taylor.jitter)
     with store.transaction() as transaction:
         before = transaction.label_layouts(session.published.id)
         if layout in before:

@@ -23,6 +23,7 @@ def own_leaks(plan: RowPlan, n_columns: int, job: TaylorJob) -> list[gradient_le
     smallest = min(map(len, plan.batches))
     return [
         *gradient_leaks.check_rows_against_features(smallest, n_columns, match_rate=match_rate(job)),
+        *gradient_leaks.check_match_rate(match_rate(job), linked=job.align.method == "linkage"),
         *gradient_leaks.check_noise(job.taylor.gradient_noise),
         *gradient_leaks.check_hold_out(len(plan.validation)),
         *gradient_leaks.check_test(len(plan.test)),
@@ -34,8 +35,12 @@ def shared_leaks(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) ->
     """What all passive columns together would tell of a batch's labels; under label DP epsilon bounds that."""
     if job.privacy is not None:
         return []
-    smallest = min(map(len, plan.batches))
-    return gradient_leaks.check_label_bits(sum(parameters.columns[1:]), smallest, job.taylor.jitter)
+    return gradient_leaks.check_label_bits(sum(parameters.columns[1:]), rows_that_count(plan, job), job.taylor.jitter)
+
+
+def rows_that_count(plan: RowPlan, job: TaylorJob) -> int:
+    """In the smallest batch: after linkage no more of its slots match, as far as anybody but the key node knows."""
+    return max(1, int(min(map(len, plan.batches)) * match_rate(job)))
 
 
 def refuse_leaks(leaks: list[gradient_leaks.Leak], job: TaylorJob, party: str) -> None:

@@ -145,7 +145,7 @@ class TaylorJob(AlignedParameters, TrainingParameters):
 
     @property
     def test_fraction(self) -> float:
-        """After linkage nobody knows which rows match, so no row can be evaluated."""
+        """After linkage nobody is told which rows match, so no row can be evaluated."""
         return 0.0 if self.align.method == "linkage" else super().test_fraction
 
     @property

@@ -102,7 +102,8 @@ class Case:
         return [self.seat(name, run) for name in self.names]
 
     def key_seat(self) -> KeySeat:
-        return KeySeat(self.key, NOISE_KEY, Patience(self.parameters.patience, self.parameters.tolerance))
+        p = self.parameters
+        return KeySeat(self.key, NOISE_KEY, Patience(p.patience, p.tolerance, relative=p.masked))
 
     # --- the three ways -----------------------------------------------------------------------------------
 
@@ -143,6 +144,7 @@ class Case:
             tolerance=self.parameters.tolerance,
             noise=self.noise,
             hold_out_loss=self.parameters.hold_out_loss,
+            relative_loss=self.parameters.masked,
         )
 
     def noise(self, party: str, epoch: int, batch: int, columns: int) -> list[int]:

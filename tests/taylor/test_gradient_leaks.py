@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.gradient_leaks import (
     MOST_LEVERAGE,
     SLACK,
@@ -17,6 +18,7 @@ from blindfit.algorithms.statistics.gradient_leaks import (
     Leak,
     check_hold_out,
     check_label_bits,
+    check_match_rate,
     check_noise,
     check_rows_against_features,
     label_auc,
@@ -24,9 +26,10 @@ from blindfit.algorithms.statistics.gradient_leaks import (
 )
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
 from blindfit.parties.job.tables import SplitSettings
-from blindfit.parties.taylor.settings import TaylorSettings, UnsafeFlag
+from blindfit.parties.taylor.leaks import shared_leaks
+from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings, UnsafeFlag
 from tests.each_case import each_case
 
 JOB = TaylorSettings()
@@ -201,6 +204,23 @@ def test_rows_against_features() -> None:
     assert check_rows_against_features(80, 20, match_rate=0.5) == []
     (leak,) = check_rows_against_features(80, 20, match_rate=0.25)
     assert "at least 100 rows" in leak.text  # of leverage .2 each at most, where a quarter of the others counts
+
+
+def test_a_match_rate_above_a_half_takes_a_flag() -> None:
+    assert flags(check_match_rate(0.51, linked=True)) == ["leverage"]
+    assert check_match_rate(0.5, linked=True) == check_match_rate(1.0, linked=False) == []
+
+
+@pytest.mark.parametrize(("method", "most_columns"), [("psi", 27), ("linkage", 13)])
+def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, most_columns: int) -> None:
+    """A quarter of a bit of each label that counts: at jitter .25 a column tells 1.16 bits."""
+    fields = ["name"] if method == "linkage" else []
+    job = TaylorJob.model_validate({"align": {"method": method, "fields": fields}})
+    plan = RowPlan((np.arange(128),), np.arange(128, 150), np.arange(0))
+    for columns in (most_columns, most_columns + 1):
+        parameters = TaylorParameters(("a", "b"), "k", (3, columns), Grid("logistic", 2))
+        found = flags(shared_leaks(parameters, plan, job))
+        assert found == (["label-bits"] if columns > most_columns else [])
 
 
 def test_a_small_hold_out() -> None:

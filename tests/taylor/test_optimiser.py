@@ -194,6 +194,20 @@ def test_patience_counts_epochs_without_a_better_loss(patience: int, losses: lis
     assert stop.losses == losses
 
 
+def test_shares_of_the_first_loss_do_not_tell_how_many_rows_have_one() -> None:
+    for rows in (1.0, 0.3, 1e-9):
+        stop = Patience(1, tolerance=0.06, relative=True)
+        assert [stop.goes_on(rows * loss) for loss in (3.0, 2.4, 2.3)] == [True, True, False]
+        assert stop.losses == pytest.approx([1.0, 0.8, 2.3 / 3])
+        resumed = Patience(1, tolerance=0.06, relative=True)
+        resumed.restore(stop.state())
+        resumed.goes_on(rows * 1.5)
+        assert resumed.losses == pytest.approx([1.0, 0.8, 2.3 / 3, 0.5])
+    none = Patience(0, 0.0, relative=True)
+    assert none.goes_on(0.0)
+    assert none.losses == [1.0]
+
+
 # --- the loss and its labels --------------------------------------------------------------------------------
 
 

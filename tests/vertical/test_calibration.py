@@ -86,6 +86,7 @@ def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tupl
     assert "calibration" not in written(project, "shop-a", linked.id, "report.json")
     told = {name for name in linked.summaries["notary"] if "slope" in name or "offset" in name}
     assert not told
-    plain = Nodes(project.root).run("taylor.calibrate=false", "taylor.epochs=1", job="linkage.toml")
+    same_rows = ("taylor.validation_fraction=0.5", "taylor.epochs=1")
+    plain = Nodes(project.root).run("taylor.calibrate=false", *same_rows, job="linkage.toml")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)

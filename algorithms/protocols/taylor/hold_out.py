@@ -104,7 +104,7 @@ def label_product(weights: Floats, mu_enc: Encrypted, grid: Grid) -> Encrypted:
 
 
 def step_7_verdict(seat: KeySeat, loss_enc: Encrypted, rows: int, parameters: TaylorParameters) -> Verdict:
-    """Takes the mean loss of the hold-out rows and says whether training goes on.
+    """Says whether training goes on, by the mean loss of the hold-out rows, or under a mask by its share of the first.
 
     Raises:
         MalformedMessage: the plaintext is larger than a loss can be.

@@ -19,7 +19,7 @@ from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.taylor.leaks import own_leaks, shared_leaks
+from blindfit.parties.taylor.leaks import own_leaks, rows_that_count, shared_leaks
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
@@ -99,7 +99,8 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
-    passive, rows, jitter = sum(trial.parameters.columns[1:]), trial.smallest_batch, job.parameters.taylor.jitter
+    passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
+    rows = rows_that_count(trial.plan, job.parameters)
     guess = gradient_leaks.label_auc(passive, rows, jitter)
     return (
         f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "

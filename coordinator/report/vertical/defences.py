@@ -9,6 +9,7 @@ from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.defence import Defence, listed
 from blindfit.coordinator.report.vertical.figures import Figures
 from blindfit.coordinator.report.wording import count, counted, figure
+from blindfit.parties.taylor.parameters import match_rate
 
 # What each flag of taylor.unsafe gives up.
 GIVEN_UP = {
@@ -77,8 +78,9 @@ def _bits(facts: Figures) -> str:
         return ""
     columns = sum(facts.rows[name].features for name in facts.roles.passives)
     bits = label_bits(columns, facts.job.taylor.jitter)
+    labels = max(1, int(facts.smallest_batch * match_rate(facts.job)))
     return (
-        f" A batch gives away at most {bits:.0f} bits about its labels, {count(facts.smallest_batch)} or more, to "
+        f" A batch gives away at most {bits:.0f} bits about its labels, {count(labels)} or more, to "
         f"all {counted(columns, 'passive column')} together."
     )
 

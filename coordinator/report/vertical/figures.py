@@ -12,6 +12,7 @@ from blindfit.coordinator.report.evaluation import evaluation_of
 from blindfit.coordinator.report.joint import JointFigures
 from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.wording import figure
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
 
@@ -51,6 +52,16 @@ class Figures(JointFigures):
     privacy: TrainingPrivacy | None
     labels: LabelFigures
     calibration: Calibration | None
+
+    @property
+    def relative_losses(self) -> bool:
+        """Shares of the first: after linkage a mean would tell how many rows match."""
+        return self.job.align.method == "linkage"
+
+    @property
+    def newest_loss(self) -> str:
+        newest = figure(self.losses[-1])
+        return f"hold-out loss {newest} of the first epoch's" if self.relative_losses else f"hold-out loss {newest}"
 
     @property
     def batch_rows(self) -> int:

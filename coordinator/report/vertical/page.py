@@ -28,7 +28,7 @@ def render(report: Mapping[str, Any]) -> str:
         fitted=_fitted(facts),
         weights=weight_plots(models),
         all_weights=page.all_weights(models),
-        loss=loss_plot(facts.losses, facts.shared_rows.validation),
+        loss=loss_plot(facts.losses, facts.shared_rows.validation, relative=facts.relative_losses),
         evaluation=list(quality.lines(facts.evaluation)),
         confusion=quality.matrix(facts.evaluation),
         remark=quality.remark(facts.evaluation),
@@ -71,7 +71,7 @@ def _ended(facts: Figures) -> str:
     """The key node alone tells the losses; that training stopped early shows in the number of epochs too."""
     stopped = facts.fit.epochs < facts.job.taylor.epochs
     if facts.losses:
-        return f"hold-out loss {figure(facts.losses[-1])}" + (", no longer falling" if stopped else "")
+        return facts.newest_loss + (", no longer falling" if stopped else "")
     return "the hold-out loss no longer fell" if stopped else "as many as were asked for"
 
 
@@ -88,7 +88,7 @@ def _promise(facts: Figures) -> list[Card]:
 
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.job.align.method == "linkage":
-        none = "None: after linkage nobody knows which rows match, so none can be evaluated by itself."
+        none = "None: after linkage nobody is told which rows match, so none can be evaluated by itself."
         return none if facts.calibration is None else f"{none} {_calibrated(facts.calibration)}"
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."

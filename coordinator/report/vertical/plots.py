@@ -16,8 +16,12 @@ from blindfit.coordinator.report.plots import (
 from blindfit.coordinator.report.wording import count
 
 
-def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:
-    """None where there is too little to draw."""
+def loss_plot(losses: Sequence[float], held_out: int, *, relative: bool = False) -> Plot | None:
+    """None where there is too little to draw.
+
+    Args:
+        relative: shares of the first.
+    """
     if len(losses) < 2:
         return None
     from matplotlib.ticker import MaxNLocator
@@ -30,5 +34,8 @@ def loss_plot(losses: Sequence[float], held_out: int) -> Plot | None:
     axes.set_ylim(0, 1.08 * max(losses))  # from 0: a loss that hardly changes looks so
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("epoch", color=MUTED)
-    note = f"The mean Taylor loss of the {count(held_out)} hold-out rows after each epoch, as the key node saw it."
+    rows = f"the {count(held_out)} hold-out rows"
+    note = f"The mean Taylor loss of {rows} after each epoch, as the key node saw it."
+    if relative:
+        note = f"The Taylor loss of those of {rows} that match, after each epoch, as a share of that after the first."
     return Plot("Hold-out loss", note, svg_of(figure))

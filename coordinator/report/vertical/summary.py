@@ -8,14 +8,14 @@ from typing import Any
 from blindfit.coordinator.report import joint, label_privacy, page, quality
 from blindfit.coordinator.report.vertical.defences import switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, figures_of
-from blindfit.coordinator.report.wording import counted, duration, figure
+from blindfit.coordinator.report.wording import counted, duration
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "hold-out")
-    loss = f", hold-out loss {figure(facts.losses[-1])}" if facts.losses else ""
+    loss = f", {facts.newest_loss}" if facts.losses else ""
     yield "fit", f"{facts.job.taylor.model}, {counted(facts.fit.epochs, 'epoch')}{loss}"
     yield "test", _quality(facts)
     if facts.privacy is not None:

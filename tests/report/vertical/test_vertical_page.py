@@ -137,7 +137,7 @@ def test_under_label_dp_the_evaluation_stays_where_the_labels_are(training: Made
         (
             {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}},
             0,
-            "after linkage nobody knows",
+            "after linkage nobody is told",
         ),
     ],
 )
@@ -271,6 +271,12 @@ def test_weights_of_all_parties_are_on_one_scale() -> None:
     assert "Intercept 0.5" in plots[0].note
     assert "log-odds" in plots[0].note
     assert "standard deviations" in weight_plots({"a": {"model": "linear", "weights": {"x": 0.0}}})[0].note
+
+
+def test_losses_after_a_linkage_are_called_shares_of_the_first() -> None:
+    plot = loss_plot([1.0, 0.8], 100, relative=True)
+    assert plot is not None
+    assert "as a share of that after the first" in plot.note
 
 
 @pytest.mark.parametrize("losses", [[], [0.7]])

@@ -170,7 +170,7 @@ def test_alignment_by_ids_or_by_likeness(training: MadeUpTraining) -> None:
     training.with_roles(bank="active", shop="passive", notary="key_node")
     training.report |= {"evaluation": None}
     training.report["rows"]["test"] = 0
-    assert "not how many, nor which" in text_of(training, "learnt-passive")
+    assert "no message says how many, or which" in text_of(training, "learnt-passive")
     assert "Keyed filters" in text_of(training, "learnt-key-node")
     assert "scores of the test rows" not in text_of(training, "learnt-active")
     assert "could also guess the other's records" in text_of(training, "collusion")

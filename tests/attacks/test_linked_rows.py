@@ -1,0 +1,172 @@
+"""How many rows match, and which: what the coordinator and the active party of a linked training can read."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.protocols.taylor import DataSeat
+from blindfit.algorithms.statistics import gradient_leaks, taylor
+from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.taylor import Optimiser
+from blindfit.coordinator.session import JobSession
+from blindfit.parties.identity.authority import create_authority
+from blindfit.parties.taylor.settings import TaylorJob
+from tests.interference import systems, world
+from tests.interference.world import Case as World
+from tests.taylor.seats import Case, case_of
+
+Floats = NDArray[np.float64]
+JOB = TaylorJob.model_validate({"align": {"method": "linkage", "fields": ["name"]}})  # all defaults
+
+
+# --- the coordinator, from the losses that it is told ---------------------------------------------------------------
+
+
+def linked(strangers: int) -> World:
+    """A training that hardly moves, in which so many of one party's names are nobody's."""
+    case = systems.taylor_linkage().with_job(taylor__learning_rate=1e-6, taylor__epochs=1)
+    data = {party: {row: dict(values) for row, values in rows.items()} for party, rows in case.data.items()}
+    for number, values in enumerate(list(data["shop-a"].values())[:strangers]):
+        values["name"] = f"somebody else {number}"
+    return case.with_job(taylor__validation_fraction=0.4).with_data(data)
+
+
+def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """All losses, as the coordinator has them in the end."""
+    summaries: list[dict[str, Any]] = []
+    run = JobSession.run
+
+    async def run_and_look(session: JobSession) -> object:
+        ended = await run(session)
+        summaries.append(session.summaries["notary"])
+        return ended
+
+    root.mkdir()
+    create_authority(root / "ca", "an authority")
+    (root / "world").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(JobSession, "run", run_and_look)
+        assert world.begin(linked(strangers), root / "ca", root / "world").error == ""
+    losses: tuple[str, ...] = summaries[0]["fit.losses"]
+    return losses
+
+
+def test_the_coordinator_is_not_told_how_many_hold_out_slots_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(tmp_path / "all", 0, monkeypatch) == told(tmp_path / "few", 25, monkeypatch) == ("1.000000",)
+
+
+def test_where_it_is_told_means_over_all_slots_it_has_the_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At weights near 0 each slot that matches has a loss of log 2, and each other one of 0."""
+    begin = taylor.Patience.__init__
+
+    def of_all(patience: taylor.Patience, epochs: int, tolerance: float, *, relative: bool = False) -> None:
+        begin(patience, epochs, tolerance)
+
+    monkeypatch.setattr(taylor.Patience, "__init__", of_all)
+    for strangers in (0, 25):
+        (loss,) = told(tmp_path / str(strangers), strangers, monkeypatch)
+        matches = float(loss) / math.log(2) * 26
+        assert matches == pytest.approx(round(matches), abs=1e-3)
+        assert (round(matches) == 26) == (strangers == 0)
+
+
+def test_a_layout_counts_as_half_of_its_slots_hide_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[int, int, float]] = []
+    share = gradient_leaks.label_share
+
+    def noted(columns: int, rows: int, jitter: float) -> float:
+        counted.append((columns, rows, jitter))
+        return share(columns, rows, jitter)
+
+    monkeypatch.setattr(gradient_leaks, "label_share", noted)
+    told(tmp_path / "world", 0, monkeypatch)
+    ((_, rows, _),) = counted
+    assert rows == (64 - 26) // 2
+
+
+# --- the active party, from its own gradients ------------------------------------------------------------------------
+
+
+class Watched(Optimiser):
+    """An optimiser whose owner keeps what it sees: batch, weights and gradient of each step."""
+
+    def watch(self, optimiser: Optimiser) -> Watched:
+        for name in Optimiser.__slots__:
+            if hasattr(optimiser, name):
+                setattr(self, name, getattr(optimiser, name))
+        self.seen: list[tuple[int, Floats, Floats]] = []
+        return self
+
+    def step(self, gradient: Floats, epoch: int, batch: int) -> None:
+        self.seen.append((batch, self.weights.copy(), gradient.copy()))
+        Optimiser.step(self, gradient, epoch, batch)
+
+
+def parts(case: Case, seat: DataSeat, batch: int, weights: Floats) -> Floats:
+    """(rows, columns): what each row of a batch adds to the active party's gradient if it matches, but for the others'
+    part of its score.
+    """
+    rows = case.plan.batches[batch]
+    terms = case.grid.score_terms(case.grid.scores(seat.features[rows], weights))
+    assert seat.label_terms is not None
+    residuals = (terms + seat.label_terms[rows]) / 2.0**case.grid.residual_bits
+    return case.grid.reals(seat.features[rows]) * residuals[:, None]
+
+
+def guessed(case: Case, seat: DataSeat, seen: list[tuple[int, Floats, Floats]]) -> tuple[float, Floats]:
+    """The share of slots that match, by least squares; and of each slot of the batches how likely, by ridge regression
+    from there.
+    """
+    equations: dict[int, list[tuple[Floats, Floats]]] = {}
+    above = below = 0.0
+    for batch, weights, gradient in seen:
+        one, total = parts(case, seat, batch, weights), gradient * len(case.plan.batches[batch])
+        above, below = above + one.sum(axis=0) @ total, below + one.sum(axis=0) @ one.sum(axis=0)
+        equations.setdefault(batch, []).append((one, total))
+    share, found = above / below, []
+    for batch in sorted(equations):
+        a = np.concatenate([one.T for one, _ in equations[batch]])
+        b = np.concatenate([total for _, total in equations[batch]])
+        spread = 0.25 * a @ a.T + np.eye(len(b)) * case.parameters.noise_std**2
+        found.append(share + 0.25 * a.T @ np.linalg.solve(spread, b - share * a.sum(axis=1)))
+    return share, np.concatenate(found)
+
+
+def test_the_active_party_reads_from_its_gradients_how_many_rows_match_and_more_of_which_than_it_should(
+    insecure_test_key: PrivateKey,
+) -> None:
+    """At the defaults of a job, with every defence on; docs/linkage.md and what operators are told say so."""
+    case = case_of(
+        insecure_test_key,
+        masked=True,
+        settings=JOB.taylor.optimiser_settings(),
+        n_batches=2,
+        batch_rows=128,
+        held_out_rows=20,
+        columns=(21, 2),
+        noise_std=JOB.taylor.gradient_noise,
+        jitter=JOB.taylor.jitter,
+        epochs=3,
+    )
+    assert gradient_leaks.check_rows_against_features(128, 21, match_rate=JOB.align.match_rate) == []
+    seats = case.seats()
+    seat = seats[0]
+    seat.optimiser = watched = Watched.__new__(Watched).watch(seat.optimiser)
+    case.run_locally(seats, case.key_seat())
+    share, found = guessed(case, seat, watched.seen)
+    rows = np.concatenate(case.plan.batches[:2])
+    assert case.mask is not None
+    matches = case.mask[rows] > 0
+    assert share == pytest.approx(float(matches.mean()), abs=0.08)
+    assert auc(matches, found) > 0.65

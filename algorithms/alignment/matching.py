@@ -50,6 +50,10 @@ class Pairs:
         return Pairs(self.first[chosen], self.second[chosen], self.similarity[chosen])
 
 
+def no_pairs() -> Pairs:
+    return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
 def check_threshold(threshold: float) -> None:
     """Raises ConfigError: nothing, or everything, would match."""
     if not 0.5 <= threshold <= 1:
@@ -66,20 +70,23 @@ def alike_pairs(
         two are more than fit.
 
     Raises:
-        DataError: even those above the threshold are more than `MAX_CANDIDATES`.
+        DataError: even those above the threshold are more than `MAX_CANDIDATES`; after all tiles, as an early end
+            would show to others.
     """
     check_threshold(threshold)
-    floor, found = threshold - WATCHED, _Found()
+    floor, found, too_many = threshold - WATCHED, _Found(), False
     for tile in _tiles(_Sorted.of(first), _Sorted.of(second), floor, on_progress):
         found.add(tile.where(tile.similarity >= floor))
         if found.count > MAX_CANDIDATES and floor < threshold:
             floor = threshold
             found.drop_below(floor)
         if found.count > MAX_CANDIDATES:
-            raise DataError(
-                f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}: that matches anybody",
-                hint="raise the threshold, or name fields that tell people apart",
-            )
+            found, too_many = _Found(), True
+    if too_many:
+        raise DataError(
+            f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}: that matches anybody",
+            hint="raise the threshold, or name fields that tell people apart",
+        )
     return found.pairs(), floor
 
 
@@ -101,8 +108,7 @@ class _Found:
             self.add(part.where(part.similarity >= floor))
 
     def pairs(self) -> Pairs:
-        empty = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        parts = [empty, *self._parts]
+        parts = [no_pairs(), *self._parts]
         return Pairs(
             np.concatenate([part.first for part in parts]),
             np.concatenate([part.second for part in parts]),

@@ -11,6 +11,7 @@ LEAKS = "tests/taylor/test_gradient_leaks.py"
 ALIGN = "tests/alignment/test_align.py"
 PSI = "tests/alignment/test_psi.py"
 LINK = "tests/alignment/test_link.py"
+ANYBODY = "test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell"
 PREDICT = "tests/predict/test_protocol.py"
 CHECKPOINTS = "tests/vertical/test_checkpoints.py"
 PROCESSES = "tests/vertical/test_processes.py"
@@ -398,6 +399,22 @@ MUTANTS = (
         "order = permutation(n_slots, uniform)",
         "order = np.arange(n_slots)",
         (f"{LINK}::test_a_partys_slots_do_not_depend_on_who_matches",),
+    ),
+    Mutant(
+        "the-parties-are-told-that-anybody-matches",
+        (12,),
+        "algorithms/protocols/link.py",
+        "        pairs, floor, anybody = matching.no_pairs(), threshold, too_many\n",
+        "        raise\n",
+        (f"{LINK}::{ANYBODY}",),
+    ),
+    Mutant(
+        "a-comparison-ends-early-where-anybody-matches",
+        (12,),
+        "algorithms/alignment/matching.py",
+        "            found, too_many = _Found(), True\n",
+        "            too_many = True\n            break\n",
+        (f"{LINK}::{ANYBODY}",),
     ),
     # --- prediction
     Mutant(

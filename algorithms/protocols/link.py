@@ -205,7 +205,7 @@ def step_1_secret(private_key: X25519PrivateKey, theirs: KeyShare, *, me: str, o
 def step_1_filters(
     records: Mapping[str, Sequence[str]], order: Positions, settings: LinkageSettings, secret: bytes
 ) -> Filters:
-    """Raises DataError: a record cannot be encoded."""
+    """In the shuffled order."""
     return Filters(clk.encode(records, settings.encoding, secret)[order])
 
 

@@ -10,6 +10,8 @@ OPTIMISER = "tests/taylor/test_optimiser.py"
 LEAKS = "tests/taylor/test_gradient_leaks.py"
 ALIGN = "tests/alignment/test_align.py"
 PSI = "tests/alignment/test_psi.py"
+CLK = "tests/alignment/test_clk.py"
+SAME = "tests/interference/test_neighbours.py::test_others_see_the_same"
 LINK = "tests/alignment/test_link.py"
 ANYBODY = "test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell"
 PREDICT = "tests/predict/test_protocol.py"
@@ -415,6 +417,14 @@ MUTANTS = (
         "            found, too_many = _Found(), True\n",
         "            too_many = True\n            break\n",
         (f"{LINK}::{ANYBODY}",),
+    ),
+    Mutant(
+        "a-linkage-ends-where-a-value-is-no-date",
+        (25,),
+        "algorithms/alignment/clk.py",
+        "    if written is None:\n        return []\n",
+        "    if written is None:\n        if date.strip():\n            raise DataError(date)\n        return []\n",
+        (f"{CLK}::test_a_date_in_another_format_counts_as_missing", f"{SAME}[taylor-linkage-no-date-bank]"),
     ),
     # --- prediction
     Mutant(

@@ -627,5 +627,6 @@ PAIRS = (
     Pair("evaluate", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
     Pair("evaluate", "a-feature", "shop", a_feature("shop")),
     # taylor: quasi-identifiers; here, as random settings are drawn by the place of a pair
+    Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
     Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
 )

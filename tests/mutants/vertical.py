@@ -426,6 +426,14 @@ MUTANTS = (
         "    if written is None:\n        if date.strip():\n            raise DataError(date)\n        return []\n",
         (f"{CLK}::test_a_date_in_another_format_counts_as_missing", f"{SAME}[taylor-linkage-no-date-bank]"),
     ),
+    Mutant(
+        "how-many-records-have-no-value-told-by-progress",
+        (12,),
+        "algorithms/alignment/matching.py",
+        "_tiles(_Sorted.of(first), _Sorted",
+        "_tiles(_Sorted.of(first).filled(), _Sorted",
+        (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
+    ),
     # --- prediction
     Mutant(
         "prediction-without-masks",

@@ -28,10 +28,11 @@ Learns: a data party, both sizes, and that at least `least_matches` rows match o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,13 @@ CHUNK_SLOTS = 2**14  # 8 MiB under a key of 2048 bits
 SEATS = (0, 1)  # the data parties: the first, the second
 
 Positions = npt.NDArray[np.int64]
+R = TypeVar("R")
+
+
+class WhileWanted(Protocol):
+    """Runs work that takes minutes; what it gives the work raises once nobody waits for the result any more."""
+
+    def __call__(self, work: Callable[[Callable[[], None]], R], /) -> Awaitable[R]: ...
 
 
 # --- messages ----------------------------------------------------------------------------------------
@@ -307,6 +315,22 @@ def step_2_match(
     return Matched(matches, summary, anybody)
 
 
+def step_2_watched(
+    first: clk.Filters,
+    second: clk.Filters,
+    settings: LinkageSettings,
+    report: Report,
+    still_wanted: Callable[[], None],
+) -> Matched:
+    """Step 2, whose comparison asks before each tile's report whether it is still wanted."""
+
+    def told(step: str, done: int, total: int) -> None:
+        still_wanted()
+        report(step, done, total)
+
+    return step_2_match(first, second, settings, report=told)
+
+
 def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
     enough = matched.summary.n_matches >= settings.least_matches
     return Outcome(np.array(matched.summary.sizes, np.int64), int(enough))
@@ -347,6 +371,11 @@ def chunks(n_slots: int) -> Iterator[slice]:
 def step_2_digest(filters: Sequence[npt.NDArray[np.uint8]]) -> bytes:
     """Of both uploads, as they came."""
     return sha256(b"".join(sha256(upload.tobytes()).digest() for upload in filters)).digest()
+
+
+async def to_the_end(work: Callable[[Callable[[], None]], R], /) -> R:
+    """Whoever waits or not."""
+    return work(lambda: None)
 
 
 # --- roles -----------------------------------------------------------------------------------------------
@@ -406,6 +435,7 @@ async def run_key_node(
     *,
     draw: Callable[[bytes], UniformInt] = lambda _: system_uniform,
     in_thread: InThread = directly,
+    while_wanted: WhileWanted = to_the_end,
     report: Report = silent,
 ) -> LinkageSummary:
     """
@@ -414,6 +444,7 @@ async def run_key_node(
         draw: a digest of both uploads -> what slots are drawn from; the same for the same uploads, unrelated for any
             other: a row that kept its slot while others moved would be told apart.
         randomisers: under the key node's own key; nothing is decrypted here.
+        while_wanted: for the comparison, which takes minutes.
         report: told as rows are matched, and as slots are encrypted; also from the working thread.
 
     Raises:
@@ -423,7 +454,7 @@ async def run_key_node(
     """
     parties = step_2_check_parties(data_parties, me)
     filters = [step_2_check_filters(await channel.receive(party, Filters), settings, party=party) for party in parties]
-    matched = await in_thread(partial(step_2_match, filters[0], filters[1], settings, report=report))
+    matched = await while_wanted(partial(step_2_watched, filters[0], filters[1], settings, report))
     outcome = step_2_outcome(matched, settings)
     for party in parties:
         await channel.send(party, outcome)

@@ -434,6 +434,22 @@ MUTANTS = (
         "_tiles(_Sorted.of(first).filled(), _Sorted",
         (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
     ),
+    Mutant(
+        "a-comparison-of-filters-never-asks-whether-it-is-wanted",
+        (27,),
+        "algorithms/protocols/link.py",
+        "        still_wanted()\n        report(step, done, total)\n",
+        "        report(step, done, total)\n",
+        ("tests/vertical/test_linkage_ends.py",),
+    ),
+    Mutant(
+        "a-comparison-of-filters-in-threads-of-others",
+        (27,),
+        "parties/taylor/key_node.py",
+        "while_wanted=partial(while_wanted, most_s=job.timeouts.session_s),",
+        "while_wanted=lambda work: asyncio.to_thread(work, lambda: None),",
+        ("tests/vertical/test_linkage_ends.py",),
+    ),
     # --- prediction
     Mutant(
         "prediction-without-masks",

@@ -102,11 +102,13 @@ def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: byt
     """One filter for each record; a record without any value gets an empty one, which is like no other.
 
     Args:
-        records: a column of texts for each field, all of one length; "" where a value is missing.
+        records: a column of texts for each field, all of one length; "" where a value is missing. What is not a date
+            in a field of dates counts as missing too: who proposes a job chooses columns and kinds, and a refusal would
+            tell what rows hold.
         secret: 32 bytes that both parties hold and nobody else.
 
     Raises:
-        DataError: a column is missing or of another length, or a date is not written as one; names record and field.
+        DataError: a column is missing or of another length.
     """
     n_records = count_records(records, encoding)
     filters = np.empty((n_records, encoding.width_bytes), np.uint8)
@@ -115,7 +117,7 @@ def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: byt
         block = filters[start : start + BLOCK_RECORDS]
         bits = np.zeros((len(block), encoding.filter_bits << encoding.fold), np.bool_)
         for writer, column in writers:
-            writer.write(column[start : start + BLOCK_RECORDS], bits, first_record=start)
+            writer.write(column[start : start + BLOCK_RECORDS], bits)
         if encoding.fold:
             bits = bits[:, : encoding.filter_bits] ^ bits[:, encoding.filter_bits :]
         block[:] = np.packbits(bits, axis=1)
@@ -149,21 +151,13 @@ class _FieldWriter:
         self._index: dict[str, int] = {}
         self._digests = bytearray()
 
-    def write(self, values: Sequence[str], bits: npt.NDArray[np.bool_], *, first_record: int) -> None:
-        tokens = [self._tokens(value, first_record + i) for i, value in enumerate(values)]
+    def write(self, values: Sequence[str], bits: npt.NDArray[np.bool_]) -> None:
+        tokens = [tokens_of(value, self._field.kind) for value in values]
         records = np.repeat(np.arange(len(tokens)), [len(of_record) for of_record in tokens])
         indices = [self._index_of(token) for of_record in tokens for token in of_record]
         # Both are powers of two, so that the remainder is uniform.
         places = np.frombuffer(bytes(self._digests), "<u2").reshape(-1, MAX_HASHES) % bits.shape[1]
         bits[records[:, None], places[indices, : self._field.hashes]] = True
-
-    def _tokens(self, value: str, record: int) -> list[str]:
-        if self._field.kind == "text":
-            return bigrams(normalised(value))
-        try:
-            return date_tokens(value)
-        except DataError as bad:
-            raise DataError(f"{self._field.name}, record {record + 1}: {bad}", hint=bad.hint) from None
 
     def _index_of(self, token: str) -> int:
         index = self._index.setdefault(token, len(self._index))
@@ -172,7 +166,17 @@ class _FieldWriter:
         return index
 
 
+def count_unreadable(records: Mapping[str, Sequence[str]], encoding: Encoding) -> dict[str, int]:
+    """How many values of each field of dates are there and not written as a date; for their owner alone."""
+    dates = [field.name for field in encoding.fields if field.kind == "date"]
+    return {name: sum(bool(date.strip()) and not date_tokens(date) for date in records[name]) for name in dates}
+
+
 # --- values to tokens -------------------------------------------------------------------------------
+
+
+def tokens_of(value: str, kind: FieldKind) -> list[str]:
+    return date_tokens(value) if kind == "date" else bigrams(normalised(value))
 
 
 def normalised(text: str) -> str:
@@ -188,15 +192,11 @@ def bigrams(text: str) -> list[str]:
 
 
 def date_tokens(date: str) -> list[str]:
-    """Each digit of YYYYMMDD with its place; none of an empty date. The day may be one that no month has.
+    """Each digit of YYYYMMDD with its place; none of what is not written YYYY-MM-DD or YYYYMMDD.
 
-    Raises:
-        DataError: not written YYYY-MM-DD or YYYYMMDD.
+    The day may be one that no month has.
     """
-    stripped = date.strip()
-    if not stripped:
-        return []
-    written = DATE.fullmatch(stripped)
+    written = DATE.fullmatch(date.strip())
     if written is None:
-        raise DataError("is not a date written YYYY-MM-DD", hint="write all dates so, and leave missing ones empty")
+        return []
     return [f"{place}:{digit}" for place, digit in enumerate("".join(written.groups()))]

@@ -24,7 +24,7 @@ Indices = npt.NDArray[np.int64]
 Similarities = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Progress = Callable[[int, int], None]  # records of the first party done, and all of them; from the working thread
+Progress = Callable[[int, int], None]  # filters of the first party done, and all of them; from the working thread
 
 TILE_ROWS, TILE_COLUMNS = 32, 4096
 MAX_CANDIDATES = 5_000_000  # 24 octets each
@@ -50,6 +50,10 @@ class Pairs:
         return Pairs(self.first[chosen], self.second[chosen], self.similarity[chosen])
 
 
+def no_pairs() -> Pairs:
+    return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
 def check_threshold(threshold: float) -> None:
     """Raises ConfigError: nothing, or everything, would match."""
     if not 0.5 <= threshold <= 1:
@@ -66,20 +70,23 @@ def alike_pairs(
         two are more than fit.
 
     Raises:
-        DataError: even those above the threshold are more than `MAX_CANDIDATES`.
+        DataError: even those above the threshold are more than `MAX_CANDIDATES`; after all tiles, as an early end
+            would show to others.
     """
     check_threshold(threshold)
-    floor, found = threshold - WATCHED, _Found()
-    for tile in _tiles(_Sorted.of(first), _Sorted.of(second), floor, on_progress):
+    floor, found, too_many = threshold - WATCHED, _Found(), False
+    for tile in _tiles(_Sorted.of(first), _Sorted.of(second).filled(), floor, on_progress):
         found.add(tile.where(tile.similarity >= floor))
         if found.count > MAX_CANDIDATES and floor < threshold:
             floor = threshold
             found.drop_below(floor)
         if found.count > MAX_CANDIDATES:
-            raise DataError(
-                f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}: that matches anybody",
-                hint="raise the threshold, or name fields that tell people apart",
-            )
+            found, too_many = _Found(), True
+    if too_many:
+        raise DataError(
+            f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}: that matches anybody",
+            hint="raise the threshold, or name fields that tell people apart",
+        )
     return found.pairs(), floor
 
 
@@ -101,8 +108,7 @@ class _Found:
             self.add(part.where(part.similarity >= floor))
 
     def pairs(self) -> Pairs:
-        empty = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        parts = [empty, *self._parts]
+        parts = [no_pairs(), *self._parts]
         return Pairs(
             np.concatenate([part.first for part in parts]),
             np.concatenate([part.second for part in parts]),
@@ -112,7 +118,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Sorted:
-    """Filters by their number of bits, without the empty ones.
+    """Filters by their number of bits.
 
     Attributes:
         words: (n, filter_bits / 64).
@@ -129,12 +135,23 @@ class _Sorted:
         words = np.ascontiguousarray(filters).view(np.uint64)
         counts = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
         order = np.argsort(counts, kind="stable")
-        order = order[np.searchsorted(counts[order], 1) :]
         return cls(words[order], counts[order], order)
+
+    def filled(self) -> _Sorted:
+        """Without the empty ones."""
+        first = int(np.searchsorted(self.counts, 1))
+        return _Sorted(self.words[first:], self.counts[first:], self.positions[first:])
 
 
 def _tiles(first: _Sorted, second: _Sorted, floor: float, on_progress: Progress) -> Iterator[Pairs]:
-    """The pairs of every tile that are alike by at least the floor; tiles in which none can be are left out."""
+    """The pairs of every tile that are alike by at least the floor; tiles in which none can be are left out.
+
+    The first party's empty filters, like none of the second's, are gone through all the same: of how many records
+    progress is shows to others.
+
+    Args:
+        second: without empty ones.
+    """
     columns = np.ascontiguousarray(second.words.T)
     shortest = floor / (2 - floor) * (1 - 1e-9)  # of two filters' counts; a little less, as this is rounded
     for start in range(0, len(first.counts), TILE_ROWS):

@@ -28,10 +28,11 @@ Learns: a data party, both sizes, and that at least `least_matches` rows match o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,13 @@ CHUNK_SLOTS = 2**14  # 8 MiB under a key of 2048 bits
 SEATS = (0, 1)  # the data parties: the first, the second
 
 Positions = npt.NDArray[np.int64]
+R = TypeVar("R")
+
+
+class WhileWanted(Protocol):
+    """Runs work that takes minutes; what it gives the work raises once nobody waits for the result any more."""
+
+    def __call__(self, work: Callable[[Callable[[], None]], R], /) -> Awaitable[R]: ...
 
 
 # --- messages ----------------------------------------------------------------------------------------
@@ -86,7 +94,7 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     sizes: IntegerTensor  # of the first party and of the second
-    enough: Integer  # 1; or 0, when fewer than `least_matches` rows match and the session ends
+    enough: Integer  # 1; or 0, when fewer than `least_matches` rows match or anybody does, and the session ends
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -160,10 +168,16 @@ class LinkageSummary:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matched:
-    """What the key node found; `matches` are positions in the two shuffled lists."""
+    """What the key node found; `matches` are positions in the two shuffled lists.
+
+    Attributes:
+        anybody: there are none, as too many pairs are alike; for the key node's own operator. A data party is told the
+            same as of too few matches: with copies of one record it could ask for a group smaller than `least_matches`.
+    """
 
     matches: Pairs
     summary: LinkageSummary
+    anybody: DataError | None = None
 
 
 # --- steps of a data party -----------------------------------------------------------------------------
@@ -199,7 +213,7 @@ def step_1_secret(private_key: X25519PrivateKey, theirs: KeyShare, *, me: str, o
 def step_1_filters(
     records: Mapping[str, Sequence[str]], order: Positions, settings: LinkageSettings, secret: bytes
 ) -> Filters:
-    """Raises DataError: a record cannot be encoded."""
+    """In the shuffled order."""
     return Filters(clk.encode(records, settings.encoding, secret)[order])
 
 
@@ -250,11 +264,11 @@ def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -
 
 
 def too_few(settings: LinkageSettings) -> DataError:
-    """One line for every party, the key node too; it does not say how many match."""
+    """One line for every party; it does not say how many match."""
     return DataError(
         f"fewer than {settings.least_matches:,} rows of the two parties match, the least that the job asks for",
         hint="do both parties' columns hold the same things, dates and postcodes written alike? A lower threshold "
-        "finds more matches, and more wrong ones",
+        "finds more matches, and more wrong ones, until it tells nobody apart: the key node's log says where it is so",
     )
 
 
@@ -284,9 +298,12 @@ def step_2_check_filters(received: Filters, settings: LinkageSettings, *, party:
 def step_2_match(
     first: clk.Filters, second: clk.Filters, settings: LinkageSettings, *, report: Report = silent
 ) -> Matched:
-    """Every filter against every other; raises DataError when everybody is alike."""
-    threshold, sizes = settings.threshold, (len(first), len(second))
-    pairs, floor = matching.alike_pairs(first, second, threshold, partial(report, "match"))
+    """Every filter against every other."""
+    threshold, sizes, anybody = settings.threshold, (len(first), len(second)), None
+    try:
+        pairs, floor = matching.alike_pairs(first, second, threshold, partial(report, "match"))
+    except DataError as too_many:
+        pairs, floor, anybody = matching.no_pairs(), threshold, too_many
     matches = matching.assign(pairs, threshold)
     summary = LinkageSummary(
         sizes,
@@ -295,7 +312,23 @@ def step_2_match(
         matching.histogram(pairs, matches, sizes[0], threshold, floor),
         expected_errors(pairs, matches, sizes, threshold),
     )
-    return Matched(matches, summary)
+    return Matched(matches, summary, anybody)
+
+
+def step_2_watched(
+    first: clk.Filters,
+    second: clk.Filters,
+    settings: LinkageSettings,
+    report: Report,
+    still_wanted: Callable[[], None],
+) -> Matched:
+    """Step 2, whose comparison asks before each tile's report whether it is still wanted."""
+
+    def told(step: str, done: int, total: int) -> None:
+        still_wanted()
+        report(step, done, total)
+
+    return step_2_match(first, second, settings, report=told)
 
 
 def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
@@ -338,6 +371,11 @@ def chunks(n_slots: int) -> Iterator[slice]:
 def step_2_digest(filters: Sequence[npt.NDArray[np.uint8]]) -> bytes:
     """Of both uploads, as they came."""
     return sha256(b"".join(sha256(upload.tobytes()).digest() for upload in filters)).digest()
+
+
+async def to_the_end(work: Callable[[Callable[[], None]], R], /) -> R:
+    """Whoever waits or not."""
+    return work(lambda: None)
 
 
 # --- roles -----------------------------------------------------------------------------------------------
@@ -397,6 +435,7 @@ async def run_key_node(
     *,
     draw: Callable[[bytes], UniformInt] = lambda _: system_uniform,
     in_thread: InThread = directly,
+    while_wanted: WhileWanted = to_the_end,
     report: Report = silent,
 ) -> LinkageSummary:
     """
@@ -405,21 +444,22 @@ async def run_key_node(
         draw: a digest of both uploads -> what slots are drawn from; the same for the same uploads, unrelated for any
             other: a row that kept its slot while others moved would be told apart.
         randomisers: under the key node's own key; nothing is decrypted here.
+        while_wanted: for the comparison, which takes minutes.
         report: told as rows are matched, and as slots are encrypted; also from the working thread.
 
     Raises:
         ConfigError: not two data parties; nothing was received.
-        DataError: too few rows match; both data parties were told.
+        DataError: too few rows match, or too many pairs are alike; both data parties were told that too few match.
         MalformedMessage: a data party sent what it should not.
     """
     parties = step_2_check_parties(data_parties, me)
     filters = [step_2_check_filters(await channel.receive(party, Filters), settings, party=party) for party in parties]
-    matched = await in_thread(partial(step_2_match, filters[0], filters[1], settings, report=report))
+    matched = await while_wanted(partial(step_2_watched, filters[0], filters[1], settings, report))
     outcome = step_2_outcome(matched, settings)
     for party in parties:
         await channel.send(party, outcome)
     if not outcome.enough:
-        raise too_few(settings)
+        raise matched.anybody or too_few(settings)
     columns, mask = await in_thread(partial(step_3_slots, matched, draw(step_2_digest(filters))))
     for chunk in chunks(len(mask)):
         for party, positions in zip(parties, columns, strict=True):
@@ -444,7 +484,7 @@ def run_locally(
         uniforms: of the first party, of the second and of the key node.
 
     Raises:
-        DataError: too few rows match.
+        DataError: too few rows match, or too many pairs are alike.
     """
     sizes = [step_1_count(records[i], settings, me=names[i]) for i in SEATS]
     keys = [step_0_private_key(uniforms[i]) for i in SEATS]
@@ -454,7 +494,7 @@ def run_locally(
     filters = [step_1_filters(records[i], orders[i], settings, secrets[i]).filters for i in SEATS]
     matched = step_2_match(filters[0], filters[1], settings)
     if not step_2_outcome(matched, settings).enough:
-        raise too_few(settings)
+        raise matched.anybody or too_few(settings)
     columns, mask = step_3_slots(matched, uniforms[2])
     masks: tuple[list[EncryptedVector[Ciphertext]], ...] = ([], [])
     for chunk in chunks(len(mask)):

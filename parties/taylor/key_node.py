@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, ref
 from blindfit.parties.vertical.linkage_report import linkage_report
 from blindfit.parties.vertical.linkages import asked_of_linkage
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
+from blindfit.parties.work.long_work import while_wanted
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -160,6 +162,7 @@ class KeyNode:
                 session.channel,
                 draw=draw,
                 in_thread=asyncio.to_thread,
+                while_wanted=partial(while_wanted, most_s=job.timeouts.session_s),
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
             self._party.write(session.id, "linkage.json", linkage_report(linked))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
-from blindfit.algorithms.alignment import psi
+from blindfit.algorithms.alignment import clk, psi
 from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PublicKey
@@ -27,6 +29,8 @@ from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import damaged
 from blindfit.parties.vertical.linkages import asked_of_linkage, begin_linkage, check_linkage
 from blindfit.parties.vertical.seats import Seats
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +85,7 @@ async def _link(
     check_linkage(session)
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
+    tell_of_unreadable(await asyncio.to_thread(clk.count_unreadable, records, settings.encoding))
     (other,) = (name for name in seats.chain if name != seats.me)
     session.report("link")
     linked = await link.run_data_party(
@@ -97,6 +102,13 @@ async def _link(
         in_thread=asyncio.to_thread,
     )
     return Aligned(linked.positions, linked.mask_enc)
+
+
+def tell_of_unreadable(dates: Mapping[str, int]) -> None:
+    """The operator alone: what rows hold is nobody else's to know."""
+    for field, rows in dates.items():
+        if rows:
+            log.warning("dates that are not written YYYY-MM-DD count as missing in a linkage", field=field, rows=rows)
 
 
 def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:

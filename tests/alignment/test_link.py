@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from blindfit.algorithms.alignment import matching
 from blindfit.algorithms.alignment.clk import Encoding, Field
 from blindfit.algorithms.alignment.matching import Pairs
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
@@ -31,7 +32,7 @@ from blindfit.algorithms.protocols.link import (
     Matched,
     Slots,
 )
-from blindfit.parties.wire import codec
+from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers
 from tests.each_case import each_case
@@ -286,6 +287,47 @@ def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey
             ("bank", "shop"),
             (uniforms[0], uniforms[1], uniforms[2]),
         )
+
+
+def key_node_alone(
+    key: PrivateKey, settings: LinkageSettings, filters: np.ndarray[Any, Any]
+) -> tuple[DataError, list[tuple[str, bytes]], list[tuple[str, int, int]]]:
+    """What a linkage of a table with itself fails with, what the parties are sent, and the progress."""
+    sent: list[tuple[str, bytes]] = []
+    told: list[tuple[str, int, int]] = []
+
+    def noted(sender: str, receiver: str, _step: str, data: bytes) -> bytes:
+        if sender == "keys":
+            sent.append((receiver, data))
+        return data
+
+    network = LocalNetwork(ROLES, link.TABLE, wire=noted)
+
+    async def run() -> None:
+        for party in ("bank", "shop"):
+            await network.channel(party).send("keys", Filters(filters))
+        await link.run_key_node(
+            *(("bank", "shop"), settings, OwnKey(key), "keys", network.channel("keys")),
+            report=lambda *progress: told.append(progress),
+        )
+
+    with pytest.raises(DataError) as refusal:
+        asyncio.run(run())
+    return refusal.value, sent, told
+
+
+def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
+    insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """262,144 copies of an invention were refused by another error where 20 records are like it, or more."""
+    copies = np.random.default_rng(0).integers(0, 256, (1, 128)).astype(np.uint8).repeat(70, axis=0)
+    too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, least_matches=71), copies)
+    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
+    anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
+    assert str(anybody).endswith("that matches anybody")  # at the key node
+    assert (sent_then, told_then) == (sent, told)
+    assert len(sent) == 2
+    assert error_codes.detail_of(anybody) == error_codes.detail_of(too_few)
 
 
 # --- what is refused ------------------------------------------------------------------------------------

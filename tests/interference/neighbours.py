@@ -341,6 +341,23 @@ def a_missing_value(party: str) -> Build:
     return build
 
 
+def a_name(party: str, name: str) -> Build:
+    """By which a linkage finds the last row, or does not."""
+    return lambda case, _: pair(case, case.data, changed(case.data, party, {LAST: {"name": name}}))
+
+
+def dated(build: Build) -> Build:
+    """The job links by dates."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        data = case.data
+        for party in case.holders:
+            data = changed(data, party, {row: {"name": f"{int(row[1:]):08}"} for row in data[party]})
+        return build(case.with_data(data).with_job(align__fields=["name:date"]), probe)
+
+    return built
+
+
 def an_unknown_id(party: str) -> Build:
     """A row that nobody else has: of one person, or of another."""
 
@@ -609,4 +626,7 @@ PAIRS = (
     Pair("evaluate", "between-jobs", "meter", between_jobs(a_label("meter"))),
     Pair("evaluate", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
     Pair("evaluate", "a-feature", "shop", a_feature("shop")),
+    # taylor: quasi-identifiers; here, as random settings are drawn by the place of a pair
+    Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
+    Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
 )

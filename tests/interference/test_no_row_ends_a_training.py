@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.statistics import taylor
 from blindfit.algorithms.statistics.taylor_plan import Grid
-from tests.interference.neighbours import Probe
+from tests.interference.neighbours import Probe, a_name, dated
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import Case, run
 
@@ -68,6 +68,15 @@ def test_whose_steps_are_shortened_to_the_end_is_told_to_its_operator(case: Case
 )
 def test_whatever_else_is_asked_for(case: Case, probe: Probe, options: dict[str, Any]) -> None:
     assert ends(case, probe, 3.0, 1000.0, **options)
+
+
+def test_a_linkage_goes_on_where_a_value_is_no_date(probe: Probe) -> None:
+    """Whoever proposes the job says which column holds dates; how many values are none is told to their owner."""
+    _, one_is_none = dated(a_name("shop-a", "1990011"))(SYSTEMS["taylor-linkage"](), probe)
+    with capture_logs() as logged:
+        assert run(one_is_none.case, probe.authority).errors == ("",)
+    (line,) = [line for line in logged if line["event"].startswith("dates that are not written")]
+    assert (line["field"], line["rows"], line["log_level"]) == ("name", 1, "warning")
 
 
 def test_one_that_ends_at_a_bound_ends_by_what_rows_hold(

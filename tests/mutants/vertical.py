@@ -10,7 +10,10 @@ OPTIMISER = "tests/taylor/test_optimiser.py"
 LEAKS = "tests/taylor/test_gradient_leaks.py"
 ALIGN = "tests/alignment/test_align.py"
 PSI = "tests/alignment/test_psi.py"
+CLK = "tests/alignment/test_clk.py"
+SAME = "tests/interference/test_neighbours.py::test_others_see_the_same"
 LINK = "tests/alignment/test_link.py"
+ANYBODY = "test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell"
 PREDICT = "tests/predict/test_protocol.py"
 CHECKPOINTS = "tests/vertical/test_checkpoints.py"
 PROCESSES = "tests/vertical/test_processes.py"
@@ -422,6 +425,54 @@ MUTANTS = (
         "order = permutation(n_slots, uniform)",
         "order = np.arange(n_slots)",
         (f"{LINK}::test_a_partys_slots_do_not_depend_on_who_matches",),
+    ),
+    Mutant(
+        "the-parties-are-told-that-anybody-matches",
+        (12,),
+        "algorithms/protocols/link.py",
+        "        pairs, floor, anybody = matching.no_pairs(), threshold, too_many\n",
+        "        raise\n",
+        (f"{LINK}::{ANYBODY}",),
+    ),
+    Mutant(
+        "a-comparison-ends-early-where-anybody-matches",
+        (12,),
+        "algorithms/alignment/matching.py",
+        "            found, too_many = _Found(), True\n",
+        "            too_many = True\n            break\n",
+        (f"{LINK}::{ANYBODY}",),
+    ),
+    Mutant(
+        "a-linkage-ends-where-a-value-is-no-date",
+        (25,),
+        "algorithms/alignment/clk.py",
+        "    if written is None:\n        return []\n",
+        "    if written is None:\n        if date.strip():\n            raise DataError(date)\n        return []\n",
+        (f"{CLK}::test_a_date_in_another_format_counts_as_missing", f"{SAME}[taylor-linkage-no-date-bank]"),
+    ),
+    Mutant(
+        "how-many-records-have-no-value-told-by-progress",
+        (12,),
+        "algorithms/alignment/matching.py",
+        "_tiles(_Sorted.of(first), _Sorted",
+        "_tiles(_Sorted.of(first).filled(), _Sorted",
+        (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
+    ),
+    Mutant(
+        "a-comparison-of-filters-never-asks-whether-it-is-wanted",
+        (27,),
+        "algorithms/protocols/link.py",
+        "        still_wanted()\n        report(step, done, total)\n",
+        "        report(step, done, total)\n",
+        ("tests/vertical/test_linkage_ends.py",),
+    ),
+    Mutant(
+        "a-comparison-of-filters-in-threads-of-others",
+        (27,),
+        "parties/taylor/key_node.py",
+        "while_wanted=partial(while_wanted, most_s=job.timeouts.session_s),",
+        "while_wanted=lambda work: asyncio.to_thread(work, lambda: None),",
+        ("tests/vertical/test_linkage_ends.py",),
     ),
     # --- prediction
     Mutant(

@@ -13,10 +13,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, connections
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
-from blindfit.parties.identity.connections import RevocationList, current, load_identity, split_address
+from blindfit.parties.identity.connections import RevocationList, current, load_identity
+from blindfit.parties.settings import PeerSettings
+from blindfit.parties.tables import Settings, validate
+from blindfit.parties.wire.addresses import split_address
 from tests.certificates import demo_authority, load
 
 
@@ -215,13 +219,31 @@ def test_a_renewed_certificate_is_taken_and_a_bad_one_is_not(folder: Path, files
         ("a.example:443", ("a.example", 443)),
         ("127.0.0.1:1", ("127.0.0.1", 1)),
         ("[::1]:65535", ("::1", 65535)),
+        (f"{'a' * 63}.example.:443", (f"{'a' * 63}.example.", 443)),
     ],
 )
 def test_addresses(address: str, parts: tuple[str, int]) -> None:
     assert split_address(address) == parts
 
 
-@pytest.mark.parametrize("address", ["a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"),
+        *("a..b:1", ".a:1", ".:1", "a..:1", f"{'a' * 64}:1", f"a.{'b' * 64}.c:1", "[..]:1", f"[{'a' * 64}]:1"),
+    ],
+)
 def test_bad_addresses(address: str) -> None:
     with pytest.raises(ConfigError, match=r"is not an address$"):
         split_address(address)
+
+
+@pytest.mark.parametrize(("model", "values"), [(PeerSettings, {"role": "active"}), (JobParty, {"role": "active"})])
+@pytest.mark.parametrize("address", ["a..b:7100", f"{'a' * 64}:7100", "a:0", ""])
+def test_a_bad_address_of_a_file_is_refused_with_its_option(
+    model: type[Settings], values: dict[str, str], address: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        validate({**values, "address": address}, model, source="bank.toml")
+    form = "write host:port, or [address]:port for IPv6"
+    assert str(refused.value) == f"bank.toml: address: {address!r} is not an address: {form}"

@@ -15,6 +15,7 @@ TURNS = "tests/wire/test_turns.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
 CONNECTIONS = "tests/identity/test_connections.py"
 IDENTITY_FILES = "tests/identity/test_identity_files.py"
+POLICY = "tests/approval/test_policy.py"
 
 MUTANTS = (
     # --- what is read
@@ -155,6 +156,22 @@ MUTANTS = (
         "if channel is None or sender not in channel.peers:",
         "if channel is None:",
         (f"{EXCHANGE}::test_a_stranger_learns_nothing_of_a_session",),
+    ),
+    Mutant(
+        "labels-of-any-length",
+        (14,),
+        "parties/wire/addresses.py",
+        r'LABELS = r"[a-zA-Z0-9_-]{1,63}(?:\.[a-zA-Z0-9_-]{1,63})*\.?"',
+        'LABELS = r"[a-zA-Z0-9._-]+"',
+        (f"{IDENTITY_FILES}::test_bad_addresses",),
+    ),
+    Mutant(
+        "a-proposed-address-is-taken-as-it-is",
+        (14,),
+        "parties/sessions/sessions.py",
+        "            split_address(member.address)\n",
+        "            str(member.address)\n",
+        (f"{POLICY}::test_a_proposed_address_that_is_none_is_refused",),
     ),
     # --- limits
     Mutant(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
@@ -104,12 +105,17 @@ def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
+    """Raises ConfigError: it is none, or its key is of a kind that nothing here can use."""
     try:
-        return x509.load_pem_x509_certificate(read_file(path))
+        certificate = x509.load_pem_x509_certificate(read_file(path))
+        certificate.public_key()
     except ValueError as error:
         raise ConfigError(
             f"{path} is not a certificate in PEM", hint="it must begin with -----BEGIN CERTIFICATE-----"
         ) from error
+    except UnsupportedAlgorithm as error:
+        raise _unusable(path, error) from error
+    return certificate
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
@@ -128,6 +134,14 @@ def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
     except (ValueError, TypeError) as error:
         reason = "does not open with this passphrase" if passphrase else "is not a private key in PEM"
         raise ConfigError(f"{path} {reason}") from error
+    except UnsupportedAlgorithm as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: UnsupportedAlgorithm) -> ConfigError:
+    return ConfigError(
+        f"{path} has a key that cannot be used here: {error}", hint="take one on P-256, as `blindfit certs` makes them"
+    )
 
 
 def is_locked(key_pem: bytes) -> bool:

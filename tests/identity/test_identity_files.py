@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,16 +13,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, connections
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
 from blindfit.parties.identity.connections import RevocationList, current, load_identity
+from blindfit.parties.identity.key_proof import read_certificate_der
 from blindfit.parties.settings import PeerSettings
 from blindfit.parties.tables import Settings, validate
 from blindfit.parties.wire.addresses import split_address
 from tests.certificates import demo_authority, load
+
+P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3.1.7
 
 
 @pytest.fixture
@@ -82,6 +86,32 @@ def test_a_damaged_file_is_named(files: PartyFiles, which: str, text: str) -> No
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match=f"^{path} {text}$"):
         load(files)
+
+
+def on_another_curve(pem: bytes, kind: str) -> bytes:
+    """The same on a curve that OpenSSL does not know, with an identifier of the same length as that of P-256."""
+    der = ssl.PEM_cert_to_DER_cert(pem.decode().replace(kind, "CERTIFICATE"))
+    assert der.count(P_256) == 1
+    return ssl.DER_cert_to_PEM_cert(der.replace(P_256, P_256[:-1] + b"\x7f")).replace("CERTIFICATE", kind).encode()
+
+
+@pytest.mark.parametrize(
+    ("which", "kind"), [("certificate", "CERTIFICATE"), ("key", "PRIVATE KEY"), ("authority", "CERTIFICATE")]
+)
+def test_a_key_on_a_curve_that_is_not_supported_is_named_with_its_file(
+    files: PartyFiles, which: str, kind: str
+) -> None:
+    path = getattr(files, which)
+    path.write_bytes(on_another_curve(path.read_bytes(), kind))
+    said = f"^{path} has a key that cannot be used here: Curve 1.2.840.10045.3.1.127 is not supported$"
+    with pytest.raises(ConfigError, match=said):
+        load(files)
+
+
+def test_the_certificate_of_another_with_such_a_key_is_one_that_cannot_be_read(files: PartyFiles) -> None:
+    der = ssl.PEM_cert_to_DER_cert(on_another_curve(files.certificate.read_bytes(), "CERTIFICATE").decode())
+    with pytest.raises(DataError, match=r"^the certificate of alice cannot be read$"):
+        read_certificate_der(der, "alice")
 
 
 def test_another_partys_key(folder: Path, files: PartyFiles) -> None:

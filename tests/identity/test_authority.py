@@ -8,6 +8,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -91,6 +92,37 @@ def test_a_bad_host_is_refused_and_leaves_nothing(folder: Path, host: str) -> No
 def test_a_bad_lifetime_is_refused(folder: Path, days: int) -> None:
     with pytest.raises(ConfigError, match=f"^{days} days is no lifetime: choose 1 to 36500$"):
         issue(folder, "alice", days=days)
+
+
+def contents(directory: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("options", [{"days": 0}, {"days": 36501}, {"key_passphrase": b"short"}])
+@pytest.mark.parametrize("party", ["alice", "revoked"])
+def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, options: dict[str, Any]) -> None:
+    """No serial of a certificate that there never was; and revoked files stay where they are."""
+    issue(folder, "revoked")
+    revoke(folder, "revoked")
+    before = contents(folder)
+    with pytest.raises(ConfigError):
+        issue(folder, party, **options)
+    assert contents(folder) == before
+
+
+def test_a_revocation_whose_list_would_be_refused_changes_nothing(folder: Path) -> None:
+    issue(folder, "alice")
+    before = contents(folder)
+    with pytest.raises(ConfigError, match="0 days is no lifetime"):
+        revoke(folder, "alice", days=0)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("options", [{"days": 0}, {"passphrase": b"short"}])
+def test_an_authority_that_is_refused_leaves_no_folder(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        create_authority(tmp_path / "new", "Another", **options)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_certificate_does_not_outlive_its_authority(folder: Path) -> None:

@@ -16,9 +16,9 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files.private_files import read_file
-from blindfit.parties.identity.connections import split_address
 from blindfit.parties.systems import MOST_PASSIVE_IN_SHARES
 from blindfit.parties.tables import Settings, mistakes
+from blindfit.parties.wire.addresses import split_address
 
 CONFIG = "tasks.model_training.input_configs.algorithm_config"
 

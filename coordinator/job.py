@@ -17,6 +17,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
 from blindfit.parties.tables import Settings, mistakes, read_values, toml_of
+from blindfit.parties.wire.addresses import Address
 
 J = TypeVar("J", bound=JobParameters)
 
@@ -27,7 +28,7 @@ class JobParty(Settings):
     role: Role  # what it does in the job; its own file says the same
     dataset: str = ""  # a key node has none
     config: Path | None = None  # its party.toml, for `blindfit run` on this machine
-    address: str | None = None  # where it is up, for `blindfit submit`
+    address: Address | None = None  # where it is up, for `blindfit submit`
 
 
 class JobFile(Settings):

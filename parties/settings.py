@@ -14,6 +14,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.parties.data.settings import DatasetSettings, IfExists
 from blindfit.parties.tables import Settings
+from blindfit.parties.wire.addresses import HOST, Address, is_host
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone
@@ -40,7 +41,7 @@ class PeerSettings(Settings):
     """Whom this party knows."""
 
     role: Role  # what it may do here
-    address: str | None = None  # where it is; without it, where the job says
+    address: Address | None = None  # where it is; without it, where the job says
 
 
 class PolicySettings(Settings):
@@ -95,7 +96,7 @@ class PolicySettings(Settings):
                     yield "unsafe", f"its policy.unsafe does not list {flag}, and its operator is not asked"
 
 
-SCHEDULER = re.compile(r"(?P<scheme>tls|tcp)://(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
+SCHEDULER = re.compile(rf"(?P<scheme>tls|tcp)://(?P<host>{HOST}):(?P<port>[0-9]{{1,5}})")
 COMPUTE_TLS = {"certificate", "key", "authority"}
 COMPUTE_OPTIONS = {
     "serial": set[str](),
@@ -146,7 +147,7 @@ class ComputeSettings(Settings):
 def _scheduler(address: str) -> tuple[str, str]:
     """tls://host:port -> scheme and host."""
     match = SCHEDULER.fullmatch(address)
-    if match is None or not 0 < int(match["port"]) < 2**16:
+    if match is None or not 0 < int(match["port"]) < 2**16 or not is_host(match["host"]):
         raise ValueError(f"address: {address!r} is not of the form tls://host:port")
     return match["scheme"], match["host"].strip("[]")
 

@@ -31,7 +31,6 @@ from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
-from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
@@ -51,6 +50,7 @@ from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, ref
 from blindfit.parties.vertical.class_weights import class_weights
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part, write_test_rows
@@ -62,7 +62,7 @@ Positions = NDArray[np.int64]
 
 class DataParty:
     def __init__(self, party: Party) -> None:
-        self._party, self._running = party, Running(party.settings.name)
+        self._party, self._running = party, Running(party.settings.name, FalconJob.resume_option)
 
     def check(self, job: FalconJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open, with features, and labels where due."""

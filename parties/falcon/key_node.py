@@ -15,20 +15,20 @@ from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
-from blindfit.parties.falcon.running import Running
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 from blindfit.parties.work.own_thread import in_own_thread
 
 
 class Dealer:
     def __init__(self, party: Party) -> None:
-        self._party, self._running = party, Running(party.settings.name)
+        self._party, self._running = party, Running(party.settings.name, FalconJob.resume_option)
 
     def check(self, job: FalconJob, me: Member) -> None:
         """A key node holds no rows."""

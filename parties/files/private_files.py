@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
@@ -26,6 +28,7 @@ def make_private(directory: Path) -> None:
     for missing in reversed([d for d in (directory, *directory.parents) if not d.exists()]):
         with contextlib.suppress(FileExistsError):  # another process made it meanwhile
             missing.mkdir(mode=0o700)
+            sync_directory(missing.parent)
 
 
 def open_private(path: Path, mode: str) -> IO[bytes]:
@@ -43,16 +46,24 @@ def new_private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sync_directory(path: Path) -> None:
-    """The names in it are on the disk when this returns."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """The names in it are on the disk when this returns, where they can be brought there at all."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:  # one that we may write into, and not read
+        return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a file system that does this for files alone
+            raise
     finally:
         os.close(descriptor)
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file that must not exist yet: it appears whole, with its mode, or not at all."""
+    """Writes a file that must not exist yet: it appears whole, with its mode, or not at all, and outlives a
+    power cut.
+    """
     temporary = _write_temporary(path, content, mode)
     try:
         os.link(temporary, path)  # unlike a rename, a link does not replace
@@ -60,16 +71,20 @@ def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
         raise ConfigError(f"{path} exists already and is not overwritten", hint="move it away first") from error
     finally:
         os.unlink(temporary)
+    sync_directory(path.parent)
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file in the place of an older one: a reader sees the old or the new, never a part."""
+    """Writes a file in the place of an older one: a reader sees the old or the new, never a part; after a power
+    cut the new.
+    """
     temporary = _write_temporary(path, content, mode)
     try:
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    sync_directory(path.parent)
 
 
 def _write_temporary(path: Path, content: bytes, mode: int) -> str:
@@ -104,12 +119,17 @@ def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
+    """Raises ConfigError: it is none, or its key is of a kind that nothing here can use."""
     try:
-        return x509.load_pem_x509_certificate(read_file(path))
+        certificate = x509.load_pem_x509_certificate(read_file(path))
+        certificate.public_key()
     except ValueError as error:
         raise ConfigError(
             f"{path} is not a certificate in PEM", hint="it must begin with -----BEGIN CERTIFICATE-----"
         ) from error
+    except UnsupportedAlgorithm as error:
+        raise _unusable(path, error) from error
+    return certificate
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
@@ -128,6 +148,14 @@ def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
     except (ValueError, TypeError) as error:
         reason = "does not open with this passphrase" if passphrase else "is not a private key in PEM"
         raise ConfigError(f"{path} {reason}") from error
+    except UnsupportedAlgorithm as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: UnsupportedAlgorithm) -> ConfigError:
+    return ConfigError(
+        f"{path} has a key that cannot be used here: {error}", hint="take one on P-256, as `blindfit certs` makes them"
+    )
 
 
 def is_locked(key_pem: bytes) -> bool:

@@ -59,7 +59,7 @@ def write_file(path: Path, content: bytes) -> None:
     """A reader sees the old file or the new one; the owner alone may read it.
 
     Raises:
-        ConfigError: it cannot be written; nothing has changed.
+        ConfigError: it cannot be written, or not so that it surely outlives a power cut.
     """
     try:
         make_private(path.parent)

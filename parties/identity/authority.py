@@ -69,6 +69,8 @@ def create_authority(directory: Path, name: str, days: int = 3650, passphrase: b
     """Makes the root's key and certificate, an empty index and an empty revocation list in `directory`."""
     if not (name.isprintable() and 1 <= len(name) <= 64):
         raise ConfigError(f"the authority's name {name!r} must have 1 to 64 printable characters")
+    key = ec.generate_private_key(ec.SECP256R1())
+    root, key_pem = _root_certificate(key, name, _checked_days(days)), private_pem(key, passphrase)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(directory):
         for path in (directory / "authority.pem", directory / "authority.key"):
@@ -76,9 +78,7 @@ def create_authority(directory: Path, name: str, days: int = 3650, passphrase: b
                 raise ConfigError(
                     f"{path} exists already: an authority is never overwritten", hint="choose another folder"
                 )
-        key = ec.generate_private_key(ec.SECP256R1())
-        root = _root_certificate(key, name, _checked_days(days))
-        write_new(directory / "authority.key", private_pem(key, passphrase), mode=0o600)
+        write_new(directory / "authority.key", key_pem, mode=0o600)
         _save_index(directory, _Index())
         # Last, because it is what makes the folder an authority.
         write_new(directory / "authority.pem", _pem(root))
@@ -109,13 +109,13 @@ def issue(
     with _locked(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
-        if folder.exists():
-            _set_aside(folder, index)
+        set_aside = _set_aside_as(folder, index) if folder.exists() else None
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = _sign(signer, party, key.public_key(), names, days, starts)
-        # The index first: a certificate that it does not list could never be revoked.
+        key_pem = private_pem(key, key_passphrase)
+        # Nothing is refused any more. The index first: a certificate that it does not list could never be revoked.
         _save_index(directory, index.with_issued(party, certificate))
-        _write_folder(signer, folder, certificate, private_pem(key, key_passphrase))
+        _write_folder(signer, folder, certificate, key_pem, set_aside)
     return PartyFiles.in_folder(folder)
 
 
@@ -147,6 +147,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
 
 def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days: int = CRL_DAYS) -> Path:
     """Revokes every certificate that the party ever had; returns the new revocation list."""
+    _checked_days(days)  # before the index says what no list does
     with _locked(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
@@ -381,8 +382,8 @@ def _signed_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRe
     return builder.sign(signer.key, hashes.SHA256())
 
 
-def _set_aside(folder: Path, index: _Index) -> None:
-    """Moves a party's revoked files out of the way of new ones; refuses when they are in force."""
+def _set_aside_as(folder: Path, index: _Index) -> Path:
+    """Where a party's revoked files go, out of the way of new ones; refuses when they are in force."""
     serial = read_certificate(folder / "certificate.pem").serial_number
     if serial not in index.revoked_serials():
         raise ConfigError(
@@ -390,11 +391,17 @@ def _set_aside(folder: Path, index: _Index) -> None:
             hint=f"`blindfit certs renew {folder.parent} {folder.name}` makes it last longer, "
             "`revoke` before `issue` replaces a lost key",
         )
-    folder.rename(folder.with_name(f"{folder.name}.revoked-{serial:x}"))
+    return folder.with_name(f"{folder.name}.revoked-{serial:x}")
 
 
-def _write_folder(signer: _Signer, folder: Path, certificate: x509.Certificate, key_pem: bytes) -> None:
-    """A party's folder appears whole or not at all."""
+def _write_folder(
+    signer: _Signer, folder: Path, certificate: x509.Certificate, key_pem: bytes, set_aside: Path | None
+) -> None:
+    """A party's folder appears whole or not at all.
+
+    Args:
+        set_aside: where an older one goes first.
+    """
     temporary = Path(tempfile.mkdtemp(prefix=".issue-", dir=signer.directory))  # mode 0700
     try:
         files = PartyFiles.in_folder(temporary)
@@ -403,6 +410,8 @@ def _write_folder(signer: _Signer, folder: Path, certificate: x509.Certificate, 
         write_new(files.authority, _pem(signer.root))
         if (signer.directory / "crl.pem").exists():
             write_new(temporary / "crl.pem", read_file(signer.directory / "crl.pem"))
+        if set_aside is not None:
+            folder.rename(set_aside)
         temporary.rename(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -15,7 +15,6 @@ whoever reconnects calls `open_channel` anew.
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
 import time
@@ -43,11 +42,11 @@ from blindfit.parties.files.private_files import (
 )
 from blindfit.parties.identity.authority import PartyFiles, party_of
 from blindfit.parties.settings import IdentitySettings
+from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.limits import Limits, channel_options
 
 log = structlog.get_logger(__name__)
 
-ADDRESS = re.compile(r"(?P<host>[a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
 LOOK_AGAIN_S = (0.3, 1.0, 0.0)
 
 VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's certificate
@@ -382,14 +381,6 @@ def probe(identity: Identity, peer: str, address: str, timeout_s: float) -> byte
         reason="it refused our certificate: it hung up after the handshake "
         f"(is {identity.files.certificate} of the same authority, and not expired?)",
     )
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """'host:port' or '[IPv6]:port' in its two parts."""
-    match = ADDRESS.fullmatch(address)
-    if not match or not 0 < int(match["port"]) < 65536:
-        raise ConfigError(f"{address!r} is not an address", hint="write host:port, or [address]:port for IPv6")
-    return match["host"].strip("[]"), int(match["port"])
 
 
 def _shake_hands(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -60,11 +60,13 @@ def encoded(certificate: x509.Certificate) -> bytes:
 
 
 def read_certificate_der(encoded: bytes, whose: str) -> x509.Certificate:
-    """Raises DataError: it is none."""
+    """Raises DataError: it is none, or its key is of a kind that nothing here can use."""
     try:
-        return x509.load_der_x509_certificate(encoded)
-    except ValueError:
+        certificate = x509.load_der_x509_certificate(encoded)
+        certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):
         raise DataError(f"the certificate of {whose} cannot be read") from None
+    return certificate
 
 
 def check(

@@ -20,12 +20,13 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import structlog
 
 from blindfit.algorithms.errors import (
     BlindfitError,
+    ConfigError,
     LedgerUnavailable,
     LimitExceeded,
     LocalProtocolError,
@@ -47,6 +48,7 @@ from blindfit.parties.store.own_receipts import OwnReceipts
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
 from blindfit.parties.store.store import SessionRow, Store, stamp
 from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import OpenPeer, Signal, Timeouts
@@ -306,7 +308,6 @@ class Sessions:
         me = members.get(self._settings.name)
         if me is None or len(members) != len(proposal.members):
             self._refuse("parties", f"{self._settings.name} is not among them, or a name comes twice")
-        assert me is not None  # noqa: S101 - for the type checker: _refuse raised
         peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
         roles = {m.name: m.role for m in members.values()}
@@ -329,7 +330,13 @@ class Sessions:
         peer = self._settings.peers.get(member.name)
         if peer is None or peer.role != member.role:
             self._refuse("peers", f"{member.name} is not a peer with the role {member.role} here")
-        return (peer.address if peer else None) or member.address
+        if peer.address is not None:
+            return peer.address
+        try:
+            split_address(member.address)
+        except ConfigError as error:
+            self._refuse("parties", f"the address of {member.name}: {error}")
+        return member.address
 
     def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
         policy, job = self._settings.policy, session.job
@@ -349,7 +356,7 @@ class Sessions:
         for field_name, reason in job.refusals(policy, session.me.role):
             self._refuse(field_name, reason)
 
-    def _refuse(self, field_name: str, reason: str) -> None:
+    def _refuse(self, field_name: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
 
     async def _wait_for_approval(self, session: Session[JobParameters]) -> None:

@@ -53,6 +53,7 @@ from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import evaluate
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.vertical.writing import write_part
@@ -65,7 +66,7 @@ POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
 
 class DataParty:
     def __init__(self, party: Party) -> None:
-        self._party = party
+        self._party, self._running = party, Running(party.settings.name, TaylorJob.resume_option)
         self._workers = party.workers  # now, before the party says that it is up: what is wrong with them shows here
 
     def check(self, job: TaylorJob, me: Member) -> None:
@@ -82,6 +83,7 @@ class DataParty:
             dataset = self._party.settings.datasets[me.dataset]
             check_label_dp(dataset, me.dataset, job)
             charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
+        self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
         if published := self._party.snapshots.current(me.dataset):
             self._quota(job, me, published, source.feature_names)
@@ -100,6 +102,10 @@ class DataParty:
         return quota
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
+        with self._running.alone(session.job.resumes or session.id):
+            return await self._run(session)
+
+    async def _run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
         source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]

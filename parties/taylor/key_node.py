@@ -29,6 +29,7 @@ from blindfit.parties.vertical.alignment import linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.linkage_report import linkage_report
 from blindfit.parties.vertical.linkages import asked_of_linkage
+from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 from blindfit.parties.work.long_work import while_wanted
 
@@ -63,15 +64,20 @@ def name_of(noise_key: bytes) -> str:
 
 class KeyNode:
     def __init__(self, party: Party) -> None:
-        self._party = party
+        self._party, self._running = party, Running(party.settings.name, TaylorJob.resume_option)
 
     def check(self, job: TaylorJob, me: Member) -> None:
         """A key node holds no rows, and has the job's engine."""
         check_engine(job, me.name)
         refuse_dataset(me)
+        self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
 
     async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
+        with self._running.alone(session.job.resumes or session.id):
+            return await self._run(session)
+
+    async def _run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job = Seats.of(session), session.job
         checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
         self._party.noted(checkpoints.directory, session.id)

@@ -114,6 +114,18 @@ async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: P
         assert str(refused.value) == f"helper refuses the job: parties: taylor needs {needs}"
 
 
+@pytest.mark.parametrize("address", ["", "a..b:1", f"{'a' * 64}:1", "dns:///a:1"])
+async def test_a_proposed_address_that_is_none_is_refused(authority: Path, tmp_path: Path, address: str) -> None:
+    async with up(authority, tmp_path, "helper") as node:
+        members = [pb.Member(name=n, role=role, address=address, dataset="rows") for n, role in ROLES.items()]
+        asked = pb.Proposal(session="monday", protocol="taylor", members=members)
+        asked.parameters.CopyFrom(codec.parameters_to_pb(TaylorJob().to_parameters()))
+        with pytest.raises(PolicyRefused) as refused:
+            await node.sessions.propose(asked, "coordinator")
+    reason = f"the address of shop: {address!r} is not an address"
+    assert str(refused.value) == f"helper refuses the job: parties: {reason}"
+
+
 async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "keys") as node:
         await answer(node, "monday", TaylorJob())

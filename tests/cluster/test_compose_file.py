@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.parties.identity.connections import split_address
+from blindfit.parties.wire.addresses import split_address
 from tests.cluster.reading import (
     CLUSTER,
     COMPOSE,

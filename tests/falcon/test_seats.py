@@ -18,7 +18,6 @@ from blindfit.algorithms.protocols.falcon import check, seats
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import data_party
-from blindfit.parties.falcon.running import Running
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.falcon.project import (
@@ -365,15 +364,6 @@ def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project)
     (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
     with pytest.raises(PolicyRefused, match="there is no checkpoint"):
         Nodes(quick.root).run(*MACS, f'falcon.resume="{session}"')
-
-
-def test_one_session_at_a_time_for_a_training() -> None:
-    running = Running("bank")
-    with running.alone("t1"), running.alone("t2"):
-        with pytest.raises(PolicyRefused, match="another session of the training t1 is still running"):
-            running.alone("t1").__enter__()
-    with running.alone("t1"):
-        pass
 
 
 def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.MonkeyPatch) -> None:

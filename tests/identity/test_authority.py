@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -16,7 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.files.private_files import read_certificate, read_private_key, replace_file, write_new
+from blindfit.parties.files.private_files import (
+    make_private,
+    read_certificate,
+    read_private_key,
+    replace_file,
+    write_new,
+)
 from blindfit.parties.identity import authority as module
 from blindfit.parties.identity.authority import PartyFiles, create_authority, issue, party_of, renew, renew_crl, revoke
 from tests.certificates import demo_authority
@@ -60,7 +69,8 @@ def test_a_key_is_never_readable_by_others_even_under_a_lax_umask(
     real_fsync = os.fsync
 
     def fsync(handle: int) -> None:
-        seen.append(stat.S_IMODE(os.fstat(handle).st_mode))
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            seen.append(stat.S_IMODE(os.fstat(handle).st_mode))
         real_fsync(handle)
 
     monkeypatch.setattr(module.os, "fsync", fsync)
@@ -91,6 +101,37 @@ def test_a_bad_host_is_refused_and_leaves_nothing(folder: Path, host: str) -> No
 def test_a_bad_lifetime_is_refused(folder: Path, days: int) -> None:
     with pytest.raises(ConfigError, match=f"^{days} days is no lifetime: choose 1 to 36500$"):
         issue(folder, "alice", days=days)
+
+
+def contents(directory: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("options", [{"days": 0}, {"days": 36501}, {"key_passphrase": b"short"}])
+@pytest.mark.parametrize("party", ["alice", "revoked"])
+def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, options: dict[str, Any]) -> None:
+    """No serial of a certificate that there never was; and revoked files stay where they are."""
+    issue(folder, "revoked")
+    revoke(folder, "revoked")
+    before = contents(folder)
+    with pytest.raises(ConfigError):
+        issue(folder, party, **options)
+    assert contents(folder) == before
+
+
+def test_a_revocation_whose_list_would_be_refused_changes_nothing(folder: Path) -> None:
+    issue(folder, "alice")
+    before = contents(folder)
+    with pytest.raises(ConfigError, match="0 days is no lifetime"):
+        revoke(folder, "alice", days=0)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("options", [{"days": 0}, {"passphrase": b"short"}])
+def test_an_authority_that_is_refused_leaves_no_folder(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        create_authority(tmp_path / "new", "Another", **options)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_certificate_does_not_outlive_its_authority(folder: Path) -> None:
@@ -147,6 +188,57 @@ def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, monkeypatch: py
     with pytest.raises(OSError, match="crash"):
         replace_file(path, b"new")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["file"])
+
+
+def test_a_file_that_is_written_has_its_name_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of files it is the folder that a power cut may take back."""
+    synced = []
+    real_fsync = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            synced.append(sorted(os.listdir(handle)))
+        real_fsync(handle)
+
+    monkeypatch.setattr(module.os, "fsync", fsync)
+    write_new(tmp_path / "one", b"")
+    replace_file(tmp_path / "two", b"old")
+    make_private(tmp_path / "new" / "newer")
+    assert synced == [["one"], ["one", "two"], ["new", "one", "two"], ["newer"]]
+    with pytest.raises(ConfigError, match="exists already"):
+        write_new(tmp_path / "one", b"")
+    assert len(synced) == 4
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_a_file_system_that_syncs_files_alone_is_taken_and_a_broken_disk_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    real_fsync = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+        real_fsync(handle)
+
+    monkeypatch.setattr(module.os, "fsync", fsync)
+    with pytest.raises(OSError, match="Input/output") if number == errno.EIO else contextlib.nullcontext():
+        replace_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_folder_that_may_not_be_read_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one for deliveries; root may read any, so the refusal is a pretended one."""
+    real_open = os.open
+
+    def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real_open(path, flags, *more, **options)
+
+    monkeypatch.setattr(module.os, "open", opened)
+    replace_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 def test_issuing_at_once_loses_no_serial(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.coordinator.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, connections
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
-from blindfit.parties.identity.connections import RevocationList, current, load_identity, split_address
+from blindfit.parties.identity.connections import RevocationList, current, load_identity
+from blindfit.parties.identity.key_proof import read_certificate_der
+from blindfit.parties.settings import PeerSettings
+from blindfit.parties.tables import Settings, validate
+from blindfit.parties.wire.addresses import split_address
 from tests.certificates import demo_authority, load
+
+P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3.1.7
 
 
 @pytest.fixture
@@ -78,6 +86,32 @@ def test_a_damaged_file_is_named(files: PartyFiles, which: str, text: str) -> No
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match=f"^{path} {text}$"):
         load(files)
+
+
+def on_another_curve(pem: bytes, kind: str) -> bytes:
+    """The same on a curve that OpenSSL does not know, with an identifier of the same length as that of P-256."""
+    der = ssl.PEM_cert_to_DER_cert(pem.decode().replace(kind, "CERTIFICATE"))
+    assert der.count(P_256) == 1
+    return ssl.DER_cert_to_PEM_cert(der.replace(P_256, P_256[:-1] + b"\x7f")).replace("CERTIFICATE", kind).encode()
+
+
+@pytest.mark.parametrize(
+    ("which", "kind"), [("certificate", "CERTIFICATE"), ("key", "PRIVATE KEY"), ("authority", "CERTIFICATE")]
+)
+def test_a_key_on_a_curve_that_is_not_supported_is_named_with_its_file(
+    files: PartyFiles, which: str, kind: str
+) -> None:
+    path = getattr(files, which)
+    path.write_bytes(on_another_curve(path.read_bytes(), kind))
+    said = f"^{path} has a key that cannot be used here: Curve 1.2.840.10045.3.1.127 is not supported$"
+    with pytest.raises(ConfigError, match=said):
+        load(files)
+
+
+def test_the_certificate_of_another_with_such_a_key_is_one_that_cannot_be_read(files: PartyFiles) -> None:
+    der = ssl.PEM_cert_to_DER_cert(on_another_curve(files.certificate.read_bytes(), "CERTIFICATE").decode())
+    with pytest.raises(DataError, match=r"^the certificate of alice cannot be read$"):
+        read_certificate_der(der, "alice")
 
 
 def test_another_partys_key(folder: Path, files: PartyFiles) -> None:
@@ -215,13 +249,31 @@ def test_a_renewed_certificate_is_taken_and_a_bad_one_is_not(folder: Path, files
         ("a.example:443", ("a.example", 443)),
         ("127.0.0.1:1", ("127.0.0.1", 1)),
         ("[::1]:65535", ("::1", 65535)),
+        (f"{'a' * 63}.example.:443", (f"{'a' * 63}.example.", 443)),
     ],
 )
 def test_addresses(address: str, parts: tuple[str, int]) -> None:
     assert split_address(address) == parts
 
 
-@pytest.mark.parametrize("address", ["a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("a", "a:", "a:0", "a:65536", ":1", "unix:/x", "dns:///a:1", "::1:2", "a:1\n"),
+        *("a..b:1", ".a:1", ".:1", "a..:1", f"{'a' * 64}:1", f"a.{'b' * 64}.c:1", "[..]:1", f"[{'a' * 64}]:1"),
+    ],
+)
 def test_bad_addresses(address: str) -> None:
     with pytest.raises(ConfigError, match=r"is not an address$"):
         split_address(address)
+
+
+@pytest.mark.parametrize(("model", "values"), [(PeerSettings, {"role": "active"}), (JobParty, {"role": "active"})])
+@pytest.mark.parametrize("address", ["a..b:7100", f"{'a' * 64}:7100", "a:0", ""])
+def test_a_bad_address_of_a_file_is_refused_with_its_option(
+    model: type[Settings], values: dict[str, str], address: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        validate({**values, "address": address}, model, source="bank.toml")
+    form = "write host:port, or [address]:port for IPv6"
+    assert str(refused.value) == f"bank.toml: address: {address!r} is not an address: {form}"

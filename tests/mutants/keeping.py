@@ -9,6 +9,7 @@ PURGE = "tests/keeping/test_purge.py"
 KEPT = "tests/keeping/test_kept_files.py"
 GUARDED = "tests/keeping/test_guarded.py"
 SEATS = "tests/vertical/test_seats.py"
+ON_THE_DISK = "tests/identity/test_authority.py::test_a_file_that_is_written_has_its_name_on_the_disk"
 
 MUTANTS = (
     # --- keys at rest
@@ -91,6 +92,23 @@ MUTANTS = (
         "missing.mkdir(mode=0o700)",
         "missing.mkdir()",
         (f"{GUARDED}::test_files_are_their_owners_alone_whatever_the_umask[dp-lr]",),
+    ),
+    # --- power cuts
+    Mutant(
+        "a-new-name-is-not-on-the-disk",
+        (17,),
+        "parties/files/private_files.py",
+        "    finally:\n        os.unlink(temporary)\n    sync_directory(path.parent)\n",
+        "    finally:\n        os.unlink(temporary)\n",
+        (ON_THE_DISK,),
+    ),
+    Mutant(
+        "a-replaced-name-is-not-on-the-disk",
+        (17,),
+        "parties/files/private_files.py",
+        "        raise\n    sync_directory(path.parent)\n",
+        "        raise\n",
+        (ON_THE_DISK,),
     ),
     # --- purging
     Mutant(

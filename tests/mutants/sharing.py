@@ -21,10 +21,10 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed",
         (13,),
-        "parties/falcon/running.py",
+        "parties/vertical/running.py",
         "if training in self._trainings:",
         "if not training and training in self._trainings:",
-        ("tests/falcon/test_at_once.py::test_a_training_is_in_one_session_at_a_time",),
+        ("tests/vertical/test_at_once.py::test_a_training_is_in_one_session_at_a_time[falcon]",),
     ),
     Mutant(
         "what-was-opened-is-not-compared",

@@ -15,6 +15,7 @@ SAME = "tests/interference/test_neighbours.py::test_others_see_the_same"
 LINK = "tests/alignment/test_link.py"
 ANYBODY = "test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell"
 PREDICT = "tests/predict/test_protocol.py"
+AT_ONCE = "tests/vertical/test_at_once.py::test_a_training_is_in_one_session_at_a_time"
 CHECKPOINTS = "tests/vertical/test_checkpoints.py"
 PROCESSES = "tests/vertical/test_processes.py"
 SEATS = "tests/vertical/test_seats.py"
@@ -531,6 +532,22 @@ MUTANTS = (
         "        shutil.rmtree(self.directory, ignore_errors=True)\n",
         '        (self.directory / "base.json").touch()\n',
         (f"{CHECKPOINTS}::test_nothing_stays_when_the_training_is_done",),
+    ),
+    Mutant(
+        "a-training-under-way-is-resumed-at-a-data-party",
+        (24,),
+        "parties/taylor/data_party.py",
+        "self._running.alone(session.job.resumes or session.id)",
+        "self._running.alone(session.job.resumes)",
+        (f"{AT_ONCE}[taylor]",),
+    ),
+    Mutant(
+        "a-training-under-way-is-resumed-at-the-key-node",
+        (24,),
+        "parties/taylor/key_node.py",
+        "self._running.refuse_another(job.resumes)",
+        "self._running.refuse_another(me.name)",
+        (f"{AT_ONCE}[taylor]",),
     ),
     Mutant(
         "checkpoints-that-others-can-read",

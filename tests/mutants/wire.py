@@ -14,7 +14,9 @@ OVERLOAD = "tests/wire/test_overload.py"
 TURNS = "tests/wire/test_turns.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
 CONNECTIONS = "tests/identity/test_connections.py"
+AUTHORITY = "tests/identity/test_authority.py"
 IDENTITY_FILES = "tests/identity/test_identity_files.py"
+POLICY = "tests/approval/test_policy.py"
 
 MUTANTS = (
     # --- what is read
@@ -155,6 +157,47 @@ MUTANTS = (
         "if channel is None or sender not in channel.peers:",
         "if channel is None:",
         (f"{EXCHANGE}::test_a_stranger_learns_nothing_of_a_session",),
+    ),
+    Mutant(
+        "a-serial-is-listed-before-the-key-is-made",
+        (15,),
+        "parties/identity/authority.py",
+        "        key_pem = private_pem(key, key_passphrase)\n",
+        "        _save_index(directory, index.with_issued(party, certificate))\n"
+        "        key_pem = private_pem(key, key_passphrase)\n",
+        (f"{AUTHORITY}::test_what_is_refused_when_issuing_changes_nothing",),
+    ),
+    Mutant(
+        "revoked-files-are-moved-before-all-is-checked",
+        (15,),
+        "parties/identity/authority.py",
+        'return folder.with_name(f"{folder.name}.revoked-{serial:x}")',
+        'return folder.rename(folder.with_name(f"{folder.name}.revoked-{serial:x}"))',
+        (f"{AUTHORITY}::test_what_is_refused_when_issuing_changes_nothing",),
+    ),
+    Mutant(
+        "the-index-revokes-what-no-list-does",
+        (15,),
+        "parties/identity/authority.py",
+        "_checked_days(days)  # before",
+        "days  # before",
+        (f"{AUTHORITY}::test_a_revocation_whose_list_would_be_refused_changes_nothing",),
+    ),
+    Mutant(
+        "labels-of-any-length",
+        (14,),
+        "parties/wire/addresses.py",
+        r'LABELS = r"[a-zA-Z0-9_-]{1,63}(?:\.[a-zA-Z0-9_-]{1,63})*\.?"',
+        'LABELS = r"[a-zA-Z0-9._-]+"',
+        (f"{IDENTITY_FILES}::test_bad_addresses",),
+    ),
+    Mutant(
+        "a-proposed-address-is-taken-as-it-is",
+        (14,),
+        "parties/sessions/sessions.py",
+        "            split_address(member.address)\n",
+        "            str(member.address)\n",
+        (f"{POLICY}::test_a_proposed_address_that_is_none_is_refused",),
     ),
     # --- limits
     Mutant(

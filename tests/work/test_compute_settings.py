@@ -50,7 +50,7 @@ def party(**compute: Any) -> PartySettings:
             ({"backend": "dask", "address": address}, f"address: {address!r} is not of the form tls://host:port")
             for address in (
                 "scheduler:8786", "tls://scheduler", "tls://:8786", "tls://a:0", "tls://a:70000", "http://a:8786",
-                "tls://a:8786/", "tls://me@a:8786", "inproc://1/2",
+                "tls://a:8786/", "tls://me@a:8786", "inproc://1/2", "tls://a..b:8786", "tls://[..]:8786",
             )
         ),
         ({"backend": "spark"}, "compute.backend: must be 'serial', 'loky' or 'dask'"),

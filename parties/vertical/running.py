@@ -1,4 +1,6 @@
-"""One session at a time for each training: two under one MAC key could use what a failed check of the other told."""
+"""One session at a time for each training: two would write over each other's checkpoints, and in shares one under the
+same MAC key could use what a failed check of the other told.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,20 @@ from blindfit.algorithms.errors import PolicyRefused
 
 
 class Running:
-    """Of this process; after a restart no session goes on."""
+    """Of this process; after a restart no session goes on.
 
-    def __init__(self, party: str) -> None:
-        self._party, self._trainings = party, set[str]()
+    Args:
+        resume_option: of the jobs, for refusals.
+    """
+
+    def __init__(self, party: str, resume_option: str) -> None:
+        self._party, self._resume_option, self._trainings = party, resume_option, set[str]()
 
     def refuse_another(self, training: str) -> None:
         """Raises PolicyRefused: a session of the training runs here."""
         if training in self._trainings:
             reason = f"another session of the training {training} is still running"
-            raise PolicyRefused(party=self._party, field="falcon.resume", reason=reason)
+            raise PolicyRefused(party=self._party, field=self._resume_option, reason=reason)
 
     @contextmanager
     def alone(self, training: str) -> Iterator[None]:

@@ -51,6 +51,14 @@ MUTANTS = (
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
     ),
     Mutant(
+        "an-active-party-is-its-own-measurement-server",
+        (21,),
+        "coordinator/verify/server_checks.py",
+        "    require(server.name != party,",
+        "    require(True,",
+        ("tests/export/test_own_server.py::test_a_party_is_not_its_own_measurement_server",),
+    ),
+    Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",
         (5, 15),
         "parties/measurement/service.py",

@@ -62,11 +62,9 @@ def _about(
 
 
 def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
+    from blindfit.coordinator.terminal import terminal
 
-    # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
-    width = json_output.WIDTH if json_output.is_asked() else None
-    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty(), width=width)
+    return terminal(stderr=stderr)
 
 
 def _talk(*, quiet: bool, verbose: bool) -> Talk:
@@ -586,8 +584,10 @@ def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> N
         raise SystemExit(status) from None
     from rich.markup import escape
 
+    from blindfit.coordinator.report.reading import printable
+
     errors = _console(stderr=True)
-    errors.print(f"[bold red]{word}:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    errors.print(f"[bold red]{word}:[/] {escape(printable(what))}", highlight=False, soft_wrap=True)
     if hint:
-        errors.print(f"[dim]hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
+        errors.print(f"[dim]hint:[/] {escape(printable(hint))}", highlight=False, soft_wrap=True)
     raise SystemExit(status) from None

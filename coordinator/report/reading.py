@@ -100,9 +100,14 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
 
+def printable(text: str) -> str:
+    """On one line, without control characters."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def plain(text: str) -> str:
     """On one line, printable, and of a length that a page can show."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    shown = printable(text)
     return shown if len(shown) <= MAX_TEXT_CHARS else shown[: MAX_TEXT_CHARS - 1] + "…"
 
 

@@ -122,4 +122,12 @@ MUTANTS = (
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
     ),
+    Mutant(
+        "a-report-says-of-hidden-scores-that-servers-learnt-them",
+        (12,),
+        "coordinator/evaluate.py",
+        "    if trust == PAILLIER:\n",
+        "    if not trust:\n",
+        ("tests/report/test_evaluate.py::test_what_servers_learnt_hangs_on_how_they_are_trusted",),
+    ),
 )

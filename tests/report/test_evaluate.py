@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from blindfit.algorithms.errors import DataError
 from blindfit.coordinator import evaluate
 from blindfit.coordinator.job import read_job
 
@@ -81,3 +82,29 @@ def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None
     assert "if both collude, or one of them with notary, labels and scores are known." in statement
     statement = " ".join(written(tmp_path, trust="split-labels", told=of_both).content["statement"])
     assert "if both collude, the labels are known." in statement
+
+
+# --- what a party may have told ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "said"),
+    [
+        ("rows.sent", None, "rows.sent is missing"),
+        ("rows.sent", "many", "rows.sent is not an integer"),
+        ("rows.sent", True, "rows.sent is not an integer"),
+        ("rows.sent", -1, "rows.sent is not at least 0"),
+        ("rows.counted", 11, "rows.counted is not from 0 to 10"),
+        ("privacy.epsilon", 1e308, "privacy.epsilon is not from 0 to 700"),
+        ("privacy.delta", 2.0, "privacy.delta is not from 0 to 1"),
+        ("privacy.budget_epsilon", 0.0, "privacy.budget_epsilon is not at least 1e-300"),
+        ("privacy.budget_delta", -1.0, "privacy.budget_delta is not from 0 to 1"),
+        ("privacy.spent_epsilon", -1.0, "privacy.spent_epsilon is not at least 0"),
+        ("privacy.epsilon_of_both", "much", "privacy.epsilon_of_both is not a finite number"),
+        ("privacy.epsilon_of_both", -1.0, "privacy.epsilon_of_both is not from 0 to 700"),
+    ],
+)
+def test_what_cannot_be_is_named_and_nothing_is_written(tmp_path: Path, figure: str, value: Any, said: str) -> None:
+    with pytest.raises(DataError, match=f"^what shop reports: {said}$"):
+        written(tmp_path, trust="shares", told={figure: value})
+    assert list(tmp_path.iterdir()) == []

@@ -226,6 +226,6 @@ def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
         yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."
     elif trust == SHARES:
         yield f"{learnt}and no score or label: of both each has uniform numbers, which alone tell nothing."
-        yield f"{content['key_node']} dealt masks for so many rows, and learnt nothing else."
+        yield f"{content['key_node']} dealt masks for so many rows and their columns, and learnt no more than how many."
     else:
         yield f"{learnt}and their scores, rounded."

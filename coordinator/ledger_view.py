@@ -183,7 +183,9 @@ def verify(path: Path, console: Console) -> None:
         raise DataError(f"{path}: {error}") from None
     answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
-    console.print(f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True, markup=False)
+    console.print(
+        f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True, markup=False
+    )
 
 
 def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:

@@ -36,9 +36,7 @@ def forge(world: World, parts: dict[str, Any]) -> None:
     old = book.from_json_line(true["entry"], 1)
     digest = walr_statement.digest(*made_up)
     event, asked = ReleaseEvent.from_canonical(old.event), (old.request_id, old.content_sha256)
-    charge = Charge(
-        old.population, event, old.dataset, old.snapshot, "shop", *asked, old.epsilon, old.delta, old.unit
-    )
+    charge = Charge(old.population, event, old.dataset, old.snapshot, "shop", *asked, old.epsilon, old.delta, old.unit)
     entry = book.append(None, charge, time=old.time, answer_sha256=digest)
     receipt = book.receipt_for("shop", entry, Charges.of([book.charge_of(entry)]), lambda _: entry)
     statement = receipt.statement()

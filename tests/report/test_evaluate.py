@@ -78,7 +78,7 @@ def test_rows_that_no_server_could_check_are_named_as_the_check_says(tmp_path: P
 def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None:
     of_both = {"privacy.epsilon_of_both": 0.6}
     statement = " ".join(written(tmp_path, trust="shares", told=of_both).content["statement"])
-    assert "notary dealt masks for so many rows, and learnt nothing else." in statement
+    assert "notary dealt masks for so many rows and their columns, and learnt no more than how many." in statement
     assert "if both collude, or one of them with notary, labels and scores are known." in statement
     statement = " ".join(written(tmp_path, trust="split-labels", told=of_both).content["statement"])
     assert "if both collude, the labels are known." in statement

@@ -66,7 +66,8 @@ def import_falcon(path: Path, out: Path, without: Sequence[str], console: Consol
     _tell(console, "Carried", [*options, *_parties_carried(asked), *_rows_here(brought)])
     _tell(console, "Not carried", [*left, *not_carried(asked), *_rows_not_here(brought)])
     _tell(console, "Added", _added(asked))
-    console.print(f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}", highlight=False, soft_wrap=True)
+    text = f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _tell(console: Console, title: str, lines: Iterable[object]) -> None:

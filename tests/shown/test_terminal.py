@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import io
 import json
 import tomllib
@@ -112,9 +112,9 @@ def test_a_job_of_the_falcon_code(tmp_path: Path) -> None:
 
 def test_a_certificate(tmp_path: Path) -> None:
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, EVIL)])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(5).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=3))
+    made = made.serial_number(5).not_valid_before(now).not_valid_after(now + dt.timedelta(days=3))
     encoded = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     (tmp_path / "c.pem").write_bytes(encoded)
     done = blindfit(tmp_path, "certs", "show", "c.pem")

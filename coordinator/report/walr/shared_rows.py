@@ -63,8 +63,8 @@ def key_node_learnt(facts: Figures) -> Section:
         "learnt-key-node",
         "What the key node learnt",
         (
-            "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum or "
-            "weight.",
+            "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum "
+            "or weight.",
             f"It knows every mask: with one of {facts.server} it would know rows and labels.",
         ),
     )

@@ -55,9 +55,8 @@ def audit(
         _refuse(given, _OF_MODELS, f"{target} is a mechanism")
         _audit_mechanism(target, epsilon, delta, ends, half_width, samples, labels, confidence, as_json)
         return
-    from rich.console import Console
-
     from blindfit.coordinator import audit_model
+    from blindfit.coordinator.terminal import Terminal
 
     if not (target.endswith(".json") or Path(target).exists()):
         raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
@@ -79,7 +78,7 @@ def audit(
     if as_json:
         _print_json(found.to_dict())
     else:
-        audit_model.show(found, Console())
+        audit_model.show(found, Terminal())
 
 
 def _audit_mechanism(
@@ -93,9 +92,8 @@ def _audit_mechanism(
     confidence: float | None,
     as_json: bool,
 ) -> None:
-    from rich.console import Console
-
     from blindfit.coordinator import audit_mechanism
+    from blindfit.coordinator.terminal import Terminal
 
     if labels is not None and ends is None:
         raise ConfigError("--labels needs --range: the range is public, and not taken from the labels")
@@ -109,12 +107,12 @@ def _audit_mechanism(
         samples=_SAMPLES if samples is None else samples,
         confidence=_MECHANISM_CONFIDENCE if confidence is None else confidence,
         others=None if labels is None else audit_mechanism.read_labels(labels),
-        errors=Console(stderr=True),
+        errors=Terminal(stderr=True),
     )
     if as_json:
         _print_json(found.to_dict())
     else:
-        audit_mechanism.show(found, Console())
+        audit_mechanism.show(found, Terminal())
     if not found.holds:
         raise typer.Exit(1)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import typer
 from cryptography import x509
-from rich.console import Console
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.certs import AUTHORITY_VARIABLE, KEY_VARIABLE
+from blindfit.coordinator.report.reading import printable
+from blindfit.coordinator.terminal import terminal
 from blindfit.parties.files import private_files
 from blindfit.parties.files.private_files import read_certificate, read_file, read_passphrase
 from blindfit.parties.identity import authority
@@ -127,5 +128,5 @@ def _asked(what: str, *, confirm: bool) -> bytes:
 
 
 def _say(line: str) -> None:
-    """One line, whatever the terminal's width: it may be read by a script."""
-    Console().print(escape(line), highlight=False, soft_wrap=True)
+    """One line, whatever the terminal's width and whatever a certificate says: it may be read by a script."""
+    terminal().print(escape(printable(line)), highlight=False, soft_wrap=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -62,11 +63,14 @@ def _about(
 
 
 def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
+    from blindfit.coordinator.terminal import terminal
 
-    # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
-    width = json_output.WIDTH if json_output.is_asked() else None
-    return Console(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty(), width=width)
+    return terminal(stderr=stderr)
+
+
+def _refuse_unused(because: str, given: Mapping[str, object]) -> None:
+    if useless := [option for option, value in given.items() if value]:
+        raise ConfigError(f"{because}, for which {' and '.join(useless)} does nothing", hint="remove it")
 
 
 def _talk(*, quiet: bool, verbose: bool) -> Talk:
@@ -108,7 +112,8 @@ def run(
     from blindfit.coordinator.folders import new_folder
 
     console, asked, talk = _console(), _job(job, overrides), _talk(quiet=quiet, verbose=verbose)
-    _show(jobs.run_here(asked, job.parent, out or new_folder(asked.name), console, context.obj, talk), console)
+    where = out or partial(new_folder, asked.name)
+    _show(jobs.run_here(asked, job.parent, where, console, context.obj, talk), console)
 
 
 @app.command()
@@ -129,7 +134,7 @@ def submit(
 
     asked = _job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
     console, talk = _console(), _talk(quiet=quiet, verbose=verbose)
-    _show(jobs.submit(asked, job.parent, out or new_folder(asked.name), console, talk), console)
+    _show(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk), console)
 
 
 @app.command()
@@ -382,6 +387,8 @@ def approve(
     """Say yes (or no) to a job that waits for this party's operator."""
     from blindfit.coordinator import operator
 
+    if session is None:
+        _refuse_unused("without SESSION what waits is shown", {"--refuse": refuse})
     loaded, console = _party(settings, overrides), _console()
     if session is None:
         operator.list_held(loaded, settings, console)
@@ -408,6 +415,9 @@ def publish(
     """Make the next snapshot of a dataset, which jobs read from then on, whether or not anything changed."""
     from blindfit.coordinator import snapshots
 
+    if dataset is None:
+        given = {"--other-people": other_people, "--remove-older": remove_older}
+        _refuse_unused("without DATASET what is published is listed", given)
     loaded, console = _party(settings, overrides), _console()
     if dataset is None:
         snapshots.show(loaded, settings.parent, console)
@@ -432,6 +442,8 @@ def ledger(
 
     console = _console()
     if verify:
+        given = {"--export": export, "--acknowledge": acknowledge, "--set": overrides}
+        _refuse_unused("--verify checks a chain that was exported", given)
         ledger_view.verify(settings, console)
         return
     loaded = _party(settings, overrides)
@@ -460,14 +472,19 @@ def verify(
     authority: Annotated[Path | None, typer.Option(metavar="FILE", help="The authority that you trust.")] = None,
     features: Annotated[str | None, typer.Option(metavar="TABLE", help="The features, to fit the model again.")] = None,
     rows: Annotated[Path | None, typer.Option(metavar="FILE", help="training_rows.json, with --features.")] = None,
-    row_id: Annotated[str, typer.Option("--id", help="The table's column of ids.")] = "id",
+    row_id: Annotated[
+        str | None, typer.Option("--id", help="The table's column of ids, with --features.  [default: id]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Check such a file, offline and without trust in any party; exit status 1: something does not hold."""
     from blindfit.coordinator.verify import shown
 
+    if features is None:
+        _refuse_unused("without --features no model is fitted again", {"--id": row_id})
+    console, column = _console(), row_id or "id"
     if not shown.run(
-        release, _console(), authority=authority, features=features, rows=rows, row_id=row_id, as_json=as_json
+        release, console, authority=authority, features=features, rows=rows, row_id=column, as_json=as_json
     ):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -586,8 +603,10 @@ def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> N
         raise SystemExit(status) from None
     from rich.markup import escape
 
+    from blindfit.coordinator.report.reading import printable
+
     errors = _console(stderr=True)
-    errors.print(f"[bold red]{word}:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    errors.print(f"[bold red]{word}:[/] {escape(printable(what))}", highlight=False, soft_wrap=True)
     if hint:
-        errors.print(f"[dim]hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
+        errors.print(f"[dim]hint:[/] {escape(printable(hint))}", highlight=False, soft_wrap=True)
     raise SystemExit(status) from None

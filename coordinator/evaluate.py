@@ -15,14 +15,16 @@ from blindfit import __version__
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.predict import training_session
-from blindfit.coordinator.report.label_privacy import LabelPrivacy, budget_summary
+from blindfit.coordinator.report.label_privacy import MOST_EPSILON, LabelPrivacy, budget_summary
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
 from blindfit.coordinator.report.page import render_evaluation
-from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.report.reading import in_range, read
 from blindfit.coordinator.report.summary import summary_table
+from blindfit.coordinator.report.walr.hidden_rows import GIVEN_UP
 from blindfit.coordinator.report.wording import count, counted, duration
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import read_json, write_file, write_json
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, UNCHECKED_ROWS, Trust
 from blindfit.parties.tables import toml_of
 
 NAMES = {
@@ -118,6 +120,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
         "active": active,
         "servers": job.with_role("measurement"),
+        "key_node": next(iter(job.with_role("key-node")), None),
         "rows": {name: summary.get(f"rows.{name}") for name in ("sent", "counted")},
         "privacy": told,
         "figures": own.get("figures"),
@@ -137,19 +140,42 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
     return report if isinstance(report, dict) and report.get("session") == session else {}
 
 
-def _privacy(content: Mapping[str, Any]) -> LabelPrivacy:
-    return read(LabelPrivacy, {"privacy": content["privacy"]}, content["active"], "privacy")
+@dataclass(frozen=True)
+class RowFigures:
+    sent: int
+    counted: int
+
+    def __post_init__(self) -> None:
+        in_range("sent", self.sent, 0)
+        in_range("counted", self.counted, 0, self.sent)
+
+
+@dataclass(frozen=True)
+class PrivacyFigures(LabelPrivacy):
+    epsilon_of_both: float | None = None  # of two servers' noise, against the active party alone
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_range("epsilon_of_both", self.epsilon_of_both or 0.0, 0, MOST_EPSILON)
+
+
+def _privacy(content: Mapping[str, Any]) -> PrivacyFigures:
+    return read(PrivacyFigures, content, content["active"], "privacy")
+
+
+def _rows(content: Mapping[str, Any]) -> RowFigures:
+    return read(RowFigures, content, content["active"], "rows")
 
 
 def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows, privacy = content["rows"], _privacy(content)
+    rows, privacy = _rows(content), _privacy(content)
     of = content["job"]["evaluate"]["session"]
-    not_counted = rows["sent"] - rows["counted"]
+    not_counted = rows.sent - rows.counted
     left_out = f", {count(not_counted)} more of persons with too many" if not_counted else ""
     return [
         ("job", f"{content['name']} ({content['session']})"),
         ("model", f"of the training {of}"),
-        ("rows", f"{count(rows['counted'])} of {content['active']}{left_out}"),
+        ("rows", f"{count(rows.counted)} of {content['active']}{left_out}"),
         privacy_summary(privacy),
         budget_summary(privacy),
         ("time", duration(content["seconds"]["job"])),
@@ -169,18 +195,37 @@ def _told(figure: Mapping[str, float]) -> str:
 
 def statement(content: Mapping[str, Any]) -> Iterator[str]:
     active, servers, privacy = content["active"], " and ".join(content["servers"]), _privacy(content)
+    trust = content["job"]["evaluate"]["trust"]
+    follows = f", if {active} follows the protocol" if trust == PAILLIER else ""
     yield (
         f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
-        f"{privacy.delta:g} protects {privacy.unit}."
+        f"{privacy.delta:g} protects {privacy.unit}{follows}."
     )
     yield (
         "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
         "figure is not in it."
     )
-    yield f"{servers} learnt the ids of {counted(content['rows']['sent'], 'row')}, and their scores, rounded."
-    if both := content["privacy"].get("epsilon_of_both"):
+    yield from _servers_learnt(content, trust)
+    if (both := privacy.epsilon_of_both) is not None and trust in TWO_SERVERS:
+        known = "the labels are known"
+        if trust == SHARES:
+            known = f"or one of them with {content['key_node']}, labels and scores are known"
         yield (
             f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
-            f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, the labels are known."
+            f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, {known}."
         )
     yield "The coordinator was told no figure, unless the active party ran on its machine."
+
+
+def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
+    """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
+    active, servers = content["active"], " and ".join(content["servers"])
+    learnt = f"{servers} learnt the ids of {counted(_rows(content).sent, 'row')}, "
+    if trust == PAILLIER:
+        yield f"{learnt}and no score: they came encrypted, under a key of {active}."
+        yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."
+    elif trust == SHARES:
+        yield f"{learnt}and no score or label: of both each has uniform numbers, which alone tell nothing."
+        yield f"{content['key_node']} dealt masks for so many rows and their columns, and learnt no more than how many."
+    else:
+        yield f"{learnt}and their scores, rounded."

@@ -20,6 +20,7 @@ from blindfit.coordinator.import_falcon_fields import TEST_FRACTION, NotCarried,
 from blindfit.coordinator.import_falcon_file import FalconFile, Party, Without, read_falcon
 from blindfit.coordinator.import_falcon_rows import ID, LABEL, Shape, convert, missing
 from blindfit.coordinator.job import read_job
+from blindfit.coordinator.report.reading import printable
 from blindfit.coordinator.report.wording import counted
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.job.parameters import nested
@@ -65,13 +66,14 @@ def import_falcon(path: Path, out: Path, without: Sequence[str], console: Consol
     _tell(console, "Carried", [*options, *_parties_carried(asked), *_rows_here(brought)])
     _tell(console, "Not carried", [*left, *not_carried(asked), *_rows_not_here(brought)])
     _tell(console, "Added", _added(asked))
-    console.print(f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}", highlight=False, soft_wrap=True)
+    text = f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _tell(console: Console, title: str, lines: Iterable[object]) -> None:
     console.print(f"[bold]{title}[/]")
     for line in lines:
-        console.print(f"  {escape(str(line))}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(printable(str(line)))}", highlight=False, soft_wrap=True)
 
 
 # --- the job -----------------------------------------------------------------------------------------

@@ -137,8 +137,14 @@ def shown(job: Job[Any]) -> str:
     """The whole job as TOML, defaults included. What has no value stands as a comment; so does what a table is for."""
     unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
     comment = "".join(f"# {name} is not set\n" for name in unset)
-    lines = tomli_w.dumps(job.to_dict()).splitlines()
-    return "\n".join([_with_a_word(line, job) for line in lines]) + "\n" + ("\n" + comment if comment else "")
+    lines = tomli_w.dumps(job.to_dict()).split("\n")[:-1]
+    said = [_with_a_word(_escaped(line), job) for line in lines]
+    return "\n".join(said) + "\n" + ("\n" + comment if comment else "")
+
+
+def _escaped(line: str) -> str:
+    """TOML lets characters stand in a text that steer a terminal: here they are as TOML escapes them."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:

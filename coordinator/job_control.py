@@ -18,6 +18,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.json_output import answer
 from blindfit.coordinator.operator import open_store
+from blindfit.coordinator.terminal import lines_of
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
@@ -76,7 +77,8 @@ def show_log(settings: PartySettings, base_dir: Path, session: str, console: Con
     for record in records:
         rest = ", ".join(f"{name}: {value}" for name, value in record.items() if name not in TOLD)
         said = f"{record.get('timestamp', '')} {record.get('level', '')} {record.get('event', '')}"
-        console.print(f"{said}{f' ({rest})' if rest else ''}", highlight=False, markup=False, soft_wrap=True)
+        for line in lines_of(f"{said}{f' ({rest})' if rest else ''}"):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def cancel_here(settings: PartySettings, base_dir: Path, session: str, console: Console) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,12 +36,13 @@ from blindfit.coordinator.systems import view
 from blindfit.parties.identity.connections import Identity, open_identity
 
 Talk = Literal["quiet", "normal", "verbose"]
+Out = Path | Callable[[], Path]  # where reports go, or what makes a folder for them
 
 
 def run_here(
     job: Job[Any],
     base_dir: Path,
-    out: Path,
+    out: Out,
     console: Console,
     command: Sequence[str] | None = None,
     talk: Talk = "normal",
@@ -51,8 +52,8 @@ def run_here(
     Raises:
         Stopped: by Ctrl-C, also before the parties were up.
     """
-    make_out(out)
     _tell_of_changes(job, base_dir, console)
+    out = _made(out)
     if talk != "quiet" and (up := parties_up(job, base_dir)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
@@ -65,6 +66,13 @@ def run_here(
             raise _in_full(error, job, out) from None
     session.seconds["launch"] = set_up_s
     return view(job.protocol).write(session, out, list(job.parties))
+
+
+def _made(out: Out) -> Path:
+    """Once the job and its parties' files are right: one that is refused leaves no folder."""
+    found = out if isinstance(out, Path) else out()
+    make_out(found)
+    return found
 
 
 def _launched(
@@ -89,10 +97,10 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
     for name, party in job.parties.items():
         path, settings = party_settings(job, name, base_dir)
         for snapshot in (s for s in changed(settings, path.parent) if s.row.dataset == party.dataset):
-            row = snapshot.row
+            row, dataset = snapshot.row, escape(snapshot.row.dataset)
             console.print(
-                f"[yellow]{name}: {row.dataset} has changed since snapshot {row.number}, which this job reads;[/] "
-                f"the next one is made by: blindfit publish {path} {row.dataset}",
+                f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
+                f"the next one is made by: blindfit publish {escape(str(path))} {dataset}",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -107,10 +115,10 @@ def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
     return error
 
 
-def submit(job: Job[Any], base_dir: Path, out: Path, console: Console, talk: Talk = "normal") -> Written:
+def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk = "normal") -> Written:
     """On parties that are already up; each keeps its own model and report."""
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
-    make_out(out)
+    out = _made(out)
     session = JobSession(job, where.addresses, where.identity)
     if talk != "quiet":
         console.print(f"session {session.id}", highlight=False, markup=False)

@@ -232,6 +232,13 @@ def _last_line(path: Path) -> str:
     return " ".join(filter(None, _last_words(path)))
 
 
+def _records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A line that a crash or a full disk cut is left out."""
+    for line in (line for line in lines if line.startswith("{")):
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
 def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
     """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less.
 
@@ -242,6 +249,6 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
         lines = (out / name / LOG).read_text(errors="replace").splitlines()
     except OSError:
         return "", ""
-    records = [json.loads(line) for line in lines if line.startswith("{")]
+    records = list(_records(lines))
     reasons = [(str(r["reason"]), str(r.get("hint", ""))) for r in records if r.get("error") == error and "reason" in r]
     return reasons[-1] if reasons else ("", "")

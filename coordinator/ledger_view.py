@@ -45,7 +45,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         print_whole(console, _entries(settings, entries, labels))
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
-        console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False)
+        console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False, markup=False)
     if failed := store.reader().uploads():
         print_whole(console, _uploads(failed))
     if store.reader().rollbacks():
@@ -87,7 +87,7 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
         own = _of(name, entries)
         spent = book.spent(own, population.delta)
         table.add_row(
-            name,
+            escape(name),
             str(len(own)),
             f"{spent:.4g}",
             f"{population.epsilon:g}",
@@ -117,7 +117,7 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
     table = Table(*columns, title="Ledger", box=SIMPLE_HEAD)
     for entry in entries:
         epsilon, delta = _spent_by(entry, settings)
-        table.add_row(
+        cells = (
             str(entry.position),
             entry.time[:16].replace("T", " "),
             entry.requester or "(recovered)",
@@ -127,6 +127,7 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
             f"{delta:g}",
             entry.hash[:8],
         )
+        table.add_row(*map(escape, cells))  # a consumer named its release: its words are no markup
     return table
 
 
@@ -136,7 +137,7 @@ def _uploads(failed: list[FailedUploads]) -> Table:
     )
     for uploads in failed:
         last = uploads.last[:16].replace("T", " ")
-        table.add_row(uploads.consumer, uploads.dataset, str(uploads.count), last)
+        table.add_row(escape(uploads.consumer), escape(uploads.dataset), str(uploads.count), last)
     return table
 
 
@@ -165,7 +166,8 @@ def export(settings: PartySettings, base_dir: Path, path: Path, console: Console
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
     answer({"file": path, "entries": len(entries)})
     console.print(
-        f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
+        f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`",
+        markup=False,
     )
 
 
@@ -181,7 +183,9 @@ def verify(path: Path, console: Console) -> None:
         raise DataError(f"{path}: {error}") from None
     answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
-    console.print(f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True)
+    console.print(
+        f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True, markup=False
+    )
 
 
 def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:

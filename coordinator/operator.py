@@ -63,7 +63,7 @@ def approve_shown(settings: PartySettings, file: Path, session: str, console: Co
     if confirm(f"Approve {job.asked.digest}?"):
         decide(settings, file, session, job.asked.digest, refuse=False, console=console)
     else:
-        console.print(f"{session}: not approved, and still waiting")
+        console.print(f"{session}: not approved, and still waiting", markup=False)
 
 
 def decide(
@@ -84,7 +84,7 @@ def decide(
             raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=_list(file))
         transaction.change_session(session, state=state, changed=stamp())
     answer({"session": session, "state": "refused" if refuse else "approved"})
-    console.print(f"{session}: {'refused' if refuse else 'approved'}")
+    console.print(f"{session}: {'refused' if refuse else 'approved'}", markup=False)
 
 
 def _waits_not(session: str, file: Path) -> ConfigError:
@@ -109,8 +109,9 @@ def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | No
         raise ConfigError(f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file")
     if old_passphrase_file is not None:
         change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
-        console.print(f"{settings.name}'s secrets are under the passphrase of {file}", highlight=False, soft_wrap=True)
+        text = f"{settings.name}'s secrets are under the passphrase of {file}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     locked = list(vault_of(settings, base_dir).lock_plain(data_dir))
     answer({"party": settings.name, "locked": locked})
     for path in locked:
-        console.print(f"locked {path}", highlight=False, soft_wrap=True)
+        console.print(f"locked {path}", highlight=False, markup=False, soft_wrap=True)

@@ -24,4 +24,4 @@ def pretrain(
     write_file(out, model.to_json().encode())
     answer({"file": out, "features": len(model.standardiser.kept), "dataset": dataset})
     features = counted(len(model.standardiser.kept), "feature")
-    console.print(f"{out}: {features}, fitted to {dataset}", highlight=False, soft_wrap=True)
+    console.print(f"{out}: {features}, fitted to {dataset}", highlight=False, markup=False, soft_wrap=True)

@@ -56,7 +56,9 @@ def purge(
     kept = [one for name in chosen for one in _kept_of(store, data_dir, name, named=session is not None)]
     answer({"files": kept, "removed": False})
     if not kept:
-        console.print(f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}")
+        console.print(
+            f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}", markup=False
+        )
     elif _agreed(kept, _told(kept, data_dir), console, yes=yes, dry_run=dry_run):
         _remove(kept, console)
         answer({"files": kept, "removed": True})

@@ -42,7 +42,7 @@ def split_labels(
     _write_both(tables, out)
     rows = counted(len(tables[0]), "row")
     for path in out:
-        console.print(f"{path}: a share of each label of {rows}", highlight=False, soft_wrap=True)
+        console.print(f"{path}: a share of each label of {rows}", highlight=False, markup=False, soft_wrap=True)
     console.print("Give each server one file alone: who has both knows every label.", soft_wrap=True)
 
 

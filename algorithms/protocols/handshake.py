@@ -93,7 +93,8 @@ def step_2_refuse_twice(mine: Hello, others: Mapping[str, str], snapshot: str, *
 
 def _require_same(ours: Mapping[str, ParameterValue], theirs: Mapping[str, ParameterValue], peer: str) -> None:
     for name in sorted({*ours, *theirs}):
-        _require_equal(name, ours.get(name), theirs.get(name), peer)
+        shown = _brief(name)[1:-1]  # a peer's word, which logs and terminals will show
+        _require_equal(shown, ours.get(name), theirs.get(name), peer)
 
 
 def _require_equal(field: str, ours: object, theirs: object, peer: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
+from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import json_output
@@ -168,7 +169,7 @@ def _tell(row_id: str, seats: Sequence[Seat], out: Path, console: Console) -> No
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
             console.print(
                 f"[yellow]{seat.name}: scores could tell its {counted(seat.table.n_features, 'column')};[/] the job is "
-                f"refused until {out / seat.name}.toml says scores_may_be_solved_for = true",
+                f"refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
+from blindfit.coordinator.report.reading import printable
 from blindfit.coordinator.report.wording import duration
 
 Level = Literal["ok", "note", "warning", "refuses"]
@@ -57,5 +58,6 @@ _MARKS = {
 def show(findings: Iterable[Finding], console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     for finding in findings:
-        table.add_row(_MARKS[finding.level], f"[bold]{finding.about}[/]", escape(finding.text))
+        about, text = escape(printable(finding.about)), escape(printable(finding.text))  # of a file or a peer
+        table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
     console.print(table)

@@ -18,6 +18,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.report.reading import plain
 from blindfit.coordinator.snapshots import changed
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.identity import connections as identity
@@ -137,9 +138,10 @@ async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
 
 def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> Iterator[Finding]:
     party = job.parties[name]
-    yield Finding("ok", name, f"is up: {told.role}, version {told.version}")
+    role = plain(told.role)
+    yield Finding("ok", name, f"is up: {role}, version {plain(told.version)}")
     if told.role != party.role:
-        yield Finding("refuses", name, f"is {told.role}, the job says {party.role}")
+        yield Finding("refuses", name, f"is {role}, the job says {party.role}")
     if job.protocol not in told.protocols:
         yield Finding("refuses", name, f"takes no part in {job.protocol}")
     if party.dataset and party.dataset not in told.datasets:

@@ -77,9 +77,10 @@ def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
         DataError: names the figure that is missing or wrong.
     """
     own = fullest(report, active)
-    if not own.get("evaluation"):
+    found = own.get("evaluation")
+    if not found:
         return None
-    if "auc" not in own["evaluation"]:
+    if not isinstance(found, Mapping) or "auc" not in found:
         return Evaluation(values=read(ValueFigures, own, active, "evaluation"))
     return class_evaluation(own, active)
 

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.reading import in_range
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
+
+MOST_EPSILON = 700.0  # e^epsilon is a number still; a population has 100 at most
+LEAST_BUDGET = 1e-300  # above 0, and what is spent of it is a number
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,13 @@ class LabelPrivacy:
     budget_epsilon: float
     budget_delta: float
     spent_epsilon: float
+
+    def __post_init__(self) -> None:
+        in_range("epsilon", self.epsilon, 0, MOST_EPSILON)
+        in_range("delta", self.delta, 0, 1)
+        in_range("budget_epsilon", self.budget_epsilon, LEAST_BUDGET)
+        in_range("budget_delta", self.budget_delta, 0, 1)
+        in_range("spent_epsilon", self.spent_epsilon, 0)
 
     @property
     def left_epsilon(self) -> float:

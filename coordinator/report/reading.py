@@ -35,7 +35,7 @@ def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") 
     """The dataclass `kind`, from the table `part` of what a party said.
 
     Raises:
-        DataError: names the party and the figure that is missing or not what it must be.
+        DataError: names the party and the figure that is missing, not what it must be, or out of its range.
     """
     table = summary
     for name in filter(None, part.split(".")):
@@ -44,7 +44,21 @@ def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") 
             raise DataError(f"what {party} reports has no table {part}")
     where = f"what {party} reports: {part + '.' if part else ''}"
     values = {f.name: _read_field(f, table.get(f.name), where) for f in fields(kind)}  # type: ignore[arg-type]
-    return kind(**values)
+    try:
+        return kind(**values)
+    except OutOfRange as error:
+        raise DataError(f"{where}{error}") from None
+
+
+class OutOfRange(ValueError):
+    """What a dataclass says in `__post_init__` of a figure that is typed well, and cannot be."""
+
+
+def in_range(figure: str, value: float, least: float, most: float = math.inf) -> None:
+    """Raises OutOfRange."""
+    if not least <= value <= most:
+        wanted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise OutOfRange(f"{figure} is not {wanted}")
 
 
 def _read_field(field: Field[Any], value: object, where: str) -> Any:
@@ -100,9 +114,14 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
 
+def printable(text: str) -> str:
+    """On one line, without control characters."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def plain(text: str) -> str:
     """On one line, printable, and of a length that a page can show."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    shown = printable(text)
     return shown if len(shown) <= MAX_TEXT_CHARS else shown[: MAX_TEXT_CHARS - 1] + "…"
 
 

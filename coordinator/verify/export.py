@@ -36,7 +36,7 @@ def export(directory: Path, out: Path, console: Console) -> None:
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
     answer({"file": out, "keep_from": checked.not_for})
-    console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False)
+    console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False, markup=False)
     for server in checked.not_for:
         why = "whoever knows its noise learns from this file the sum of rows that it could not read"
         text = f"Keep it from the operator of {plain(server)}: {why}."

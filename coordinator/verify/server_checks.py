@@ -36,6 +36,7 @@ def _names(server: ReadServer) -> str:
     about, party = server.about, server.of.parts.party.name
     require(about.server == server.name, "the release names another server than the one that signs")
     require(about.consumer == party, "the release was made to another party than the one that seals")
+    require(server.name != party, f"{party} signs as its own measurement server: nobody else counted or drew noise")
     return f"{about.server} to {about.consumer}"
 
 

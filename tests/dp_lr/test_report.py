@@ -62,6 +62,20 @@ def test_a_report_of_no_row_that_was_trained_on(clinic: Clinic) -> None:
     assert "drawn for each coordinate by itself" in statement_of(report)["noise"]
 
 
+@pytest.mark.parametrize("here", [False, True])
+def test_how_many_rows_there_are_is_public_or_it_is_not(clinic: Clinic, here: bool) -> None:
+    private = {"neighbours": "add-or-remove", "public_rows": 1000, "feature_bounds": ["*:0:200"], "iterations": 20}
+    report = written(clinic, here=here, dp_lr=private, split={"test_fraction": 0.2})
+    said = statement_of(report)
+    assert "How many rows there are is protected: dp_lr.public_rows, 1,000, stands for it." in said["public"]
+    assert "over 800 rows, as many as are expected by dp_lr.public_rows." in said["noise"]
+    assert "1/800" in said["delta"]
+    assert "counts of rows" not in said["learnt-coordinator"]
+    assert (
+        "nor how many rows there are: numbers of rows here follow from dp_lr.public_rows" in said["learnt-coordinator"]
+    )
+
+
 def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
     said = statement_of(written(clinic))
     assert "each row, features and label, a visit" in said["unit"]
@@ -73,6 +87,8 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
     assert "epsilon 4 at delta 1e-05" in said["composition"]
     assert "1 release, which spent epsilon 2; 2 is left" in said["composition"]
     assert "a fit to public rows" in said["public"]
+    assert "how many rows there are, and that both classes occur" in said["public"]
+    assert "counts of rows and columns" in said["learnt-coordinator"]
     assert "clinic keeps them, and publishing them is a release of its own" in said["not-covered"]
     assert "The training rows' loss was not released." in said["noise"]
 

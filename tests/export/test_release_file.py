@@ -97,7 +97,8 @@ def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -
 
 
 def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "release.blindfit"
+    out = tmp_path / "x[" / "y].blindfit"  # a path is no markup
+    out.parent.mkdir()
     export(trained.first.parent / trained.first.name, out, Console())
     root = str(trained.world.root / "nodes-authority" / "authority.pem")
     features = ["--features", str(trained.world.table), "--rows", str(trained.first / "training_rows.json")]

@@ -51,6 +51,14 @@ MUTANTS = (
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
     ),
     Mutant(
+        "an-active-party-is-its-own-measurement-server",
+        (21,),
+        "coordinator/verify/server_checks.py",
+        "    require(server.name != party,",
+        "    require(True,",
+        ("tests/export/test_own_server.py::test_a_party_is_not_its_own_measurement_server",),
+    ),
+    Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",
         (5, 15),
         "parties/measurement/service.py",
@@ -113,5 +121,13 @@ MUTANTS = (
         "if mine.answered_in != theirs.answered_in:",
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
+    ),
+    Mutant(
+        "a-report-says-of-hidden-scores-that-servers-learnt-them",
+        (12,),
+        "coordinator/evaluate.py",
+        "    if trust == PAILLIER:\n",
+        "    if not trust:\n",
+        ("tests/report/test_evaluate.py::test_what_servers_learnt_hangs_on_how_they_are_trusted",),
     ),
 )

@@ -567,4 +567,12 @@ MUTANTS = (
         "asyncio.run(serve(loaded, settings.parent, on_ready))",
         ("tests/processes/test_parties_that_are_up.py::test_sigterm_waits_for_no_thread_and_leaves_no_process",),
     ),
+    Mutant(
+        "a-report-takes-any-epsilon-that-a-party-tells",
+        (14,),
+        "coordinator/report/label_privacy.py",
+        'in_range("epsilon", self.epsilon, 0, MOST_EPSILON)',
+        'in_range("epsilon", 0.0, 0, MOST_EPSILON)',
+        ("tests/report/test_evaluate.py::test_what_cannot_be_is_named_and_nothing_is_written",),
+    ),
 )

@@ -77,6 +77,20 @@ def test_each_run_has_a_folder_and_latest_leads_to_the_newest(project):
     assert folders[0].name.startswith("test-")
 
 
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_job_that_is_refused_leaves_no_folder_and_the_link_where_it_was(project, command):
+    before = project.path("runs/earlier")
+    before.mkdir(parents=True)
+    project.path("runs/latest").symlink_to("earlier")
+    words = {
+        "run": ("--set", "parties.shop.config=nowhere.toml"),
+        "submit": ("--set", "coordinator.certificate=nowhere.pem"),
+    }[command]
+    assert project.blindfit(command, "job.toml", *words).returncode != 0
+    assert sorted(path.name for path in project.path("runs").iterdir()) == ["earlier", "latest"]
+    assert project.path("runs/latest").resolve() == before
+
+
 def test_a_folder_in_the_way_of_the_link_is_left_alone(project):
     theirs: Path = project.path("runs/latest")
     theirs.mkdir(parents=True)

@@ -29,3 +29,23 @@ def test_a_quantile_beside_a_bound_is_refused(project):
     options = ("--set", "walr.norm_bound=5.0", "--set", "walr.norm_quantile=0.9")
     refused = project.blindfit("show", "job.toml", *options)
     assert "norm_quantile does nothing" in error_line(refused)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("publish", "meter.toml", "--remove-older"), "without DATASET what is published is listed, for which"),
+        (("publish", "meter.toml", "--other-people"), "without DATASET what is published is listed, for which"),
+        (("approve", "meter.toml", "--refuse"), "without SESSION what waits is shown, for which --refuse"),
+        (("ledger", "c.jsonl", "--verify", "--export", "x"), "--verify checks a chain that was exported, for which"),
+        (("ledger", "c.jsonl", "--verify", "--acknowledge"), "--verify checks a chain that was exported, for which"),
+        (("ledger", "c.jsonl", "--verify", "--set", "a=1"), "--verify checks a chain that was exported, for which"),
+        (("verify", "release", "--id", "name"), "without --features no model is fitted again, for which --id"),
+    ],
+)
+def test_an_option_of_another_use_of_a_command_is_refused(project, words, said):
+    refused = project.blindfit(*words)
+    assert refused.returncode == 2
+    assert error_line(refused).startswith(f"error: {said}")
+    assert next(word for word in reversed(words) if word.startswith("--")) in error_line(refused)
+    assert error_line(refused).endswith(" does nothing")

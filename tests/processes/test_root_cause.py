@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerUnreachable
+from blindfit.coordinator import launcher
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity.connections import Identity
@@ -85,3 +88,11 @@ ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
 async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
     """A call tells the bank the reason, and all others only that the bank ended, in the midst of what was told it."""
     assert await named(ends, own) is TOLD
+
+
+def test_a_reason_is_found_in_a_log_that_a_crash_has_cut(tmp_path: Path) -> None:
+    record = {"error": "DataError", "reason": "labels.csv: row 3 has no label", "hint": "mend it"}
+    (tmp_path / "meter").mkdir()
+    (tmp_path / "meter" / launcher.LOG).write_text(f'{json.dumps(record)}\n{{"error": "DataError", "rea')
+    assert launcher.reason_in_log(tmp_path, "meter", "DataError") == (record["reason"], record["hint"])
+    assert launcher.reason_in_log(tmp_path, "shop", "DataError") == ("", "")

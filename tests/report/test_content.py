@@ -82,6 +82,8 @@ def test_no_such_number_from_a_partys_own_file(made_up: MadeUp) -> None:
         ({"rows__trained": 1.5}, "what insurer reports: rows.trained is not an integer"),
         ({"fit__converged": 1}, "what insurer reports: fit.converged is not true or false"),
         ({"peak_memory_mib": "big"}, "what insurer reports: peak_memory_mib is not a finite number"),
+        ({"privacy__epsilon": 1e308}, "what insurer reports: privacy.epsilon is not from 0 to 700"),
+        ({"privacy__budget_epsilon": 0.0}, "what insurer reports: privacy.budget_epsilon is not at least 1e-300"),
     ],
 )
 def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, changes, message: str) -> None:

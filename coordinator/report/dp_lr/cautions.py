@@ -18,7 +18,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _unscaled(facts),
         _each_iteration(facts),
         _few_test_rows(facts),
-        large_delta(facts.privacy.delta, facts.rows.trained),
+        large_delta(facts.privacy.delta, facts.public_trained),
     )
     return [caution for caution in found if caution]
 

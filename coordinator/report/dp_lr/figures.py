@@ -22,6 +22,11 @@ class RowFigures(FittedRows):
 
 
 @dataclass(frozen=True)
+class _PublicFigures:
+    trained: int
+
+
+@dataclass(frozen=True)
 class PrivacyFigures(LabelPrivacy):
     mechanism: str
     noise_multiplier: float  # of each iteration's gradient
@@ -50,6 +55,7 @@ class Figures:
 
     Args:
         epsilon_asked: of the run, or of each iteration.
+        public_trained: rows trained on, or the public number that stands for them.
         losses: of each iteration; empty where none may be known.
         evaluation: None where no row was held out, or only the coordinator's part is known.
     """
@@ -58,6 +64,7 @@ class Figures:
     settings: DPLRSettings
     epsilon_asked: float
     rows: RowFigures
+    public_trained: int
     privacy: PrivacyFigures
     fit: FitFigures
     timing: TimingFigures
@@ -91,12 +98,17 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     if active is None:
         raise DataError("the report names no active party")
     summary, job = report["parties"][active]["summary"], report["job"]
-    own = report["party_reports"].get(active, {})
+    own, fuller = report["party_reports"].get(active, {}), fullest(report, active)
+    rows = read(RowFigures, fuller, active, "rows")
+    has_public = fuller["rows"].get("public_figures") is not None
     return Figures(
         active=active,
         settings=validate(job.get("dp_lr", {}), DPLRSettings, source="the job of the report"),
         epsilon_asked=read(_Asked, job, active, "privacy").epsilon,
-        rows=read(RowFigures, fullest(report, active), active, "rows"),
+        rows=rows,
+        public_trained=read(_PublicFigures, fuller, active, "rows.public_figures").trained
+        if has_public
+        else rows.trained,
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=_fit(summary, active),
         timing=read(TimingFigures, summary, active, "timing"),

@@ -26,7 +26,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         _unit(facts),
         _neighbours(facts),
         label_privacy.epsilon(facts.privacy),
-        label_privacy.delta(facts.privacy, facts.rows.trained),
+        label_privacy.delta(facts.privacy, facts.public_trained),
         _mechanism(facts),
         _noise(facts),
         _composition(facts),
@@ -76,8 +76,11 @@ def _mechanism(facts: Figures) -> Section:
 
 
 def _noise(facts: Figures) -> Section:
-    std, summed = figure(facts.fit.gradient_noise_std), round(facts.rows.trained * facts.settings.batch_fraction)
-    rows = counted(summed, "row") + (", as many as are expected" if facts.settings.batch_fraction < 1 else "")
+    std, summed = figure(facts.fit.gradient_noise_std), round(facts.public_trained * facts.settings.batch_fraction)
+    is_expected = facts.settings.batch_fraction < 1 or facts.settings.public_rows is not None
+    rows = counted(summed, "row") + (", as many as are expected" if is_expected else "")
+    if facts.settings.public_rows is not None:
+        rows += " by dp_lr.public_rows"
     loss = (
         f"A share of {facts.settings.loss_share:g} of the budget paid for the training loss of each iteration."
         if facts.settings.loss_share
@@ -131,13 +134,19 @@ def _composition(facts: Figures) -> Section:
 
 
 def _public(facts: Figures) -> Section:
-    start = f"Descent started at {facts.start}; features are {facts.scale}."
+    start, public = f"Descent started at {facts.start}; features are {facts.scale}.", facts.settings.public_rows
+    job = "The job with all its numbers, names of features, how many rows there are, and that both classes occur."
+    if public is not None:
+        job = (
+            f"The job with all its numbers, and names of features. How many rows there are is protected: "
+            f"dp_lr.public_rows, {count(public)}, stands for it."
+        )
     return Section(
         "public",
         "What is taken to be public",
         (
             start,
-            "The job with all its numbers, names of features, how many rows there are, and that both classes occur.",
+            job,
             "Rows that a start was fitted to, and declared bounds, have no privacy at all: they must not come from the "
             "private rows.",
         ),
@@ -157,10 +166,13 @@ def _active_learnt(facts: Figures) -> Section:
 
 
 def _coordinator_learnt(facts: Figures, *, all_here: bool) -> Section:
+    are_public = facts.settings.public_rows is None
+    counts = "counts of rows and columns" if are_public else "how many columns there are"
     sentences = [
-        "Names of the party, its dataset, population and dropped columns; the job's parameters; counts of rows and "
-        "columns; the noise; times and memory.",
-        "No row, label, score, weight or figure on held-out rows.",
+        f"Names of the party, its dataset, population and dropped columns; the job's parameters; {counts}; the noise; "
+        "times and memory.",
+        "No row, label, score, weight or figure on held-out rows"
+        + ("." if are_public else ", nor how many rows there are: numbers of rows here follow from dp_lr.public_rows."),
     ]
     if all_here:
         sentences.append(

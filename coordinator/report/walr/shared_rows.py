@@ -58,6 +58,18 @@ def server_learnt(facts: Figures) -> Section:
     )
 
 
+def key_node_learnt(facts: Figures) -> Section:
+    return Section(
+        "learnt-key-node",
+        "What the key node learnt",
+        (
+            "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum "
+            "or weight.",
+            f"It knows every mask: with one of {facts.server} it would know rows and labels.",
+        ),
+    )
+
+
 def collusion(facts: Figures) -> Section:
     privacy = facts.privacy
     budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"

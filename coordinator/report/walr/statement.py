@@ -15,6 +15,7 @@ from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.walr import hidden_rows, holders, shared_rows, split_labels, trusted
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
+from blindfit.parties.measurement.trust import SHARES
 from blindfit.parties.store.store import StoredLabels
 
 COORDINATOR_LEARNT = (
@@ -50,7 +51,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
             all_here=bool(report["parties_here"]),
             in_parts=bool(facts.privacy.holders),
         ),
-        measured.key_node_learnt(),
+        shared_rows.key_node_learnt(facts) if facts.privacy.trust == SHARES else measured.key_node_learnt(),
         words.collusion(facts),
         measured.not_covered(),
     ]

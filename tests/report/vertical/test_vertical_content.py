@@ -137,6 +137,16 @@ def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: 
     assert str(raised.value) == f"what {party} reports: {figure} is missing"
 
 
+@pytest.mark.parametrize("told", [True, 1.5, "auc", ("auc",)])
+def test_figures_that_are_no_table(training: MadeUpTraining, told: Any) -> None:
+    session = training.session()
+    for figure in [name for name in session.summaries["bank"] if name.startswith("evaluation.")]:
+        del session.summaries["bank"][figure]
+    session.summaries["bank"]["evaluation"] = told
+    with pytest.raises(DataError, match=r"^what bank reports has no table evaluation$"):
+        write(session, training.out, [])
+
+
 def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
     session = training.with_label_dp().session()
     del session.summaries["bank"]["privacy.noise_multiplier"]

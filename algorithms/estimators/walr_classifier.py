@@ -108,10 +108,14 @@ class WALRClassifier(PrivateBinaryClassifier):
         """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
         option, a row or a column.
         """
+        with self._kept_if_refused():
+            return self._fit(X, y)
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = binary_labels(y)
-        init = initial_model(self.init, self)
+        classes, labels = binary_labels(y)
+        init = initial_model(self.init, self, classes)
         standardiser = Standardiser.fit([X], names_of(self)).require_columns()
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
@@ -131,13 +135,12 @@ class WALRClassifier(PrivateBinaryClassifier):
             self.release,
         )
         scale = 2.0**-self.frac_bits / len(values)
-        self.noise_std_ = float(mechanism.sigma_squared) ** 0.5 * scale
-        self.norm_bound_ = steps * 2.0**-self.frac_bits
+        noise_std, norm_bound = float(mechanism.sigma_squared) ** 0.5 * scale, steps * 2.0**-self.frac_bits
         found = fit_released(
             QuantisedRows(values, self.frac_bits),
             np.array(sums, np.float64) * scale,
-            noise_std=self.noise_std_,
-            norm_bound=self.norm_bound_,
+            noise_std=noise_std,
+            norm_bound=norm_bound,
             epsilon=self.epsilon,
             settings=self._solver_settings(),
             l2=self.l2,
@@ -145,7 +148,8 @@ class WALRClassifier(PrivateBinaryClassifier):
             init=None if init is None else init.weights_for(standardiser, intercept=self.intercept),
             generator=public_generator(self.seed, "batches"),
         )
-        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, self.norm_bound_)
+        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, norm_bound)
+        self.classes_, self.noise_std_, self.norm_bound_ = classes, noise_std, norm_bound
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         self.privacy_statement_ = statement_of(
             {

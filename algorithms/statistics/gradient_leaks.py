@@ -173,8 +173,8 @@ def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
     return [
         Leak(
             "label bits",
-            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of each "
-            "label: keep parties, fractions and batch_rows, or set privacy.epsilon",
+            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
+            "each label: keep parties, fractions and batch_rows, or set privacy.epsilon",
             "label-bits",
         )
     ]

@@ -78,8 +78,8 @@ def _check(session: Session[FalconJob], before: Sequence[float], share: float) -
 
 
 def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, party: str) -> None:
-    """How much was told before, and in how many trainings, with other partners among them, is nobody else's to know: the
-    reason is the same for any of it.
+    """How much was told before, and in how many trainings, those with other partners included, is nobody else's to
+    know: the reason is the same for any of it.
 
     Raises:
         PolicyRefused: too much would be told, and no flag of the job allows it.

@@ -11,6 +11,7 @@ DP_GRADIENT = "tests/privacy/test_dp_gradient.py"
 ACCOUNTING = "tests/release_labels/test_accounting.py"
 FIXED_POINT = "tests/walr/test_fixed_point.py"
 STEPS = "tests/walr/test_steps.py"
+ROWS_OF_UNIT = "tests/walr/test_rows_of_unit.py"
 PRIVACY_BUDGET = "tests/estimators/test_privacy_budget.py"
 DP_LR_ESTIMATOR = "tests/estimators/test_dp_logistic_regression.py"
 DP_LR_TRAINING = "tests/dp_lr/test_training.py"
@@ -279,6 +280,14 @@ MUTANTS = (
         "LABEL_RANGE = 2.0",
         "LABEL_RANGE = 1.0",
         ("tests/report/vertical/test_vertical_statement.py::test_the_noise_is_what_the_key_node_adds",),
+    ),
+    Mutant(
+        "a-forecast-takes-a-person-for-a-row",
+        (22,),
+        "coordinator/preflight/rows_of_unit.py",
+        "max(declared, default=1)",
+        "1",
+        (ROWS_OF_UNIT,),
     ),
     # --- a notebook's budget
     Mutant(

@@ -119,7 +119,7 @@ class Outcome:
             "rows": self.read.rows.n_rows,
             "columns": self.read.rows.n_features,
             "norm_bound": self.read.norm_bound,
-            "rows_of_unit": self.read.rows_of_unit,
+            "rows_of_unit": self.read.unit.count,
             "base_rate": assumed.base_rate,
             "strength": assumed.strength,
             "assumes_weights": assumed.theta is not None,

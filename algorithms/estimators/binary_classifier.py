@@ -40,12 +40,12 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
     @contextmanager
     def _kept_if_refused(self) -> Iterator[None]:
         """A fit that fails leaves the model before it whole, the features that scikit-learn notes at once included."""
-        before = dict(vars(self))
+        before = self.__dict__.copy()
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -157,6 +157,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         if self.classes is None:
             return binary_labels(given)
         classes = np.asarray(self.classes)
+        if classes.shape != (2,) or classes[0] == classes[1]:
+            raise ConfigError(f"classes must be two different labels, not {self.classes!r}")
         if strangers := set(np.unique(given).tolist()) - set(classes.tolist()):
             raise DataError(f"y has labels that are not of classes: {', '.join(sorted(map(str, strangers)))}")
         return classes, np.asarray(given == classes[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,7 +73,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         "frac_bits": [Integral],
         "l2": [Real, StrOptions({"auto"})],
         "intercept": ["boolean"],
-        "mu": [str],
+        "mu": [StrOptions(set(get_args(MuTreatment)))],
         "solver": [str],
         "tolerance": [Real, None],
         "max_iterations": [Integral, None],
@@ -115,7 +115,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         classes, labels = binary_labels(y)
-        init = initial_model(self.init, self, classes)
+        init, settings = initial_model(self.init, self, classes), self._solver_settings()  # refused before the charge
         standardiser = Standardiser.fit([X], names_of(self)).require_columns()
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
@@ -142,7 +142,7 @@ class WALRClassifier(PrivateBinaryClassifier):
             noise_std=noise_std,
             norm_bound=norm_bound,
             epsilon=self.epsilon,
-            settings=self._solver_settings(),
+            settings=settings,
             l2=self.l2,
             treatment=self.mu,
             init=None if init is None else init.weights_for(standardiser, intercept=self.intercept),
@@ -170,7 +170,7 @@ class WALRClassifier(PrivateBinaryClassifier):
 
     def _solver_settings(self) -> SolverSettings:
         return SolverSettings(
-            l2=0.0,
+            l2=0.0 if self.l2 == "auto" else self.l2,
             solver=self.solver,  # type: ignore[arg-type]
             unpenalised=-1 if self.intercept else None,
             tolerance=self.tolerance,

@@ -310,7 +310,7 @@ MUTANTS = (
         "a-refused-fit-spoils-the-model",
         (17,),
         "algorithms/estimators/binary_classifier.py",
-        "        except BaseException:\n            vars(self).clear()\n            vars(self).update(before)\n",
+        "        except BaseException:\n            self.__dict__.clear()\n            self.__dict__.update(before)\n",
         "        except BaseException:\n            before.clear()\n",
         (f"{PRIVACY_BUDGET}::test_a_fit_that_is_refused_leaves_the_model_before_it_whole",),
     ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,20 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         return np.column_stack([1 - positive, positive])
 
     def __getstate__(self) -> Any:
-        """A fitted model may be saved; one that is to be fitted elsewhere would pass by an open `PrivacyBudget`."""
-        if not hasattr(self, "classes_"):
-            refuse_another_process()
+        """What is fitted elsewhere would pass by an open `PrivacyBudget`, and a fitted model can be fitted again."""
+        refuse_another_process()
         return super().__getstate__()
+
+    @contextmanager
+    def _kept_if_refused(self) -> Iterator[None]:
+        """A fit that fails leaves the model before it whole, the features that scikit-learn notes at once included."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)

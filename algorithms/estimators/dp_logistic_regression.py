@@ -122,20 +122,27 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an option, a
                 row or a column.
         """
+        with self._kept_if_refused():
+            return self._fit(X, y, X_public, y_public)
+
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None, y_public: ArrayLike | None
+    ) -> DPLogisticRegression:
         self._validate_params()
         features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         warn_of_scaler(features)
-        self.classes_, labels = self._labels(given)
+        classes, labels = self._labels(given)
         names = names_of(self)
-        public = self._public_rows(X_public, y_public)
-        start_model = self._start(names, public)
-        self._scaler = self._scale(names, start_model)
-        rows = self._rows(features)
-        start = np.zeros(rows.shape[1]) if start_model is None else start_model.weights_for(self._scaler)
+        public = self._public_rows(X_public, y_public, classes)
+        start_model = self._start(names, public, classes)
+        scaler = self._scale(names, start_model)
+        rows = self._rows(features, scaler)
+        start = np.zeros(rows.shape[1]) if start_model is None else start_model.weights_for(scaler)
         privacy = RunPrivacy(
             self.epsilon, self.delta, self.n_iterations, self.batch_fraction, self.neighbours, self.budget
         )
         fit = fit_privately(rows, labels, start, self._options(privacy, len(rows)), self.release)
+        self.classes_, self._scaler = classes, scaler
         self._keep(fit, names, privacy)
         self._draw_public_curve(fit.descent, public)
         return self
@@ -150,6 +157,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         if self.classes is None:
             return binary_labels(given)
         classes = np.asarray(self.classes)
+        if classes.shape != (2,) or classes[0] == classes[1]:
+            raise ConfigError(f"classes must be two different labels, not {self.classes!r}")
         if strangers := set(np.unique(given).tolist()) - set(classes.tolist()):
             raise DataError(f"y has labels that are not of classes: {', '.join(sorted(map(str, strangers)))}")
         return classes, np.asarray(given == classes[1])
@@ -157,7 +166,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     # --- before the descent: nothing here reads a private row
 
     def _public_rows(
-        self, X_public: ArrayLike | None, y_public: ArrayLike | None
+        self, X_public: ArrayLike | None, y_public: ArrayLike | None, classes: NDArray[Any]
     ) -> tuple[Floats, NDArray[np.bool_]] | None:
         if (X_public is None) != (y_public is None):
             raise ConfigError("X_public and y_public go together")
@@ -166,14 +175,16 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         if self.loss_share:
             raise ConfigError("loss_share pays for what the public rows show for nothing: leave one of them out")
         features, given = validate_data(self, X_public, y_public, dtype=np.float64, reset=False)
-        strangers = set(np.unique(given).tolist()) - set(self.classes_.tolist())
+        strangers = set(np.unique(given).tolist()) - set(classes.tolist())
         if strangers:
             raise DataError(f"y_public has labels that y has not: {', '.join(sorted(map(str, strangers)))}")
-        return features, np.asarray(given == self.classes_[1])
+        return features, np.asarray(given == classes[1])
 
-    def _start(self, names: tuple[str, ...], public: tuple[Floats, NDArray[np.bool_]] | None) -> Pretrained | None:
+    def _start(
+        self, names: tuple[str, ...], public: tuple[Floats, NDArray[np.bool_]] | None, classes: NDArray[Any]
+    ) -> Pretrained | None:
         if not isinstance(self.init, str):
-            return initial_model(self.init, self)
+            return initial_model(self.init, self, classes)
         if self.init != "public":
             raise ConfigError(f'init must be None, "public", a Pretrained or a fitted classifier, not {self.init!r}')
         if public is None:
@@ -188,8 +199,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             return start.standardiser
         return unscaled(names)
 
-    def _rows(self, X: Floats) -> Floats:
-        columns = append_constant(self._scaler.bounded_transform(X))
+    def _rows(self, X: Floats, scaler: Standardiser) -> Floats:
+        columns = append_constant(scaler.bounded_transform(X))
         return columns if self.norm_bound is None else clip_rows(columns, self.norm_bound)
 
     # --- after the descent: nothing here reads a private row
@@ -222,13 +233,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
 
     def _draw_public_curve(self, descent: Descent, public: tuple[Floats, NDArray[np.bool_]] | None) -> None:
         if public is not None:
-            self.loss_curve_ = losses_of(descent.path, self._rows(public[0]), public[1])
+            self.loss_curve_ = losses_of(descent.path, self._rows(public[0], self._scaler), public[1])
 
     # --- scoring
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        scores: NDArray[np.float64] = self._rows(validate_data(self, X, dtype=np.float64, reset=False)) @ self._weights
+        features = validate_data(self, X, dtype=np.float64, reset=False)
+        scores: NDArray[np.float64] = self._rows(features, self._scaler) @ self._weights
         return scores
 
 

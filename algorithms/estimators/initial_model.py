@@ -32,11 +32,12 @@ def names_of(estimator: Any) -> tuple[str, ...]:
     return tuple(map(str, given)) if given is not None else _numbered(estimator.n_features_in_)
 
 
-def initial_model(init: Any, estimator: Any) -> Pretrained | None:
+def initial_model(init: Any, estimator: Any, classes: NDArray[Any]) -> Pretrained | None:
     """
     Args:
         init: None, a Pretrained, or a fitted linear classifier with coef_, intercept_ and classes_.
-        estimator: whose fit it is for; its n_features_in_ and classes_ are known by now.
+        estimator: whose fit it is for; its n_features_in_ is known by now.
+        classes: of that fit.
 
     Raises:
         ConfigError: it is none of these.
@@ -48,7 +49,7 @@ def initial_model(init: Any, estimator: Any) -> Pretrained | None:
         return _under_our_names(init, estimator)
     if not all(hasattr(init, name) for name in ("coef_", "intercept_", "classes_")):
         raise ConfigError(f"init must be a Pretrained or a fitted linear classifier, not {type(init).__name__}")
-    if list(init.classes_) != list(estimator.classes_):
+    if list(init.classes_) != list(classes):
         raise DataError("init was fitted to other classes than these rows have")
     return _under_our_names(_of_linear(init), estimator)
 

@@ -7,11 +7,13 @@ A grid search fits a model for each setting and fold, and each fit is a release 
     budget.spent()
 
 each is counted before its noise is drawn. All fits are taken to be about the same rows, as if nobody knew which fold is
-where: that never says too little. A fit whose release this process remembers (remembered.py) spends nothing.
+where: that never says too little. A fit whose release this process remembers (remembered.py) spends nothing. No other
+process counts: while a budget is open no estimator is pickled, and a forked process fits none.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from types import TracebackType
 
@@ -40,6 +42,7 @@ class PrivacyBudget:
         check_delta(delta)
         self.epsilon, self.delta, self.name = epsilon, delta, name
         self._events: list[ReleaseEvent] = []
+        self._process = 0  # in which it is open
 
     def __repr__(self) -> str:
         return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {len(self._events)} releases)"
@@ -60,8 +63,11 @@ class PrivacyBudget:
 
         Raises:
             BudgetExhausted: with it, all would be more than epsilon.
+            PrivacyError: this is a fork of the process that counts.
             UnsupportedEvent: it does not compose with what was charged.
         """
+        if self._process != os.getpid():
+            raise _elsewhere()
         if not accountant.fits(self._events, event, self.epsilon, self.delta):
             requested = accountant.composed_epsilon([event], self.delta)
             raise BudgetExhausted(
@@ -77,6 +83,7 @@ class PrivacyBudget:
         with _lock:
             if self in _open:
                 raise ConfigError("this PrivacyBudget is open already")
+            self._process = os.getpid()
             _open.append(self)
         return self
 
@@ -88,7 +95,7 @@ class PrivacyBudget:
 
 
 def charge(event: ReleaseEvent) -> None:
-    """Every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent."""
+    """Every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent, PrivacyError."""
     with _lock:
         for place, budget in enumerate(_open):
             try:
@@ -102,7 +109,11 @@ def charge(event: ReleaseEvent) -> None:
 def refuse_another_process() -> None:
     """Raises PrivacyError: an estimator is about to be sent to where no budget counts."""
     if _open:
-        raise PrivacyError(
-            "a PrivacyBudget counts the fits of its own process, and this one would be in another",
-            hint='n_jobs=1, or joblib.parallel_config("threading")',
-        )
+        raise _elsewhere()
+
+
+def _elsewhere() -> PrivacyError:
+    return PrivacyError(
+        "a PrivacyBudget counts the fits of its own process, and this one would be in another",
+        hint='n_jobs=1, or joblib.parallel_config("threading"); save a model after the `with`',
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,7 +73,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         "frac_bits": [Integral],
         "l2": [Real, StrOptions({"auto"})],
         "intercept": ["boolean"],
-        "mu": [str],
+        "mu": [StrOptions(set(get_args(MuTreatment)))],
         "solver": [str],
         "tolerance": [Real, None],
         "max_iterations": [Integral, None],
@@ -108,10 +108,14 @@ class WALRClassifier(PrivateBinaryClassifier):
         """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
         option, a row or a column.
         """
+        with self._kept_if_refused():
+            return self._fit(X, y)
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = binary_labels(y)
-        init = initial_model(self.init, self)
+        classes, labels = binary_labels(y)
+        init, settings = initial_model(self.init, self, classes), self._solver_settings()  # refused before the charge
         standardiser = Standardiser.fit([X], names_of(self)).require_columns()
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
@@ -131,21 +135,21 @@ class WALRClassifier(PrivateBinaryClassifier):
             self.release,
         )
         scale = 2.0**-self.frac_bits / len(values)
-        self.noise_std_ = float(mechanism.sigma_squared) ** 0.5 * scale
-        self.norm_bound_ = steps * 2.0**-self.frac_bits
+        noise_std, norm_bound = float(mechanism.sigma_squared) ** 0.5 * scale, steps * 2.0**-self.frac_bits
         found = fit_released(
             QuantisedRows(values, self.frac_bits),
             np.array(sums, np.float64) * scale,
-            noise_std=self.noise_std_,
-            norm_bound=self.norm_bound_,
+            noise_std=noise_std,
+            norm_bound=norm_bound,
             epsilon=self.epsilon,
-            settings=self._solver_settings(),
+            settings=settings,
             l2=self.l2,
             treatment=self.mu,
             init=None if init is None else init.weights_for(standardiser, intercept=self.intercept),
             generator=public_generator(self.seed, "batches"),
         )
-        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, self.norm_bound_)
+        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, norm_bound)
+        self.classes_, self.noise_std_, self.norm_bound_ = classes, noise_std, norm_bound
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         self.privacy_statement_ = statement_of(
             {
@@ -166,7 +170,7 @@ class WALRClassifier(PrivateBinaryClassifier):
 
     def _solver_settings(self) -> SolverSettings:
         return SolverSettings(
-            l2=0.0,
+            l2=0.0 if self.l2 == "auto" else self.l2,
             solver=self.solver,  # type: ignore[arg-type]
             unpenalised=-1 if self.intercept else None,
             tolerance=self.tolerance,

@@ -169,16 +169,16 @@ def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
 
 
 def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
-    """Of all layouts of batches that the same labels are trained in."""
-    total = sum(before) + share
-    if total <= MOST_BITS_PER_ROW:
+    """Of all layouts of batches that the same labels are trained in; the text is the same for any that were before, as
+    others are told it, who need not have been there.
+    """
+    if sum(before) + share <= MOST_BITS_PER_ROW:
         return []
-    others = f"{len(before)} other layout{'s' * (len(before) != 1)} of batches"
     return [
         Leak(
             "label bits",
-            f"{others} gave away up to {sum(before):.2f} bits of each label, with this one {total:.2f} (at most "
-            f"{MOST_BITS_PER_ROW}): keep parties, fractions and batch_rows, or set privacy.epsilon",
+            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
+            "each label: keep parties, fractions and batch_rows, or set privacy.epsilon",
             "label-bits",
         )
     ]

@@ -11,6 +11,7 @@ from blindfit.algorithms.statistics.released_bins import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
 from blindfit.parties.evaluate.settings import EvaluateJob
 
@@ -38,7 +39,7 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
     for party in here:
         if check := checks.get(party.settings.role):
             yield from caught(party.name, partial(check, job, party))
-    yield _width(job)
+    yield _width(job, RowsOfUnit.of(job, here))
 
 
 def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
@@ -70,12 +71,10 @@ def _multiplier(job: Job[EvaluateJob]) -> float:
     return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
 
 
-def _width(job: Job[EvaluateJob]) -> Finding:
+def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
     """Of a rate; how many rows there will be the training alone knows."""
     parts = len(job.parameters.evaluate.figures)
-    rows = job.parameters.required_privacy.max_rows_per_person or 1
     noises = len(job.with_role("measurement"))
-    reach = Z_95 * _multiplier(job) * rows * (parts * noises) ** 0.5
-    return Finding(
-        "ok", "noise", f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures)"
-    )
+    reach = Z_95 * _multiplier(job) * unit.count * (parts * noises) ** 0.5
+    text = f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures){unit.caveat}"
+    return Finding("ok", "noise", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.report.wording import listed
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
@@ -27,6 +28,7 @@ BYTES_PER_ID = 12
 MASKED_BYTES = 8  # of a number
 ROW_KEY_BITS = min(KEY_BITS)
 CLIPPED_SHARE_WARNING = 0.05
+Check = Callable[[Job[WalrJob], PartyHere], Iterator[Finding]]
 ANSWERED_BEFORE = "only a request that was answered before gets its answer again"
 
 
@@ -90,16 +92,18 @@ def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[F
 
 
 def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    checks = {"measurement": _check_labels, "active": _check_features}
+    unit = RowsOfUnit.of(job, here)
+    checks: dict[str, Check] = {"measurement": _check_labels, "active": partial(_check_features, unit=unit)}
     if passives := job.with_role("passive"):
-        yield from _check_holders(job, [p for p in here if p.settings.role in ("active", "passive")], 1 + len(passives))
+        holders = [p for p in here if p.settings.role in ("active", "passive")]
+        yield from _check_holders(job, holders, 1 + len(passives), unit)
         checks = {"measurement": _check_labels}
     for party in here:
         if check := checks.get(party.settings.role):
             yield from caught(party.name, partial(check, job, party))
 
 
-def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int) -> Iterator[Finding]:
+def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int, unit: RowsOfUnit) -> Iterator[Finding]:
     """Of columns of the same people; the noise, where all of them are here."""
     told: list[ReadColumns] = []
     for party in holders:
@@ -109,7 +113,7 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int)
         whole = job.parameters.walr.norm_bound
         bound = math.sqrt(squares) if whole == "auto" else whole
         rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
-        yield _noise(job, rows, columns, bound)
+        yield _noise(job, rows, columns, bound, unit)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -127,7 +131,7 @@ def _multiplier(job: Job[WalrJob]) -> float:
     return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
 
 
-def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
+def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) -> Iterator[Finding]:
     if read_start(job.parameters, party.base_dir, party.source()) is not None:
         yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
@@ -138,14 +142,14 @@ def _check_features(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
     yield Finding("ok", party.name, f"rows are rounded to steps of 2^-{grid.frac_bits}: {grid.row_bits}-bit integers")
-    yield _noise(job, n, k, bound)
+    yield _noise(job, n, k, bound, unit)
     if job.parameters.asks_shares:
-        yield from _fits(job, n, grid.norm_bound)
+        yield from _fits(job, n, grid.norm_bound, unit)
     if job.parameters.shares_rows:
         Plan(n, k, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     servers = len(job.with_role("measurement"))
-    row_bytes = _row_bytes(job, n, k, grid)
+    row_bytes = _row_bytes(job, n, k, grid, unit)
     yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
 
 
@@ -161,28 +165,28 @@ def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns])
     yield from large_delta(settings.delta, n)
 
 
-def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid) -> int:
+def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) -> int:
     if job.parameters.shares_rows:
         return MASKED_BYTES * Plan(n, k, grid.norm_bound).width
     if not job.parameters.encrypts_rows:
         return grid.row_bits // 8 * k
     bound = grid.norm_bound
-    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
+    noise_std = _multiplier(job) * bound * unit.count
     slots = ROW_KEY_BITS // walr_encrypted.slot_bits_of(n, bound, noise_std)
     return 2 * ROW_KEY_BITS // 8 * -(-k // slots)
 
 
-def _fits(job: Job[WalrJob], n: int, bound: int) -> Iterator[Finding]:
-    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1)
+def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
+    noise_std = _multiplier(job) * bound * unit.count
     if walr_split.reach(n, bound, noise_std) >= walr_split.P / 2:
         yield Finding("refuses", "walr.frac_bits", walr_split.TOO_LARGE)
 
 
-def _noise(job: Job[WalrJob], n: int, k: int, bound: float) -> Finding:
-    noise_std = _multiplier(job) * bound * (job.parameters.required_privacy.max_rows_per_person or 1) / n
+def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:
+    noise_std = _multiplier(job) * bound * unit.count / n
     noise_std *= math.sqrt(len(job.with_role("measurement")))
     l2 = walr_defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
-    text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}"
+    text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}{unit.caveat}"
     if noise_std > 0.05:
         return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
     return Finding("ok", "noise", text)

@@ -13,12 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import structlog
+
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.falcon import FalconParameters, opened_bits
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.store import Store
+
+log = structlog.get_logger(__name__)
 
 
 def weights_share(parameters: FalconParameters) -> float:
@@ -47,8 +51,7 @@ def check_bits(session: Session[FalconJob], store: Store, parameters: FalconPara
         PolicyRefused: with those before it, it would tell too much.
     """
     share = weights_share(parameters) + end_share(parameters, epochs)
-    before = list(store.reader().label_layouts(session.published.id).values())
-    check_weight_bits(session.job, before, share, session.me.name)
+    _check(session, list(store.reader().label_layouts(session.published.id).values()), share)
 
 
 def count_bits(session: Session[FalconJob], store: Store, what: str, share: float) -> None:
@@ -62,25 +65,34 @@ def count_bits(session: Session[FalconJob], store: Store, what: str, share: floa
         LedgerUnavailable: it could not be written.
     """
     with store.transaction() as transaction:
-        check_weight_bits(
-            session.job, list(transaction.label_layouts(session.published.id).values()), share, session.me.name
-        )
+        _check(session, list(transaction.label_layouts(session.published.id).values()), share)
         transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)
 
 
+def _check(session: Session[FalconJob], before: Sequence[float], share: float) -> None:
+    try:
+        check_weight_bits(session.job, before, share, session.me.name)
+    except PolicyRefused:
+        log.warning("weight bits", session=session.id, told_before=round(sum(before), 4), this=round(share, 4))
+        raise
+
+
 def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, party: str) -> None:
-    """Raises PolicyRefused: too much would be told, and no flag of the job allows it."""
+    """How much was told before, and in how many trainings, those with other partners included, is nobody else's to
+    know: the reason is the same for any of it.
+
+    Raises:
+        PolicyRefused: too much would be told, and no flag of the job allows it.
+    """
     if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
         return
-    told = f"trainings before told {sum(before):.2f} bits of each label, and " if before else ""
     if job.falcon.stays_shared:
         source, helps = "where training ends", "more rows help"
     else:
         source, helps = "its weights", 'more rows or fewer columns help; so does falcon.weights = "shared", and '
         helps += 'falcon.unsafe = ["weight-bits"] allows it'
-    raise PolicyRefused(
-        party=party,
-        field="weight bits",
-        reason=f"{told}with this one a passive party could learn {sum(before) + share:.2f} bits of each label from "
-        f"{source} (at most {MOST_BITS_PER_ROW}): {helps}",
-    )
+    if share > MOST_BITS_PER_ROW:
+        told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {MOST_BITS_PER_ROW})"
+    else:
+        told = f"with trainings before, {source} could tell more than {MOST_BITS_PER_ROW} bits of each label"
+    raise PolicyRefused(party=party, field="weight bits", reason=f"{told}: {helps}")

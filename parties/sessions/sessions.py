@@ -363,12 +363,18 @@ class Sessions:
         """The operator's `blindfit approve` is another process: the database is where they meet."""
         try:
             async with asyncio.timeout(session.job.timeouts.approval_s):
-                while (row := self._store.reader().session(session.id)) and row.state == "HELD":
-                    await asyncio.sleep(APPROVAL_POLL_S)
-            approved = row is not None and row.state == "ACCEPTED" and row.digest == session.digest
+                approved = await self._decision_of(session)
         except TimeoutError:
             approved = False
         self._change(session, "approve" if approved else "refuse")
+
+    async def _decision_of(self, session: Session[JobParameters]) -> bool:
+        while True:
+            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
+                row = self._store.reader().session(session.id)
+                if row is None or row.state != "HELD":
+                    return row is not None and row.state == "ACCEPTED" and row.digest == session.digest
+            await asyncio.sleep(APPROVAL_POLL_S)
 
     async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
         """The operator's `blindfit cancel` is another process too."""

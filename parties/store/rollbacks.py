@@ -42,6 +42,18 @@ def compare_receipt(receipt: Receipt, store: Store) -> None:
         book.check_receipt(receipt, reader.entry_at, last_position=last_position(reader))
     except LedgerBehind:
         # What was lost and acknowledged was charged again in the same transaction, under other hashes.
-        if not reader.is_acknowledged(receipt.statement()):
+        if not reader.is_acknowledged(receipt.statement()) and not _was_recovered(receipt, reader):
             with store.transaction() as transaction:
                 transaction.notice_rollback(receipt.statement(), stamp())
+
+
+def _was_recovered(receipt: Receipt, reader: Transaction) -> bool:
+    """Whether an acknowledged receipt is of the same lost ledger, at this entry or later, and all that this one proves
+    was charged again: of another population, or of another lost ledger, it may prove what is missing.
+    """
+    at = (receipt.position, receipt.entry_hash)
+    acknowledged = map(Receipt.from_statement, reader.acknowledged_rollbacks())
+    if not any(at in ((known.position, known.entry_hash), *known.landmarks) for known in acknowledged):
+        return False
+    common = book.common_position(receipt, reader.entry_at)
+    return not any(book.missing_charges(receipt, reader.ledger(receipt.population), common))

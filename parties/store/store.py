@@ -561,6 +561,9 @@ class Transaction:
         rows = self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NULL ORDER BY noticed")
         return [row[0] for row in rows]
 
+    def acknowledged_rollbacks(self) -> list[bytes]:
+        return [row[0] for row in self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NOT NULL")]
+
     def is_acknowledged(self, statement: bytes) -> bool:
         rows = self._all("SELECT 1 FROM rollbacks WHERE statement = ? AND acknowledged IS NOT NULL", (statement,))
         return bool(rows)

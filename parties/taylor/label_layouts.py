@@ -11,8 +11,10 @@ import hashlib
 import json
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
@@ -21,6 +23,8 @@ from blindfit.parties.store.store import Store
 from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
+
+log = structlog.get_logger(__name__)
 
 
 def count_label_bits(
@@ -42,8 +46,16 @@ def count_label_bits(
         if layout in before:
             return
         if job.taylor.jitter > 0:  # without, all is given away at once, as its flag says
-            refuse_leaks(gradient_leaks.check_label_shares(list(before.values()), share), job, session.me.name)
+            _check(session, list(before.values()), share)
         transaction.add_label_layout(session.published.id, layout, share)
+
+
+def _check(session: Session[TaylorJob], before: list[float], share: float) -> None:
+    try:
+        refuse_leaks(gradient_leaks.check_label_shares(before, share), session.job, session.me.name)
+    except PolicyRefused:
+        log.warning("label bits", session=session.id, given_before=round(sum(before), 4), this=round(share, 4))
+        raise
 
 
 def _digest(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
+from blindfit.algorithms.errors import ConfigError, DataError, LedgerUnavailable, PolicyRefused
 from blindfit.coordinator import operator
 from blindfit.parties.job.tables import PrivacySettings, TimeoutSettings
 from blindfit.parties.node import PartyNode
@@ -180,6 +180,23 @@ async def test_an_operator_who_says_nothing_in_time_has_not_approved(asking: Ask
     assert await last_event(asking, "monday") == (pb.REFUSED, errors_pb2.POLICY_REFUSED)
     with pytest.raises(ConfigError, match="monday is not a job that waits"):
         asking.decide("monday", None, refuse=True)
+
+
+async def test_a_database_that_cannot_be_read_for_a_moment_loses_no_job(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, failed = await asking.propose("monday"), asyncio.Event()
+
+    def fail(_reader: object, _session: str) -> None:
+        failed.set()
+        raise LedgerUnavailable("disk I/O error")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(type(asking.node.party.store.reader()), "session", fail)
+        await failed.wait()
+        await asyncio.sleep(0)
+    asking.decide("monday", digest)
+    assert await asking.decided("monday") == "ACCEPTED"
 
 
 async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:

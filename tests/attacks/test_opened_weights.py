@@ -93,5 +93,5 @@ def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Pat
     project = make(tmp_path, rows=200)
     nodes = Nodes(project.root)
     nodes.run("split.test_fraction=0", "falcon.epochs=3")
-    with pytest.raises(PolicyRefused, match=r"trainings before told 0\.1\d bits of each label"):
+    with pytest.raises(PolicyRefused, match="with trainings before"):
         nodes.run("split.test_fraction=0", "falcon.epochs=4", "falcon.l2=0.02")

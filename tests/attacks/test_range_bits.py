@@ -107,7 +107,7 @@ def test_with_the_rule_every_answer_is_counted_until_there_is_none(
         for place in range(1, ASKED + 1):
             answers.append(attack.equal(project, place, f"falcon.l2={place / 1000}", f'name="job-{place}"'))
 
-    with pytest.raises(PolicyRefused, match="trainings before told") as refused:
+    with pytest.raises(PolicyRefused, match="with trainings before") as refused:
         ask()
     assert refused.value.party == "bank"
     assert 0 < len(answers) <= told_bits(project) * ROWS <= 0.25 * ROWS

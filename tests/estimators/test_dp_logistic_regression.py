@@ -422,6 +422,12 @@ def test_public_rows_show_the_loss_for_nothing(data, public):
         {"feature_bounds": ([0, 1], [2, 3])},
         {"feature_bounds": (0, math.inf)},
         {"feature_bounds": 5},
+        {"classes": (0, 1, 2)},
+        {"classes": (0, 1, 0)},
+        {"classes": (1, 1)},
+        {"classes": (0,)},
+        {"classes": 5},
+        {"classes": [[0, 1]]},
     ],
 )
 def test_options_are_refused_with_one_line(data, options):

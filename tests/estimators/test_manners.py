@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from blindfit import DPLogisticRegression, WALRClassifier, WALRModel, load_model
+from blindfit import BlindfitError, DPLogisticRegression, PrivacyBudget, WALRClassifier, WALRModel, load_model
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.fitted_model import NO_PRIVACY
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel, Weights
@@ -96,3 +96,13 @@ def test_a_parameter_of_another_type_is_named_as_scikit_learn_does(
 ) -> None:
     with pytest.raises(ValueError, match=f"The '{option}' parameter of {classifier.__name__} must be"):
         classifier(**{option: value}).fit(*rows)
+
+
+def test_words_that_mean_nothing_are_refused_before_anything_is_charged(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(ValueError, match="The 'mu' parameter of WALRClassifier must be a str among"):
+        WALRClassifier(mu="x").fit(*rows)
+    with PrivacyBudget(10.0) as budget:
+        for options in ({"solver": "x"}, {"l2": -1.0}, {"tolerance": -1.0}, {"max_iterations": 0}):
+            with pytest.raises(BlindfitError):
+                WALRClassifier(release=f"never drawn {options}", **options).fit(*rows)
+        assert budget.releases == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 import warnings
 from collections import OrderedDict
@@ -94,14 +95,62 @@ def test_whole_rows_compose_with_labels_of_rows_and_added_rows_do_not(rows: tupl
 
 def test_no_fit_passes_by_it_in_another_process(rows: tuple[np.ndarray, np.ndarray]) -> None:
     with PrivacyBudget(3.0):
-        fitted = WALRClassifier(epsilon=0.3).fit(*rows)
-        assert pickle.loads(pickle.dumps(fitted)).coef_.tolist() == fitted.coef_.tolist()
         with pytest.raises(PrivacyError, match="counts the fits of its own process"):
             pickle.dumps(WALRClassifier())
         with pytest.raises(pickle.PicklingError) as caught:
             search(n_jobs=2).fit(*rows)
         assert "counts the fits of its own process" in str(caught.value.__cause__)
     pickle.dumps(WALRClassifier())
+
+
+@pytest.mark.parametrize("classifier", [WALRClassifier, DPLogisticRegression])
+def test_nor_a_fit_of_what_was_fitted_or_refused_before(
+    rows: tuple[np.ndarray, np.ndarray], classifier: type[WALRClassifier | DPLogisticRegression]
+) -> None:
+    """Another process could fit it again."""
+    with PrivacyBudget(0.4) as budget:
+        fitted, refused = classifier(epsilon=0.3).fit(*rows), classifier(epsilon=0.5)
+        with pytest.raises(BudgetExhausted):
+            refused.fit(*rows)
+        for model in (fitted, refused):
+            with pytest.raises(PrivacyError, match="counts the fits of its own process"):
+                pickle.dumps(model)
+        assert budget.releases == 1
+    assert pickle.loads(pickle.dumps(fitted)).coef_.tolist() == fitted.coef_.tolist()
+
+
+def test_nor_one_in_a_fork(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    def fit() -> None:
+        try:
+            WALRClassifier(epsilon=0.3).fit(*rows)
+        except PrivacyError as error:
+            answers.put(str(error))
+        else:
+            answers.put("fitted")
+
+    forks = multiprocessing.get_context("fork")
+    answers = forks.SimpleQueue()
+    with PrivacyBudget(3.0), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        fork = forks.Process(target=fit)
+        fork.start()
+        assert "counts the fits of its own process" in answers.get()
+        fork.join()
+
+
+@pytest.mark.parametrize("classifier", [WALRClassifier, DPLogisticRegression])
+def test_a_fit_that_is_refused_leaves_the_model_before_it_whole(
+    rows: tuple[np.ndarray, np.ndarray], classifier: type[WALRClassifier | DPLogisticRegression]
+) -> None:
+    x, y = rows
+    model = classifier(epsilon=5.0).fit(x, y)
+    scores = model.decision_function(x)
+    if classifier is DPLogisticRegression:
+        model.set_params(feature_bounds=(100, 101))
+    with PrivacyBudget(0.1), pytest.raises(BudgetExhausted):
+        model.fit(x[:, :2], y + 1)
+    assert model.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(model.decision_function(x), scores)
 
 
 # --- what a pipeline has seen ------------------------------------------------------------------------------

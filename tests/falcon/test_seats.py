@@ -8,16 +8,20 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, DataError, PeerUnreachable, PolicyRefused, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import check, seats
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import data_party
+from blindfit.parties.falcon.settings import FalconSettings
+from blindfit.parties.falcon.weight_bits import check_weight_bits
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.falcon.project import (
@@ -150,11 +154,27 @@ def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Be
     project = trained.copied(tmp_path)
     nodes = Nodes(project.root)
     nodes.run("falcon.learning_rate=0.6")
-    with pytest.raises(PolicyRefused, match=r"trainings before told 0\.21 bits of each label") as refused:
+    with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
         nodes.run("falcon.learning_rate=0.4")
     assert refused.value.field == "weight bits"
+    (said,) = (entry for entry in logged if entry["event"] == "weight bits")  # how many is the bank's to know
+    assert said["told_before"] == pytest.approx(2 * (WEIGHTS + END), abs=1e-4)
     project.publish("bank")
     nodes.run("falcon.learning_rate=0.4")
+
+
+def test_a_refusal_says_the_same_whatever_trainings_with_others_told() -> None:
+    settings = FalconSettings()
+    job: Any = SimpleNamespace(falcon=settings)
+    reasons = set()
+    for before in ([0.2], [0.1, 0.05, 0.06], [0.25]):
+        with pytest.raises(PolicyRefused) as refused:
+            check_weight_bits(job, before, 0.1, "bank")
+        reasons.add(refused.value.reason)
+    assert len(reasons) == 1
+    for before in ([], [0.2]):
+        with pytest.raises(PolicyRefused, match=r"could learn 0\.30 bits") as refused:
+            check_weight_bits(job, before, 0.3, "bank")
 
 
 def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(

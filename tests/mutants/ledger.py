@@ -414,6 +414,22 @@ MUTANTS = (
         (f"{LEDGER}::test_a_ledger_that_went_on_after_a_rollback_is_noticed",),
     ),
     Mutant(
+        "a-ledger-that-was-recovered-freezes-again",
+        (21, 27),
+        "parties/store/rollbacks.py",
+        "*known.landmarks) for known",
+        ") for known",
+        (f"{ROLLBACKS}::test_what_the_newest_receipt_recovered_no_earlier_one_notices_again",),
+    ),
+    Mutant(
+        "one-acknowledged-receipt-stands-for-all-populations",
+        (21,),
+        "parties/store/rollbacks.py",
+        "    return not any(book.missing_charges(receipt, reader.ledger(receipt.population), common))\n",
+        "    return common <= receipt.position\n",
+        (f"{ROLLBACKS}::test_a_receipt_of_another_population_is_noticed_though",),
+    ),
+    Mutant(
         "what-was-lost-stands-for-what-came-after",
         (21,),
         "algorithms/privacy/ledger.py",

@@ -11,6 +11,8 @@ DP_GRADIENT = "tests/privacy/test_dp_gradient.py"
 ACCOUNTING = "tests/release_labels/test_accounting.py"
 FIXED_POINT = "tests/walr/test_fixed_point.py"
 STEPS = "tests/walr/test_steps.py"
+ROWS_OF_UNIT = "tests/walr/test_rows_of_unit.py"
+PRIVACY_BUDGET = "tests/estimators/test_privacy_budget.py"
 DP_LR_ESTIMATOR = "tests/estimators/test_dp_logistic_regression.py"
 DP_LR_TRAINING = "tests/dp_lr/test_training.py"
 DP_LR_JOB, NO_ROW_DECIDES = "tests/dp_lr/test_job.py", "tests/dp_lr/test_no_row_decides.py"
@@ -278,6 +280,39 @@ MUTANTS = (
         "LABEL_RANGE = 2.0",
         "LABEL_RANGE = 1.0",
         ("tests/report/vertical/test_vertical_statement.py::test_the_noise_is_what_the_key_node_adds",),
+    ),
+    Mutant(
+        "a-forecast-takes-a-person-for-a-row",
+        (22,),
+        "coordinator/preflight/rows_of_unit.py",
+        "max(declared, default=1)",
+        "1",
+        (ROWS_OF_UNIT,),
+    ),
+    # --- a notebook's budget
+    Mutant(
+        "a-fitted-model-is-sent-to-another-process",
+        (1,),
+        "algorithms/estimators/binary_classifier.py",
+        "        refuse_another_process()\n",
+        '        if not hasattr(self, "classes_"):\n            refuse_another_process()\n',
+        (f"{PRIVACY_BUDGET}::test_nor_a_fit_of_what_was_fitted_or_refused_before",),
+    ),
+    Mutant(
+        "a-fork-fits-uncounted",
+        (1,),
+        "algorithms/estimators/privacy_budget.py",
+        "if self._process != os.getpid():",
+        "if not self._process:",
+        (f"{PRIVACY_BUDGET}::test_nor_one_in_a_fork",),
+    ),
+    Mutant(
+        "a-refused-fit-spoils-the-model",
+        (17,),
+        "algorithms/estimators/binary_classifier.py",
+        "        except BaseException:\n            self.__dict__.clear()\n            self.__dict__.update(before)\n",
+        "        except BaseException:\n            before.clear()\n",
+        (f"{PRIVACY_BUDGET}::test_a_fit_that_is_refused_leaves_the_model_before_it_whole",),
     ),
     # --- asking again
     Mutant(

@@ -99,6 +99,14 @@ MUTANTS = (
         (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
     ),
     Mutant(
+        "others-are-told-what-trainings-before-told",
+        (12,),
+        "parties/falcon/weight_bits.py",
+        "with trainings before, {source}",
+        "with trainings before that told {sum(before):.2f} bits, {source}",
+        (f"{SEATS}::test_a_refusal_says_the_same_whatever_trainings_with_others_told",),
+    ),
+    Mutant(
         "weights-that-are-opened-again-are-free",
         (28,),
         "parties/falcon/data_party.py",

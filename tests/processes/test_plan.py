@@ -50,6 +50,16 @@ def test_the_price_of_a_loss_and_what_was_guessed(project: Project) -> None:
     assert "No epsilon up to 8 is expected to reach a loss of 0.01" in none["said"]
 
 
+def test_no_gain_is_kept_where_there_is_none(project: Project) -> None:
+    """Labels that are all negative: without noise the loss is more than a constant's."""
+    plan = planned(project, "--base-rate", "1e-9")
+    assert plan["without_noise"] > 1
+    table, _, _ = plan["said"].partition("Other settings")
+    assert "gain kept" in table
+    assert "%" not in table.partition("gain kept")[2]
+    assert "100%" in planned(project)["said"]
+
+
 def test_the_last_model_is_assumed(project: Project) -> None:
     """What was released is known; its rate and strength are the labels'."""
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0

@@ -18,6 +18,7 @@ from blindfit.algorithms.statistics.gradient_leaks import (
     Leak,
     check_hold_out,
     check_label_bits,
+    check_label_shares,
     check_match_rate,
     check_noise,
     check_rows_against_features,
@@ -185,6 +186,12 @@ def test_label_bits_at_the_limit() -> None:
     assert leak.flag == "label-bits"
     assert f"at least {needed} rows" in leak.text
     assert check_label_bits(20, needed - 1, 0.5) == []
+
+
+def test_other_layouts_are_refused_in_the_same_words_whatever_they_gave() -> None:
+    assert check_label_shares([0.1, 0.05], 0.1) == []
+    texts = {leak.text for before in ([0.2], [0.1, 0.06], [0.25]) for leak in check_label_shares(before, 0.1)}
+    assert len(texts) == 1
 
 
 def test_no_jitter() -> None:

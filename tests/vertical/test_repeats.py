@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
@@ -51,10 +52,13 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(project: Proje
     assert 6 / 2 * np.log2(1 + 1 / (4 * 0.25**2)) / 64 <= one < 1 / 8
     seated(project, OTHER_BATCHES[0], session="other")
     assert len(shares(project)) == 2
-    with pytest.raises(
-        PolicyRefused, match=r"bank refuses .*: label bits: 2 other layouts of batches gave away"
-    ) as caught:
+    with (
+        capture_logs() as logged,
+        pytest.raises(PolicyRefused, match=r"bank refuses .*: label bits: with other layouts of batches") as caught,
+    ):
         seated(project, OTHER_BATCHES[1], session="third")
+    (said,) = (entry for entry in logged if entry["event"] == "label bits")  # how many is the bank's to know
+    assert said["given_before"] == pytest.approx(sum(shares(project)), abs=1e-4)
     told = error_codes.error_of(error_codes.detail_of(caught.value), peer="bank")
     assert str(told) == str(caught.value)  # in full
     assert 'taylor.unsafe = ["label-bits"] allows it' in str(told)

@@ -17,6 +17,7 @@ from blindfit.coordinator.plan.walr.assumed import assumed_of
 from blindfit.coordinator.plan.walr.outcome import AS_IN_THE_JOB, Outcome
 from blindfit.coordinator.plan.walr.rows import Read
 from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.report.wording import listed
 from blindfit.parties.walr.settings import WalrJob
 
@@ -26,7 +27,7 @@ FEW_STEPS = (3, 10, 30)  # of gradient descent, stopped early
 
 
 def plan(
-    job: Job[WalrJob], _base_dir: Path, active: PartyHere, asked: Asked, on_draw: Callable[[int, int], None]
+    job: Job[WalrJob], base_dir: Path, active: PartyHere, asked: Asked, on_draw: Callable[[int, int], None]
 ) -> Plan:
     """
     Args:
@@ -41,7 +42,7 @@ def plan(
             hint="plan the job without them for what the active party's own columns would give",
         )
     source = active.source()
-    read = Read.of(job, active, source)
+    read = Read.of(job, active, source, RowsOfUnit.of(job, list(_servers_here(job, base_dir))))
     assumed, about_labels = assumed_of(read, source, active, asked)
     cases = [read.case(epsilon) for epsilon in asked.all_epsilons(read.epsilon) if _is_offered(job, epsilon)]
     own = read.case(read.epsilon)
@@ -66,6 +67,14 @@ def plan(
         plots=(outcome.plot(),),
         content=outcome.to_dict(),
     )
+
+
+def _servers_here(job: Job[WalrJob], base_dir: Path) -> Iterator[PartyHere]:
+    """A plan needs nothing of them, so their files may be elsewhere."""
+    for name in job.with_role("measurement"):
+        config = job.parties[name].config
+        if config is not None and (base_dir / config).is_file():
+            yield PartyHere.of(job, name, base_dir)
 
 
 def _is_offered(job: Job[WalrJob], epsilon: float) -> bool:

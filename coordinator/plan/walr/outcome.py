@@ -40,13 +40,13 @@ class Outcome:
                 f"{one.case.noise_std:.2g}",
                 _told(one.mean),
                 " to ".join(map(_told, one.spread(self.exact))),
-                f"{self._kept(one):.0%}",
+                self._kept(one),
                 *self._together(one),
             )
             for one in self.by_epsilon
         ]
         n_columns = 6 if self.asked.cadences else 5
-        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", "100%", "")[:n_columns])
+        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", self._kept(self.exact), "")[:n_columns])
         together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
             "What each epsilon buys",
@@ -66,8 +66,9 @@ class Outcome:
             return None
         return self.read.composed(one.case.epsilon, self.asked.cadences)
 
-    def _kept(self, one: Forecast) -> float:
-        return (1 - one.mean) / (1 - self.exact.mean)
+    def _kept(self, one: Forecast) -> str:
+        """Empty where there is no gain to keep: without noise a constant predicts as well."""
+        return f"{(1 - one.mean) / (1 - self.exact.mean):.0%}" if self.exact.mean < 1 else ""
 
     def settings_table(self) -> Table:
         ordered = sorted(self.settings.items(), key=lambda item: item[1].mean)
@@ -119,7 +120,7 @@ class Outcome:
             "rows": self.read.rows.n_rows,
             "columns": self.read.rows.n_features,
             "norm_bound": self.read.norm_bound,
-            "rows_of_unit": self.read.rows_of_unit,
+            "rows_of_unit": self.read.unit.count,
             "base_rate": assumed.base_rate,
             "strength": assumed.strength,
             "assumes_weights": assumed.theta is not None,

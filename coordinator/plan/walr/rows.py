@@ -16,7 +16,8 @@ from blindfit.algorithms.statistics.walr_fit import treatment_of
 from blindfit.algorithms.statistics.walr_plan import Case, Fitting
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.report.wording import count
+from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
+from blindfit.coordinator.report.wording import count, counted
 from blindfit.parties.data.source import Source
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import PreparedRows
@@ -31,15 +32,16 @@ class Read:
     prepared: PreparedRows
     rows: QuantisedRows  # columns that have weights
     init: Pretrained | None
+    unit: RowsOfUnit
 
     @classmethod
-    def of(cls, job: Job[WalrJob], active: PartyHere, source: Source) -> Read:
+    def of(cls, job: Job[WalrJob], active: PartyHere, source: Source, unit: RowsOfUnit) -> Read:
         parameters = job.parameters
         init = read_start(parameters, active.base_dir, source)
         prepared = prepare_rows(source, parameters, parameters.trial_randomness, lambda *_: None)
         columns = prepared.columns_with_weights(intercept=parameters.walr.intercept)
         rows = QuantisedRows(prepared.train.weights[:, columns], prepared.grid.frac_bits)
-        return cls(parameters, active.name, prepared, rows, init)
+        return cls(parameters, active.name, prepared, rows, init, unit)
 
     @property
     def epsilon(self) -> float:
@@ -49,13 +51,9 @@ class Read:
     def norm_bound(self) -> float:
         return self.prepared.grid.real_bound
 
-    @property
-    def rows_of_unit(self) -> int:
-        return self.job.required_privacy.max_rows_per_person or 1
-
     def case(self, epsilon: float) -> Case:
         walr = self.job.walr
-        noise_std = self._multiplier(epsilon) * self.norm_bound * self.rows_of_unit / self.rows.n_rows
+        noise_std = self._multiplier(epsilon) * self.norm_bound * self.unit.count / self.rows.n_rows
         if self.job.asks_shares:  # each server adds a whole noise
             noise_std *= walr_split.SERVERS**0.5
         init = None if self.init is None else self.weights_of(self.init)
@@ -84,7 +82,6 @@ class Read:
             f"({clipped:.1%} of the rows)",
         )
         privacy = self.job.required_privacy
-        unit = (
-            "a label" if privacy.max_rows_per_person is None else f"the labels of a person's {self.rows_of_unit} rows"
-        )
-        yield "unit", f"{unit}, delta {privacy.delta:g}, {privacy.mechanism} Gaussian"
+        most = counted(self.unit.count, "row")
+        unit = f"the labels of a person's {most}" if self.unit.of_person else "a label"
+        yield "unit", f"{unit}{self.unit.caveat}, delta {privacy.delta:g}, {privacy.mechanism} Gaussian"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
     WEIGHT_BOUND,
@@ -162,7 +162,12 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
         return
     before, share = active.label_shares(), weights_share(parameters) + end_share(parameters, parameters.epochs)
     yield Finding("note", "weights", _stay_shared(share) if parameters.weights_stay_shared else _opened(parameters))
-    check_weight_bits(job, before, share, active.name)
+    try:
+        check_weight_bits(job, before, share, active.name)
+    except PolicyRefused:
+        if before:  # its owner's to know, whose files are here
+            yield Finding("note", "weights", f"trainings before told {sum(before):.2f} bits of each label")
+        raise
     left = MOST_BITS_PER_ROW - sum(before) - share
     more = f"{counted(int(left / share), 'such training')} more" if left >= share else "no such training more"
     text = f"with {sum(before):.2f} of trainings before, that is within {MOST_BITS_PER_ROW} bits of each label"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.settings import PartySettings
@@ -15,5 +16,5 @@ def unconnected(settings: PartySettings, root: Path, store: Store | None = None)
         root: the folder of the party's file.
         store: None: a new one in its data directory.
     """
-    kept = store or Store(root / settings.data_dir / "party.sqlite")
-    return Party(settings, root, None, kept)  # type: ignore[arg-type]  # nobody asks for its identity
+    identity: Any = None  # nobody asks for it
+    return Party(settings, root, identity, store or Store(root / settings.data_dir / "party.sqlite"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import structlog
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.engines import engine_of
@@ -32,6 +33,8 @@ from blindfit.parties.vertical.linkages import asked_of_linkage
 from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 from blindfit.parties.work.long_work import while_wanted
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -172,6 +175,7 @@ class KeyNode:
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
             self._party.write(session.id, "linkage.json", linkage_report(linked))
+            tell_of_few_matches(linked, job.align.match_rate)
             rows = max(linked.sizes)
         else:
             rows = await match_ids(session, seats)
@@ -182,6 +186,17 @@ class KeyNode:
         }
         checkpoints.begin(job, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
+
+
+def tell_of_few_matches(linked: link.LinkageSummary, match_rate: float) -> None:
+    """The operator alone: the data parties' checks go by the job's rate, and only the key node knows the real one."""
+    slots = max(linked.sizes)
+    if linked.n_matches < match_rate * slots:
+        log.warning(
+            "fewer slots match than align.match_rate says: gradients may tell more of a row or label than was checked",
+            matches=linked.n_matches,
+            slots=slots,
+        )
 
 
 def _newest(losses: Sequence[float]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols.taylor import DataSeat
@@ -17,6 +19,7 @@ from blindfit.algorithms.statistics.metrics import auc
 from blindfit.algorithms.statistics.taylor import Optimiser
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity.authority import create_authority
+from blindfit.parties.taylor.key_node import tell_of_few_matches
 from blindfit.parties.taylor.settings import TaylorJob
 from tests.interference import systems, world
 from tests.interference.world import Case as World
@@ -93,6 +96,14 @@ def test_a_layout_counts_as_half_of_its_slots_hide_a_label(tmp_path: Path, monke
     told(tmp_path / "world", 0, monkeypatch)
     ((_, rows, _),) = counted
     assert rows == (64 - 26) // 2
+
+
+@pytest.mark.parametrize(("matches", "is_told"), [(50, False), (49, True)])
+def test_the_key_nodes_operator_is_told_where_fewer_match_than_the_job_says(matches: int, is_told: bool) -> None:
+    linked: Any = SimpleNamespace(sizes=(100, 80), n_matches=matches)
+    with capture_logs() as logs:
+        tell_of_few_matches(linked, JOB.align.match_rate)
+    assert [line["log_level"] for line in logs] == ["warning"] * is_told
 
 
 # --- the active party, from its own gradients ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from blindfit.algorithms.privacy import charges as charges_of_receipts
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.store.rollbacks import acknowledge_rollbacks
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
@@ -48,6 +49,15 @@ def acknowledge(house: House) -> int:
     recovered = acknowledge_rollbacks(house.service.store)
     verify_chain(house.entries)
     return recovered
+
+
+def two_populations(directory: Path) -> dict[str, LabelDataset]:
+    """One dataset and one consumer of each."""
+    labels = dict.fromkeys(NAMES, 1)
+    return {
+        "visits": make_dataset(directory, labels, consumers=["shop"]),
+        "patients": make_dataset(directory, labels, name="patients", population="patients", consumers=["bank"]),
+    }
 
 
 def check_refuses_everybody(house: House) -> None:
@@ -162,12 +172,7 @@ def test_what_the_newest_receipt_recovered_no_earlier_one_notices_again(open_hou
 
 def test_a_receipt_of_another_population_is_noticed_though(open_house: OpenHouse, tmp_path: Path) -> None:
     """The newest receipt has its entry as a landmark, and recovers charges of its own population alone."""
-    labels = dict.fromkeys(NAMES, 1)
-    datasets = {
-        "visits": make_dataset(tmp_path, labels, consumers=["shop"]),
-        "patients": make_dataset(tmp_path, labels, name="patients", population="patients", consumers=["bank"]),
-    }
-    house = open_house(datasets=datasets, budget=WIDE)
+    house = open_house(datasets=two_populations(tmp_path), budget=WIDE)
     backup = back_up(house)
     patients = {"dataset": "patients", "consumer": "bank"}
     other, newest = house.ask(**patients), house.ask(release="newest")
@@ -267,12 +272,7 @@ def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
 
 
 def test_a_rollback_names_only_the_askers_population(open_house: OpenHouse, tmp_path: Path) -> None:
-    labels = dict.fromkeys(NAMES, 1)
-    datasets = {
-        "visits": make_dataset(tmp_path, labels, consumers=["shop"]),
-        "patients": make_dataset(tmp_path, labels, name="patients", population="patients", consumers=["bank"]),
-    }
-    house = open_house(datasets=datasets, budget=WIDE)
+    house = open_house(datasets=two_populations(tmp_path), budget=WIDE)
     backup = back_up(house)
     lost = house.ask(dataset="patients", consumer="bank")
     restore(house, backup)

@@ -8,6 +8,7 @@ import json
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
@@ -72,8 +73,8 @@ def test_what_rich_does_itself_is_left_alone(console: Terminal) -> None:
 
 def test_a_party_that_says_who_it_is(console: Terminal) -> None:
     told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL, protocols=["walr"], datasets=["d"])
-    job = SimpleNamespace(parties={"bank": SimpleNamespace(role="active", dataset="d")}, protocol="walr")
-    found = list(_compare(job, "bank", told))  # type: ignore[arg-type]
+    job: Any = SimpleNamespace(parties={"bank": SimpleNamespace(role="active", dataset="d")}, protocol="walr")
+    found = list(_compare(job, "bank", told))
     assert not CONTROLS & set("".join(finding.text for finding in found))
     findings.show([*found, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")], console)
     assert not CONTROLS & set(text_of(console))
@@ -94,8 +95,8 @@ def test_the_log_of_a_session(tmp_path: Path, console: Terminal) -> None:
         transaction.add_session(SessionRow("s1", "walr", "coordinator", "00", "FAILED", stamp()))
     event = {"event": "failed", "session": "s1", **described(refused.value), "said": forged}
     keeper(tmp_path / "state")(structlog.get_logger(), "error", event)
-    settings = SimpleNamespace(name="shop", data_dir="state")
-    job_control.show_log(settings, tmp_path, "s1", console)  # type: ignore[arg-type]
+    settings: Any = SimpleNamespace(name="shop", data_dir="state")
+    job_control.show_log(settings, tmp_path, "s1", console)
     assert not CONTROLS & set(text_of(console))
     assert [line.startswith("    ") for line in text_of(console).splitlines()] == [False, True]
 

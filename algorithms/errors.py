@@ -246,7 +246,7 @@ class LedgerBehind(PrivacyError):
 
 
 class LedgerUnavailable(PrivacyError):
-    """The ledger could not be written, so nothing was released and nothing was charged."""
+    """The party's database could not be used, so this step released nothing and charged nothing."""
 
 
 class TooFewRows(PrivacyError):

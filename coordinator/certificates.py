@@ -11,8 +11,8 @@ from cryptography import x509
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.texts import printable
 from blindfit.coordinator.certs import AUTHORITY_VARIABLE, KEY_VARIABLE
-from blindfit.coordinator.report.reading import printable
 from blindfit.coordinator.terminal import terminal
 from blindfit.parties.files import private_files
 from blindfit.parties.files.private_files import read_certificate, read_file, read_passphrase

@@ -603,7 +603,7 @@ def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> N
         raise SystemExit(status) from None
     from rich.markup import escape
 
-    from blindfit.coordinator.report.reading import printable
+    from blindfit.algorithms.texts import printable
 
     errors = _console(stderr=True)
     errors.print(f"[bold red]{word}:[/] {escape(printable(what))}", highlight=False, soft_wrap=True)

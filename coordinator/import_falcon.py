@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.texts import printable
 from blindfit.coordinator.import_falcon_fields import TEST_FRACTION, NotCarried, carried, left_out, not_carried, said
 from blindfit.coordinator.import_falcon_file import FalconFile, Party, Without, read_falcon
 from blindfit.coordinator.import_falcon_rows import ID, LABEL, Shape, convert, missing
 from blindfit.coordinator.job import read_job
-from blindfit.coordinator.report.reading import printable
 from blindfit.coordinator.report.wording import counted
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.job.parameters import nested

@@ -13,10 +13,10 @@ import numpy as np
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.texts import cut
 from blindfit.coordinator.import_falcon_file import CONFIG, FalconFile, Without
 from blindfit.coordinator.report.wording import counted
 from blindfit.parties.falcon.settings import FalconSettings
-from blindfit.parties.tables import cut
 
 TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
 MOST_EPOCHS, LEAST_EPOCHS = 10_000, 2  # of falcon.epochs; that parties allow by default

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -158,15 +158,30 @@ def drive(
         session.on_event = progress.show
         with _terminable():
             try:
-                asyncio.run(session.run())
+                asyncio.run(_until_terminated(session.run()))
             except (TransportError, ProtocolError) as error:
                 found = launched.lost_process(error)
                 way_on = _way_on(session, progress)
                 found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, asyncio.CancelledError):
                 raise Stopped(f"the parties were told to end {session.id}", _way_on(session, progress)) from None
     return session
+
+
+async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
+    """SIGTERM cancels `work`, as asyncio lets Ctrl-C do.
+
+    What a handler raises comes up wherever the main thread is: in a callback of gRPC's it would be dropped, and with
+    it the callback's wake-up of a task, which would then wait for ever.
+    """
+    loop, task, before = asyncio.get_running_loop(), asyncio.create_task(work), signal.getsignal(signal.SIGTERM)
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _way_on(session: JobSession, progress: JobProgress) -> str:
@@ -180,7 +195,7 @@ def _way_on(session: JobSession, progress: JobProgress) -> str:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends a job as Ctrl-C does: parties are told, processes stopped."""
+    """SIGTERM ends what no event loop runs as Ctrl-C does: processes are stopped."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt

@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from blindfit.algorithms.texts import printable
 from blindfit.coordinator import json_output
-from blindfit.coordinator.report.reading import printable
 
 
 class Terminal(Console):

@@ -23,6 +23,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
+from blindfit.algorithms.texts import cut, printable
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session_log import keeper
@@ -34,7 +35,6 @@ from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.store import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
-from blindfit.parties.tables import cut
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
@@ -258,9 +258,12 @@ def peak_memory_mib() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
-def _cut_long_texts(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A peer's mistakes must not fill the operator's disk."""
-    return {name: cut(value, MOST_LOGGED_CHARS) if isinstance(value, str) else value for name, value in event.items()}
+def _as_logged(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A peer's mistakes must not fill the operator's disk, nor steer the terminal: its texts stand in errors."""
+    return {
+        name: printable(cut(value, MOST_LOGGED_CHARS)) if isinstance(value, str) else value
+        for name, value in event.items()
+    }
 
 
 def set_up_logs(level: str, log_format: str, data_dir: Path | None = None) -> None:
@@ -275,7 +278,7 @@ def set_up_logs(level: str, log_format: str, data_dir: Path | None = None) -> No
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _cut_long_texts,
+            _as_logged,
             *kept,
             renderer,
         ],

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.texts import cut
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
@@ -146,11 +147,6 @@ def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[Ba
         return f"{where} is missing"
     message = in_a_line([Wrong.of(mistake) for mistake in mistakes])
     return f"{where}: {message}" if where else message
-
-
-def cut(text: str, most: int) -> str:
-    """The text, or its beginning and how much was left out."""
-    return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} characters left out)"
 
 
 def _known_names(model: type[BaseModel]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator.report.reading import printable
+from blindfit.algorithms.texts import printable
 from blindfit.coordinator.report.wording import duration
 
 Level = Literal["ok", "note", "warning", "refuses"]

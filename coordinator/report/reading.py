@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.texts import printable
 
 MAX_TEXT_CHARS = 300
 
@@ -112,11 +113,6 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError
     return tuple(map(_text, value))
-
-
-def printable(text: str) -> str:
-    """On one line, without control characters."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def plain(text: str) -> str:

@@ -7,6 +7,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from blindfit.algorithms.texts import printable
+
 MOST_BYTES = 200  # of who holds it
 
 
@@ -30,7 +32,7 @@ class LockFile:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with contextlib.closing(os.fdopen(file, "rb")) as held:
-                return _printable(held.read(MOST_BYTES))
+                return printable(held.read(MOST_BYTES).decode("ascii", "replace"))
         os.ftruncate(file, 0)
         os.pwrite(file, words.encode(), 0)
         self._file = file
@@ -42,8 +44,3 @@ class LockFile:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
-
-
-def _printable(content: bytes) -> str:
-    text = content.decode("ascii", "replace")
-    return "".join(letter for letter in text if letter.isprintable())

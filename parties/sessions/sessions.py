@@ -363,17 +363,18 @@ class Sessions:
         """The operator's `blindfit approve` is another process: the database is where they meet."""
         try:
             async with asyncio.timeout(session.job.timeouts.approval_s):
-                approved = await self._decision_of(session)
+                await self._decided(session)
         except TimeoutError:
-            approved = False
-        self._change(session, "approve" if approved else "refuse")
+            self._end(session, "refuse")
 
-    async def _decision_of(self, session: Session[JobParameters]) -> bool:
-        while True:
+    async def _decided(self, session: Session[JobParameters]) -> None:
+        while session.state == "HELD":
             with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
                 row = self._store.reader().session(session.id)
                 if row is None or row.state != "HELD":
-                    return row is not None and row.state == "ACCEPTED" and row.digest == session.digest
+                    approved = row is not None and row.state == "ACCEPTED" and row.digest == session.digest
+                    self._enter(session, "approve" if approved else "refuse")
+                    return
             await asyncio.sleep(APPROVAL_POLL_S)
 
     async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
@@ -411,7 +412,7 @@ class Sessions:
             await self._handshake(session)
             session.summary = await self._parts[session.job.protocol].run(session)
             await session.channel.close()
-            self._change(session, "finish")
+            self._end(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
             culprit = session.error.culprit if isinstance(session.error, PeerAborted) else session.proposed_by
@@ -451,7 +452,7 @@ class Sessions:
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
         log.error("session failed", session=session.id, **described(error))
         session.error = error
-        self._change(session, "fail")
+        self._end(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
@@ -469,7 +470,7 @@ class Sessions:
                 session.task.cancel()
             if session.state != "RUNNING":  # else its task closes it
                 await session.channel.discard()
-            self._change(session, "cancel")
+            self._end(session, "cancel")
         return session
 
     async def close(self) -> None:
@@ -483,14 +484,28 @@ class Sessions:
 
     # --- states
 
-    def _change(self, session: Session[JobParameters], event: str) -> None:
-        self._enter(session, event)
-        session.changed.notify()
-
     def _enter(self, session: Session[JobParameters], event: str) -> None:
-        session.state = next_state(session.state, event, session.id)
+        """Raises LedgerUnavailable: it could not be written, and the session is what it was."""
+        state = next_state(session.state, event, session.id)
         with self._store.transaction() as transaction:
-            transaction.change_session(session.id, state=session.state, changed=stamp())
+            transaction.change_session(session.id, state=state, changed=stamp())
+        self._is_now(session, state)
+
+    def _end(self, session: Session[JobParameters], event: str) -> None:
+        """Also where it cannot be written: whoever waits for the session must hear of its end.
+
+        The row then says until this party's next start that the session runs, and from then on that it failed.
+        """
+        try:
+            self._enter(session, event)
+        except LedgerUnavailable as error:
+            state = next_state(session.state, event, session.id)
+            log.error("the end of a session could not be written", session=session.id, state=state, **described(error))
+            self._is_now(session, state)
+
+    def _is_now(self, session: Session[JobParameters], state: State) -> None:
+        session.state = state
+        session.changed.notify()
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
         """Events until the session ends: every change of state, and the newest progress now and then."""

@@ -44,7 +44,7 @@ def check_rollbacks(reader: Transaction, population: str) -> None:
     """
     if reader.entries_missing():
         raise LedgerUnavailable(
-            "entries of the ledger are missing: nothing was released and nothing was charged", hint=MEND
+            "entries of the ledger are missing: this step released nothing and charged nothing", hint=MEND
         )
     noticed = reader.rollbacks()
     if noticed:

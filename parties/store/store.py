@@ -253,7 +253,7 @@ class Store:
                     raise
             except sqlite3.Error as error:
                 raise LedgerUnavailable(
-                    f"{self.path} could not be written ({error}): nothing was released and nothing was charged",
+                    f"{self.path} could not be written ({error}): this step released nothing and charged nothing",
                     hint="make room on its disk, or mend its permissions, and ask again",
                 ) from None
 
@@ -284,7 +284,7 @@ class Store:
             yield connection
         except sqlite3.Error as error:
             raise LedgerUnavailable(
-                f"{self.path} could not be read ({error}): nothing was released and nothing was charged",
+                f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
                 hint="look at its disk; if it is damaged, restore a backup, and every consumer's receipt will say so",
             ) from None
 

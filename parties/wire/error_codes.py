@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from blindfit.algorithms import errors as e
 from blindfit.algorithms.errors import DuplicateId, UnknownId
+from blindfit.algorithms.texts import printable
 from blindfit.protos import errors_pb2 as pb
 
 ERROR_METADATA_KEY = "blindfit-error-bin"
@@ -101,7 +102,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         Status.UNAVAILABLE,
         (),
         lambda peer, _: e.LedgerUnavailable(
-            f"the ledger of {peer} could not be written: nothing was released and nothing was charged",
+            f"the database of {peer} could not be used: the step that asked it released nothing and charged nothing",
             hint=f"its operator must look at the disk of {peer}",
         ),
     ),
@@ -229,12 +230,7 @@ def _field(name: str, value: FieldValue) -> pb.ErrorField:
         return pb.ErrorField(name=name, real=value)
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return pb.ErrorField(name=name, integer=value)
-    return pb.ErrorField(name=name, text=_plain(str(value)))
-
-
-def _plain(text: str) -> str:
-    """A text as it may stand in an error or a log: no control characters, not long."""
-    return "".join(c for c in text[:MAX_FIELD_CHARS] if c.isprintable())
+    return pb.ErrorField(name=name, text=printable(str(value)[:MAX_FIELD_CHARS]))
 
 
 def name_of(code: int) -> str:
@@ -260,7 +256,7 @@ def _value(field: pb.ErrorField) -> FieldValue:
         return field.real
     if which == "integer":
         return field.integer
-    return _plain(field.text)
+    return printable(field.text[:MAX_FIELD_CHARS])
 
 
 _GRPC_LIMITS = {  # what gRPC itself says, in part

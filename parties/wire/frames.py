@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from blindfit.algorithms.errors import LimitExceeded, LocalProtocolError, MalformedMessage
+from blindfit.algorithms.texts import printable
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
 
@@ -194,7 +195,8 @@ class Inbox:
         if body == "abort":
             self.account.take(ENTRY_BYTES, "")
             self.drop_part()
-            self.abort = Arrived("", abort_code=frame.abort.code, abort_step=_plain(frame.abort.step))
+            step = printable(frame.abort.step[:MAX_STEP_CHARS])
+            self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step)
             self._add(self.abort)
         elif body == "end":
             self._require(not self._part, "body", "ends within a message")
@@ -277,8 +279,3 @@ class Inbox:
 
 def _is_name(step: str) -> bool:
     return len(step) <= MAX_STEP_CHARS and step.isascii() and step.isidentifier()
-
-
-def _plain(text: str) -> str:
-    """A peer's text as it may stand in an error: no control characters, not long."""
-    return "".join(c for c in text[:MAX_STEP_CHARS] if c.isprintable())

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from rich.console import Console
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError, LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator import operator
 from blindfit.parties.job.tables import PrivacySettings, TimeoutSettings
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.proposal import read_proposal
 from blindfit.parties.settings import PolicySettings
+from blindfit.parties.store.store import Transaction
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
@@ -26,6 +31,8 @@ from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 from tests.wire.meter import settings_of
 from tests.wire.test_limits import proposal
+
+LONG_S = 30.0  # what comes comes within a second
 
 
 @dataclass
@@ -70,7 +77,7 @@ class Asking:
 
     async def decided(self, session: str) -> str:
         found = self.node.sessions.get(session)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONG_S):
             while found.state == "HELD":
                 await asyncio.sleep(0.01)
         return found.state
@@ -171,7 +178,8 @@ async def test_a_refusal_needs_no_digest_but_not_another_ones(asking: Asking) ->
 
 async def last_event(asking: Asking, session: str) -> tuple[int, int]:
     """State, and the code of the error."""
-    events = [event async for event in asking.node.sessions.watch(session)]
+    async with asyncio.timeout(LONG_S):
+        events = [event async for event in asking.node.sessions.watch(session)]
     return events[-1].state, events[-1].error.code
 
 
@@ -197,6 +205,83 @@ async def test_a_database_that_cannot_be_read_for_a_moment_loses_no_job(
         await asyncio.sleep(0)
     asking.decide("monday", digest)
     assert await asking.decided("monday") == "ACCEPTED"
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[asyncio.Event]:
+    """No change of a session can be written; set once one could not."""
+    failed = asyncio.Event()
+
+    def fail(*_: object, **__: object) -> None:
+        failed.set()
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with mock.patch.object(Transaction, "change_session", fail):
+        yield failed
+
+
+async def test_an_approval_that_cannot_be_written_for_a_moment_loses_no_job(asking: Asking) -> None:
+    asking.decide("monday", await asking.propose("monday"))
+    with full_disk() as failed:
+        await failed.wait()
+        await asyncio.sleep(0)
+        assert asking.node.sessions.get("monday").state == "HELD"
+    assert await asking.decided("monday") == "ACCEPTED"
+
+
+async def test_a_start_that_cannot_be_written_starts_nothing_and_can_be_asked_again(asking: Asking) -> None:
+    asking.decide("monday", await asking.propose("monday"))
+    await asking.decided("monday")
+    with full_disk(), pytest.raises(LedgerUnavailable, match="this step released nothing and charged nothing"):
+        await asking.node.sessions.start("monday")
+    assert asking.node.sessions.get("monday").state == "ACCEPTED"
+    assert (await asking.node.sessions.start("monday")).state == "RUNNING"
+
+
+async def test_who_watches_hears_of_an_end_that_cannot_be_written(asking: Asking) -> None:
+    with full_disk():
+        await asking.propose("in-no-time", approval_s=1e-6)
+        assert await last_event(asking, "in-no-time") == (pb.REFUSED, errors_pb2.POLICY_REFUSED)
+        await asking.propose("cancelled")
+        await asking.node.sessions.cancel("cancelled")
+        assert await last_event(asking, "cancelled") == (pb.ENDED, errors_pb2.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("fails", "end"),
+    [
+        (None, (pb.DONE, errors_pb2.ERROR_CODE_UNSPECIFIED)),
+        (LedgerUnavailable("full"), (pb.FAILED, errors_pb2.LEDGER_UNAVAILABLE)),
+    ],
+)
+async def test_who_watches_hears_how_a_run_ended_that_cannot_be_written(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, fails: Exception | None, end: tuple[int, int]
+) -> None:
+    """What is done is told as done: its answers have left, and were charged."""
+
+    async def run(_session: object) -> dict[str, ParameterValue]:
+        await failed.wait()
+        if fails is not None:
+            raise fails
+        return {}
+
+    async def shakes_hands(_session: object) -> None:
+        failed.set()
+
+    sessions = asking.node.sessions
+    asking.decide("monday", await asking.propose("monday"))
+    await asking.decided("monday")
+    monkeypatch.setattr(sessions, "_snapshot_of", lambda _session: None)
+    monkeypatch.setattr(sessions, "_handshake", shakes_hands)
+    monkeypatch.setitem(sessions._parts, "walr", dataclasses.replace(sessions._parts["walr"], run=run))
+    failed = asyncio.Event()
+    session = await sessions.start("monday")
+    with full_disk() as tried, capture_logs() as logs:
+        assert await last_event(asking, "monday") == end
+        assert tried.is_set()
+    assert session.state in ("DONE", "FAILED")
+    assert asking.node.party.store.reader().session("monday").state == "RUNNING"
+    assert "the end of a session could not be written" in [line["event"] for line in logs]
 
 
 async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:

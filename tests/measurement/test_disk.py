@@ -31,7 +31,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     with pytest.raises(LedgerUnavailable) as caught:
         house.ask(**changes)
     assert str(caught.value) == (
-        f"{house.database} could not be written ({reason}): nothing was released and nothing was charged"
+        f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
     assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
     assert (house.entries, answers_of(house)) == (charged, answered)
@@ -105,7 +105,7 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     answered, text = line.split("|")
     database = tmp_path / "party.sqlite"
     assert text in (
-        f"{database} could not be written ({reason}): nothing was released and nothing was charged"
+        f"{database} could not be written ({reason}): this step released nothing and charged nothing"
         for reason in ("database or disk is full", "disk I/O error")
     )
     house = House(tmp_path, {"visits": children.dataset_of(tmp_path)}, WIDE)

@@ -45,6 +45,31 @@ MUTANTS = (
         (f"{DECISIONS}::test_a_yes_to_another_digest_is_none",),
     ),
     Mutant(
+        "an-approval-that-cannot-be-written-is-lost",
+        (17,),
+        "parties/sessions/sessions.py",
+        "            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more\n"
+        "                row =",
+        "            with contextlib.suppress(KeyError):\n                row =",
+        (f"{DECISIONS}::test_an_approval_that_cannot_be_written_for_a_moment_loses_no_job",),
+    ),
+    Mutant(
+        "begun-before-it-is-written",
+        (17,),
+        "parties/sessions/sessions.py",
+        "        state = next_state(session.state, event, session.id)\n        with self._store",
+        "        session.state = state = next_state(session.state, event, session.id)\n        with self._store",
+        (f"{DECISIONS}::test_a_start_that_cannot_be_written_starts_nothing_and_can_be_asked_again",),
+    ),
+    Mutant(
+        "an-end-that-cannot-be-written-is-told-nobody",
+        (17,),
+        "parties/sessions/sessions.py",
+        "state=state, **described(error))\n            self._is_now(session, state)\n",
+        "state=state, **described(error))\n            raise\n",
+        (f"{DECISIONS}::test_who_watches_hears_of_an_end_that_cannot_be_written",),
+    ),
+    Mutant(
         "what-starts-is-not-what-was-approved",
         (15,),
         "parties/sessions/sessions.py",

@@ -192,6 +192,15 @@ MUTANTS = (
         "in reader.files_of(session) if path or begun]",
         (f"{KEPT}::test_what_a_running_session_is_about_to_replace_is_not_purged",),
     ),
+    # --- a job that is told to stop
+    Mutant(
+        "terminated-by-what-a-callback-may-drop",
+        (17,),
+        "coordinator/jobs.py",
+        "    loop.add_signal_handler(signal.SIGTERM, task.cancel)\n",
+        "",
+        ("tests/processes/test_terminated.py",),
+    ),
     # --- a training that goes on; persons
     Mutant(
         "resumed-with-new-noise",

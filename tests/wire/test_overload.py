@@ -118,6 +118,20 @@ def test_a_line_of_the_log_is_cut(capfd: pytest.CaptureFixture[str], log_format:
     assert len(line) < 3000
 
 
+def test_a_peers_text_does_not_steer_the_terminal_that_shows_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    """structlog quotes what has a space in it, and prints the rest as it is."""
+    import structlog
+
+    set_up_logs("info", "text")
+    try:
+        structlog.get_logger("a").warning("call failed", reason="\x1b[2Jgone\rfor\x9bever", step="a b\x1b[0m")
+    finally:
+        structlog.reset_defaults()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.isprintable()
+    assert "gone" in line
+
+
 def test_our_own_parameters_have_the_same_limits() -> None:
     with pytest.raises(BlindfitError, match="has more than 512 names"):
         codec.parameters_to_pb({str(i): 1 for i in range(513)})

@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.fitted_model import statement_of
 from blindfit.algorithms.statistics.logistic import QuantisedRows
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics.solvers import SolverSettings, require_pull
 from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 
@@ -115,8 +115,9 @@ class WALRClassifier(PrivateBinaryClassifier):
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         classes, labels = binary_labels(y)
-        init, settings = initial_model(self.init, self, classes), self._solver_settings()  # refused before the charge
+        settings = self._solver_settings()  # what is refused here and below is refused before the charge
         standardiser = Standardiser.fit([X], names_of(self)).require_columns()
+        anchor = self._anchor(classes, standardiser)
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
         bound = walr_defaults.default_norm_bound(row_norms(columns)) if self.norm_bound == "auto" else self.norm_bound
@@ -145,7 +146,7 @@ class WALRClassifier(PrivateBinaryClassifier):
             settings=settings,
             l2=self.l2,
             treatment=self.mu,
-            init=None if init is None else init.weights_for(standardiser, intercept=self.intercept),
+            init=anchor,
             generator=public_generator(self.seed, "batches"),
         )
         self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, norm_bound)
@@ -167,6 +168,15 @@ class WALRClassifier(PrivateBinaryClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
         return self.model_.scores(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _anchor(self, classes: NDArray[Any], standardiser: Standardiser) -> NDArray[np.float64] | None:
+        """Raises ConfigError, DataError: `init` would do nothing, or is for other rows than these."""
+        init = initial_model(self.init, self, classes)
+        if init is None:
+            return None
+        if self.l2 != "auto":
+            require_pull(self.l2)
+        return init.weights_for(standardiser, intercept=self.intercept)
 
     def _solver_settings(self) -> SolverSettings:
         return SolverSettings(

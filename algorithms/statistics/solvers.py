@@ -177,13 +177,20 @@ def fit(
 
 
 def _objective(rows: Rows, mu: ArrayLike, settings: SolverSettings, anchor: ArrayLike | None) -> WalrObjective:
-    if anchor is not None and settings.l2 == 0:
+    towards = None
+    if anchor is not None:
+        require_pull(settings.l2)
+        towards = np.array(anchor, dtype=np.float64)
+    return WalrObjective(rows, np.asarray(mu, dtype=np.float64), settings.l2, settings.unpenalised, towards)
+
+
+def require_pull(l2: float) -> None:
+    """Raises ConfigError: an anchor would do nothing."""
+    if l2 == 0:
         raise ConfigError(
             "a pre-trained model does nothing with l2 = 0: the fit has one optimum, wherever it starts",
             hint='take an l2 above 0 (or "auto"), which shrinks towards the pre-trained weights',
         )
-    towards = None if anchor is None else np.array(anchor, dtype=np.float64)
-    return WalrObjective(rows, np.asarray(mu, dtype=np.float64), settings.l2, settings.unpenalised, towards)
 
 
 def hybrid_gradient(

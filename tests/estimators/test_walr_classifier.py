@@ -7,6 +7,7 @@ is passed, under the noise as it is, by the ninth power of that: once in 1e9 run
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import SkipTest
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import blindfit
-from blindfit import BlindfitError, WALRClassifier, pretrain
+from blindfit import BlindfitError, PrivacyBudget, WALRClassifier, pretrain
 from tests.each_case import each_case
 
 # By scikit-learn itself: of what is drawn, and without SCIPY_ARRAY_API.
@@ -147,11 +148,18 @@ def test_a_classifier_of_scikit_learns_will_do(data):
         ({"init": 1}, "init must be a Pretrained"),
     ],
 )
-def test_an_init_in_vain_is_refused(data, pretrained, options, expected):
-    with pytest.raises(BlindfitError, match=expected):
-        WALRClassifier(**{"init": pretrained} | options).fit(*data)
+def test_an_init_in_vain_is_refused_before_its_charge(data, pretrained, options, expected):
+    with PrivacyBudget(10.0) as budget:
+        with pytest.raises(BlindfitError, match=expected):
+            WALRClassifier(**{"init": pretrained} | options).fit(*data)
+        assert budget.releases == 0
 
 
-def test_an_init_for_other_features_is_refused(data, pretrained):
-    with pytest.raises(BlindfitError, match="init was made for 8 features; these rows have 7"):
-        WALRClassifier(init=pretrained).fit(data[0][:, 1:], data[1])
+def test_an_init_for_other_features_is_refused_before_its_charge(data, pretrained):
+    huge = replace(pretrained, weights=(1e308,) * 8)
+    with PrivacyBudget(10.0) as budget:
+        with pytest.raises(BlindfitError, match="init was made for 8 features; these rows have 7"):
+            WALRClassifier(init=pretrained).fit(data[0][:, 1:], data[1])
+        with pytest.raises(BlindfitError, match="weights overflow in the scale of these rows"):
+            WALRClassifier(init=huge).fit(data[0] * 1e9, data[1])
+        assert budget.releases == 0

@@ -316,6 +316,14 @@ MUTANTS = (
     ),
     # --- asking again
     Mutant(
+        "an-init-in-vain-is-refused-after-its-charge",
+        (25,),
+        "algorithms/estimators/walr_classifier.py",
+        '        if self.l2 != "auto":\n            require_pull(self.l2)\n',
+        "",
+        ("tests/estimators/test_walr_classifier.py::test_an_init_in_vain_is_refused_before_its_charge",),
+    ),
+    Mutant(
         "fit-again-draws-again",
         (1,),
         "algorithms/estimators/remembered.py",

@@ -173,11 +173,11 @@ class DataParty:
         """What is dealt once, and the order of the rows: of a new training, or of the one that is resumed."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.job)
+            base = checkpoints.base(session.question)
             return Dealt.of_base(base), np.array(base["positions"], dtype=np.int64)
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         positions = (await align_by_id(session, seats, rows)).positions
-        checkpoints.begin(session.job, dealt.to_base() | {"positions": positions.tolist()})
+        checkpoints.begin(session.question, dealt.to_base() | {"positions": positions.tolist()})
         return dealt, positions
 
     async def _train(

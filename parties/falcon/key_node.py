@@ -88,7 +88,7 @@ class Dealer:
         """The seeds of this training, kept until it ends, and how many rows all parties have."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.job)
+            base = checkpoints.base(session.question)
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]
         await falcon.deal_seeds(seeds, seats.chain, session.channel)
@@ -97,5 +97,5 @@ class Dealer:
             await falcon.deal_key(key, seats.chain, session.channel)
             del key  # nothing of it is kept here
         rows = await match_ids(session, seats)
-        checkpoints.begin(session.job, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
+        checkpoints.begin(session.question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
         return seeds, rows

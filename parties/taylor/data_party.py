@@ -210,7 +210,7 @@ class DataParty:
     ) -> Aligned:
         """Aligns, or takes up the order of the training that is resumed."""
         if session.job.resumes:
-            base = checkpoints.base(session.job)
+            base = checkpoints.base(session.question)
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
                 restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
@@ -218,7 +218,7 @@ class DataParty:
             return Aligned(positions, mask_enc)
         aligned = await align_rows(session, seats, source, rows, public_key, self._party.secret)
         base = {"positions": aligned.positions.tolist(), "mask_enc": stored_mask(aligned.mask_enc)}
-        checkpoints.begin(session.job, base)
+        checkpoints.begin(session.question, base)
         return aligned
 
     def _seat(

@@ -134,7 +134,7 @@ class KeyNode:
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
-            base = checkpoints.base(job)
+            base = checkpoints.base(session.question)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
             return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
@@ -184,7 +184,7 @@ class KeyNode:
             "slots": slots.hex(),
             "rows": rows,
         }
-        checkpoints.begin(job, base)
+        checkpoints.begin(session.question, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError, PolicyRefused
-from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.job.parameters import JobParameters
@@ -44,8 +43,8 @@ class Checkpoints:
         """Of the training that a session's job goes on from, or begins."""
         return cls(data_dir, job.resumes or session, job.resume_option, vault)
 
-    def begin(self, job: JobParameters, base: Mapping[str, Any]) -> None:
-        self._write("base.json", {**base, "job": digest_of(job)})
+    def begin(self, question: bytes, base: Mapping[str, Any]) -> None:
+        self._write("base.json", {**base, "question": question.hex()})
 
     @property
     def exists(self) -> bool:
@@ -58,17 +57,20 @@ class Checkpoints:
         else:
             (self.directory / CHECK_BEGUN).unlink(missing_ok=True)
 
-    def base(self, job: JobParameters) -> dict[str, Any]:
+    def base(self, question: bytes) -> dict[str, Any]:
         """What `begin` was given.
+
+        Args:
+            question: of the session that goes on (`Session.question`): whose rows, in which roles, with which options.
 
         Raises:
             DataError: there is no such training here, or it was of another job.
         """
         base = self._read("base.json")
-        if base.get("job") != digest_of(job):
+        if base.get("question") != question.hex():
             raise DataError(
                 f"the training {self.session} was of another job",
-                hint="a job is resumed with the options that it began with",
+                hint="a job is resumed with the parties, datasets and options that it began with; timeouts may differ",
             )
         return base
 
@@ -137,12 +139,6 @@ def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
 
 def damaged(resume_option: str) -> DataError:
     return DataError("a checkpoint of the training is damaged", hint=f"run the job without {resume_option}")
-
-
-def digest_of(job: JobParameters) -> str:
-    """Of all that a resumed training must have in common with what it goes on from."""
-    parameters: dict[str, ParameterValue] = {k: v for k, v in job.to_parameters().items() if k != job.resume_option}
-    return parameters_digest(parameters).hex()
 
 
 def common_epoch(told: Mapping[str, str]) -> int:

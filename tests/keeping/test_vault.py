@@ -18,12 +18,12 @@ from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, PARTY_KEY, PLAIN, Vault, change_passphrase, open_vault
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.systems import load_party
-from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.vertical.project import Project
 
 PASSPHRASE, OTHER = b"four random words here", b"four other words there"
 SECRET = b"a secret of some length"
+QUESTION = b"who with whom about what"
 COST = vault_.STRETCH
 
 
@@ -190,12 +190,12 @@ def test_signing_keys_are_locked_with_more_than_the_passphrase(tmp_path: Path) -
 
 def test_checkpoints_are_locked_and_come_back(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, "s", "taylor.resume", open_vault(tmp_path, PASSPHRASE))
-    checkpoints.begin(TaylorJob(), {"private_key": "c0ffee"})
+    checkpoints.begin(QUESTION, {"private_key": "c0ffee"})
     checkpoints.keep(1, True, {"weights": [0.123456789]})
     for path in (tmp_path / "checkpoints").rglob("*.json"):
         assert path.read_bytes().startswith(LOCKED)
     again = Checkpoints(tmp_path, "s", "taylor.resume", open_vault(tmp_path, PASSPHRASE))
-    assert again.base(TaylorJob())["private_key"] == "c0ffee"
+    assert again.base(QUESTION)["private_key"] == "c0ffee"
     assert again.at(1) == {"weights": [0.123456789]}
 
 
@@ -216,7 +216,7 @@ def lock(bank: Path, words: str = "words", old: str = "") -> str:
 
 def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(bank: Path) -> None:
     state = bank.parent / "state/bank"
-    Checkpoints(state, "s", "taylor.resume").begin(TaylorJob(), {"private_key": "c0ffee"})
+    Checkpoints(state, "s", "taylor.resume").begin(QUESTION, {"private_key": "c0ffee"})
     (state / "snapshots" / "5eed").mkdir(parents=True)
     (state / "snapshots" / "5eed" / "header.json").write_bytes(SECRET)
     public = PLAIN.signing_key(state / MODEL_KEY).public_bytes
@@ -225,7 +225,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
     vault = open_vault(state, PASSPHRASE)
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
     assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET
-    assert Checkpoints(state, "s", "taylor.resume", vault).base(TaylorJob())["private_key"] == "c0ffee"
+    assert Checkpoints(state, "s", "taylor.resume", vault).base(QUESTION)["private_key"] == "c0ffee"
     assert lock(bank) == ""  # and nothing is locked twice
     assert {path.stat().st_mode & 0o777 for path in state.rglob("*.*") if path.is_file()} == {0o600}
 

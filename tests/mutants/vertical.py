@@ -505,8 +505,8 @@ MUTANTS = (
         "resumed-with-other-options",
         (17,),
         "parties/vertical/checkpoints.py",
-        'if base.get("job") != digest_of(job):',
-        'if not base.get("job"):',
+        'if base.get("question") != question.hex():',
+        'if not base.get("question"):',
         (f"{CHECKPOINTS}::test_a_job_is_resumed_with_the_options_that_it_began_with",),
     ),
     Mutant(

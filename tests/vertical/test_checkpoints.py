@@ -20,7 +20,7 @@ from blindfit.parties.vertical.alignment import restored_mask, stored_mask
 from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.wire.channel import LocalNetwork
 
-OPTION = "taylor.resume"
+OPTION, QUESTION = "taylor.resume", b"who with whom about what"
 
 
 def job(**taylor: object) -> TaylorJob:
@@ -29,12 +29,12 @@ def job(**taylor: object) -> TaylorJob:
 
 def test_the_newest_epochs_are_kept_and_come_back(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, "s", OPTION)
-    kept.begin(job(), {"positions": [3, 1]})
+    kept.begin(QUESTION, {"positions": [3, 1]})
     for epoch in range(1, 9):
         kept.keep(epoch, True, {"weights": [0.1 * epoch]})
     assert kept.epochs() == tuple(range(9 - KEPT_EPOCHS, 9))
     assert kept.at(8) == {"weights": [0.8]}
-    assert kept.base(job())["positions"] == [3, 1]
+    assert kept.base(QUESTION)["positions"] == [3, 1]
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*.json"))
 
 
@@ -47,10 +47,10 @@ def test_a_training_that_had_stopped_is_not_gone_on_with(tmp_path: Path) -> None
 
 def test_a_job_is_resumed_with_the_options_that_it_began_with(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, "s", OPTION)
-    kept.begin(job(), {})
-    assert kept.base(job(resume="s")) == kept.base(job())
+    kept.begin(QUESTION, {})
+    assert kept.base(QUESTION) == {"question": QUESTION.hex()}
     with pytest.raises(DataError, match="was of another job"):
-        kept.base(job(learning_rate=0.2))
+        kept.base(b"another")
 
 
 @pytest.mark.parametrize("weights", ["x", ["x"], [[1.0], [1.0, 2.0]], {"a": 1.0}])
@@ -65,21 +65,21 @@ def test_weights_that_are_no_numbers_are_not_gone_on_with(tmp_path: Path, weight
 @pytest.mark.parametrize("content", ["", "[1]", "{"])
 def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> None:
     kept = Checkpoints(tmp_path, "s", OPTION)
-    kept.begin(job(), {})
+    kept.begin(QUESTION, {})
     (tmp_path / "checkpoints" / "s" / "base.json").write_text(content)
     with pytest.raises(DataError, match=r"base\.json is not"):
-        kept.base(job())
+        kept.base(QUESTION)
 
 
 def test_without_a_checkpoint_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no checkpoint of the training s") as raised:
-        Checkpoints(tmp_path, "s", OPTION).base(job())
+        Checkpoints(tmp_path, "s", OPTION).base(QUESTION)
     assert "taylor.resume" in raised.value.hint
 
 
 def test_nothing_stays_when_the_training_is_done(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, "s", OPTION)
-    kept.begin(job(), {"private_key": "00"})
+    kept.begin(QUESTION, {"private_key": "00"})
     kept.keep(1, True, {})
     kept.remove()
     assert list((tmp_path / "checkpoints").iterdir()) == []
@@ -105,7 +105,7 @@ def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_p
     refuse_unknown(tmp_path, job(), "shop")
     with pytest.raises(PolicyRefused, match=r"shop refuses the job: taylor\.resume: there is no"):
         refuse_unknown(tmp_path, job(resume="s"), "shop")
-    Checkpoints(tmp_path, "s", OPTION).begin(job(), {})
+    Checkpoints(tmp_path, "s", OPTION).begin(QUESTION, {})
     refuse_unknown(tmp_path, job(resume="s"), "shop")
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pytest
+from structlog.testing import capture_logs
 
-from blindfit.algorithms.errors import BlindfitError, DataError
+from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
 from blindfit.parties.store.store import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.nodes import Nodes
@@ -92,7 +93,7 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
         shutil.copytree(kept, project.root / "begun" / name)
         for epoch in (project.root / "begun" / name).glob("*/epoch-*.json"):
             epoch.unlink()  # the secrets alone: it will run through
-    resumed = Nodes(project.root).run(*JOB, f"taylor.resume={begun}").id
+    resumed = Nodes(project.root).run(*JOB, f"taylor.resume={begun}", "timeouts.step_s=30").id
     for name in ROLES:
         shutil.rmtree(project.root / f"state/{name}/checkpoints")
         shutil.copytree(project.root / "begun" / name, project.root / f"state/{name}/checkpoints")
@@ -100,3 +101,16 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
     assert np.abs(weights(project, resumed)).max() > 0.01
     assert np.abs(weights(project, resumed) - weights(project, through)).max() <= 1e-9
     assert charges(project) == [charged]
+
+
+def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:
+    """What differs then in the answers to one and the same epoch is a party's columns."""
+    project = Project.make(tmp_path, rows=60)
+    begun = stopped_after(1, project)
+    first, _, rest = (tmp_path / "job.toml").read_text().partition("[parties.shop-b]")
+    (tmp_path / "fewer.toml").write_text(first + rest[rest.index("[parties.notary]") :])
+    with capture_logs() as logs, pytest.raises(CannotTakePart):
+        Nodes(project.root).run(*JOB, f"taylor.resume={begun}", job="fewer.toml")
+    reasons = {line.get("reason") for line in logs if line["event"] == "session failed"}
+    assert f"the training {begun} was of another job" in reasons
+    assert Nodes(project.root).run(*JOB, f"taylor.resume={begun}").state == "DONE"

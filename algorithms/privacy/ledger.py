@@ -63,7 +63,7 @@ class Charge:
     Args:
         snapshot: the random id of what was read.
         request_id: of the question: the same for the same mechanism, parameters, public randomness and purpose.
-        content_sha256: of all that was asked.
+        content_sha256: of all that was asked; of a recovered charge the hash of the entry whose receipt proved it.
         epsilon, delta: as they are told; what is composed is the event.
     """
 
@@ -269,6 +269,11 @@ class Receipt:
             raise DataError("not a receipt")
         return receipt
 
+    def is_of_one_ledger_with(self, other: Receipt) -> bool:
+        """Whether one of the two is known to prove an entry that comes before the other's, or is it."""
+        mine, its = (self.position, self.entry_hash), (other.position, other.entry_hash)
+        return mine == its or mine in other.landmarks or its in self.landmarks
+
     def covers(self, other: Receipt) -> bool:
         """Whether everything that the other receipt proves to be charged is charged here too."""
         return self.charges.covers(other.charges)
@@ -318,19 +323,23 @@ def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None
 
 
 def missing_charges(
-    receipt: Receipt, entries: Iterable[LedgerEntry], common: int
+    receipt: Receipt, entries: Iterable[LedgerEntry], common: int, noticed: Iterable[Receipt]
 ) -> Iterator[tuple[CountedCharge, int]]:
     """What a receipt proves and the ledger does not show, and how often.
 
     What was released after the two parted is not in common: else it would stand in for an equal release that was lost.
-    What was recovered is, from whichever receipt.
+    What was recovered is, from receipts of the same lost ledger: a backup may have been put back twice, and what two
+    lost ledgers charged after it are two releases, however equal.
 
     Args:
         common: the last position that this ledger has in common with the one that gave the receipt.
+        noticed: the receipts that charges were recovered from.
     """
     ours = [entry for entry in entries if entry.population == receipt.population]
     beginning = [charge_of(entry) for entry in ours if entry.position <= common]
-    recovered = [charge_of(entry) for entry in ours if entry.position > common and entry.kind != "release"]
+    proved_by = {known.entry_hash for known in noticed if known.is_of_one_ledger_with(receipt)}
+    later = [entry for entry in ours if entry.position > common and entry.kind != "release"]
+    recovered = [charge_of(entry) for entry in later if entry.content_sha256 in proved_by]
     return receipt.charges.without(beginning, recovered)
 
 

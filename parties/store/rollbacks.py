@@ -21,8 +21,7 @@ def acknowledge_rollbacks(store: Store) -> int:
     with store.transaction() as transaction:
         for statement in transaction.rollbacks():
             receipt = Receipt.from_statement(statement)
-            common = book.common_position(receipt, transaction.entry_at)
-            for charge, count in list(book.missing_charges(receipt, transaction.ledger(receipt.population), common)):
+            for charge, count in _missing(receipt, transaction):
                 for _ in range(count):
                     transaction.add_entry(_recovered_entry(transaction, receipt, charge))
                     recovered += 1
@@ -31,7 +30,8 @@ def acknowledge_rollbacks(store: Store) -> int:
 
 
 def _recovered_entry(transaction: Transaction, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
-    again = Charge(receipt.population, ReleaseEvent.from_canonical(charge.event))
+    event = ReleaseEvent.from_canonical(charge.event)
+    again = Charge(receipt.population, event, content_sha256=receipt.entry_hash)
     return book.append(transaction.last_entry(), again, time=stamp(), kind=book.recovered_kind(charge))
 
 
@@ -55,5 +55,10 @@ def _was_recovered(receipt: Receipt, reader: Transaction) -> bool:
     acknowledged = map(Receipt.from_statement, reader.acknowledged_rollbacks())
     if not any(at in ((known.position, known.entry_hash), *known.landmarks) for known in acknowledged):
         return False
-    common = book.common_position(receipt, reader.entry_at)
-    return not any(book.missing_charges(receipt, reader.ledger(receipt.population), common))
+    return not _missing(receipt, reader)
+
+
+def _missing(receipt: Receipt, reader: Transaction) -> list[tuple[CountedCharge, int]]:
+    statements = (*reader.rollbacks(), *reader.acknowledged_rollbacks())
+    common, entries = book.common_position(receipt, reader.entry_at), reader.ledger(receipt.population)
+    return list(book.missing_charges(receipt, entries, common, map(Receipt.from_statement, statements)))

@@ -271,6 +271,30 @@ def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
         house.ask(release="next", receipt=lost)
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("lost", [1, 3])
+def test_two_lost_ledgers_of_one_backup_are_charged_each(open_house: OpenHouse, at_once: bool, lost: int) -> None:
+    """However equal their releases are."""
+    house = open_house(budget=WIDE)
+    house.ask(release="common")
+    backup = back_up(house)
+    newest: dict[str, NoisySum] = {}
+    for consumer in ("shop", "bank"):
+        for i in range(lost):
+            newest[consumer] = house.ask(release=f"{consumer}-{i}", consumer=consumer)
+        restore(house, backup)
+    for consumer, receipt in newest.items():
+        with pytest.raises(LedgerBehind):
+            house.ask(release="next", receipt=receipt, consumer=consumer)
+        if not at_once:
+            assert acknowledge(house) == lost
+    if at_once:
+        assert acknowledge(house) == 2 * lost
+    assert charges(house) == Counter({newest["shop"].event: 1 + 2 * lost})
+    for receipt in newest.values():
+        house.ask(release="common", receipt=receipt)
+
+
 def test_a_rollback_names_only_the_askers_population(open_house: OpenHouse, tmp_path: Path) -> None:
     house = open_house(datasets=two_populations(tmp_path), budget=WIDE)
     backup = back_up(house)

@@ -422,19 +422,28 @@ MUTANTS = (
         (f"{ROLLBACKS}::test_what_the_newest_receipt_recovered_no_earlier_one_notices_again",),
     ),
     Mutant(
+        "one-lost-ledger-stands-for-another",
+        (21,),
+        "algorithms/privacy/ledger.py",
+        "for known in noticed if known.is_of_one_ledger_with(receipt)}",
+        "for known in noticed}",
+        (f"{ROLLBACKS}::test_two_lost_ledgers_of_one_backup_are_charged_each",),
+    ),
+    Mutant(
         "one-acknowledged-receipt-stands-for-all-populations",
         (21,),
         "parties/store/rollbacks.py",
-        "    return not any(book.missing_charges(receipt, reader.ledger(receipt.population), common))\n",
-        "    return common <= receipt.position\n",
+        "    return not _missing(receipt, reader)\n",
+        "    return receipt.position > 0\n",
         (f"{ROLLBACKS}::test_a_receipt_of_another_population_is_noticed_though",),
     ),
     Mutant(
         "what-was-lost-stands-for-what-came-after",
         (21,),
         "algorithms/privacy/ledger.py",
-        'if entry.position > common and entry.kind != "release"]',
-        "if entry.position > common]",
+        '    later = [entry for entry in ours if entry.position > common and entry.kind != "release"]\n'
+        "    recovered = [charge_of(entry) for entry in later if entry.content_sha256 in proved_by]\n",
+        "    recovered = [charge_of(entry) for entry in ours if entry.position > common]\n",
         (f"{ROLLBACKS}::test_a_fork_is_noticed_and_its_own_releases_stand_for_nothing",),
     ),
     Mutant(

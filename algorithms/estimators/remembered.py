@@ -10,6 +10,9 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -49,7 +52,20 @@ def _digest(request: tuple[Any, ...]) -> bytes:
             content = np.ascontiguousarray(part)
             header, octets = f"array {content.dtype.str} {content.shape}", content.tobytes()
         else:
-            header, octets = f"value {type(part).__qualname__}", repr(part).encode()
+            header, octets = "value", repr(_plain(part)).encode()
         for field in (header.encode(), octets):
             state.update(len(field).to_bytes(8, "big") + field)
     return state.digest()
+
+
+def _plain(part: Any) -> Any:
+    """The same for what means the same: a number is its value, be it 1, 1.0 or NumPy's."""
+    if is_dataclass(part) and not isinstance(part, type):
+        values = [(field.name, _plain(getattr(part, field.name))) for field in fields(part)]
+        return (type(part).__qualname__, values)
+    if isinstance(part, list | tuple):
+        return tuple(map(_plain, part))
+    if isinstance(part, Real | np.bool_):
+        with suppress(OverflowError):
+            return float(part) if float(part) == part else part
+    return part

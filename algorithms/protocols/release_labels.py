@@ -345,6 +345,7 @@ def _release_parameters(
 
 def settings_parameters(settings: MechanismSettings) -> dict[str, Any]:
     """What is set, flat and typed: two settings that mean the same have the same."""
+    settings = settings.in_full
     chosen = {name: getattr(settings, name) for name in asdict(settings) if name not in ("grid", "prior")}
     reals = {n: float(v) for n, v in chosen.items() if isinstance(v, int | float) and n != "output_cells"}
     parameters = {name: value for name, value in (chosen | reals).items() if value is not None}

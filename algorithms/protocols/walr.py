@@ -254,8 +254,8 @@ def step_1_open(
         frac_bits=settings.frac_bits,
         norm_bound=norm_bound,
         max_rows_per_person=settings.max_rows_per_person,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
+        epsilon=float(settings.epsilon),  # the id is a hash: 1 and 1.0 are one request
+        delta=float(settings.delta),
         mechanism=settings.mechanism,
         content_sha256=content.digest(),
         receipt=receipt[0],

@@ -7,10 +7,12 @@ import pickle
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Any
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -70,6 +72,27 @@ def test_the_fit_that_passes_it_is_refused_before_its_noise_is_drawn(
         WALRClassifier(epsilon=0.3).fit(*rows)  # remembered
     assert (budget.releases, len(remembered._released)) == (1, 1)
     assert repr(budget) == "PrivacyBudget(spent 0.3 of epsilon 0.5, 1 releases)"
+
+
+@pytest.mark.parametrize(
+    ("model", "same"),
+    [
+        (DPLogisticRegression(epsilon=1.0), {"epsilon": 1}),
+        (DPLogisticRegression(epsilon=1.0), {"epsilon": np.float64(1.0), "n_iterations": np.int64(50)}),
+        (DPLogisticRegression(epsilon=1.0, clip_norm=1.0), {"clip_norm": 1}),
+        (WALRClassifier(epsilon=1.0), {"epsilon": 1, "frac_bits": np.int64(16)}),
+    ],
+)
+def test_numbers_of_another_type_ask_for_the_same_release(
+    rows: tuple[np.ndarray, np.ndarray], model: Any, same: dict[str, Any]
+) -> None:
+    with PrivacyBudget(10.0) as budget:
+        weights = clone(model).fit(*rows).coef_
+        again = clone(model).set_params(**same).fit(*rows).coef_
+        assert budget.releases == 1
+        assert again.tolist() == weights.tolist()
+        clone(model).set_params(epsilon=1.5).fit(*rows)
+        assert budget.releases == 2
 
 
 def test_budgets_within_budgets_count_both_or_neither(rows: tuple[np.ndarray, np.ndarray]) -> None:

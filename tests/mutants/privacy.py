@@ -316,6 +316,30 @@ MUTANTS = (
     ),
     # --- asking again
     Mutant(
+        "a-default-that-is-said-costs-again",
+        (26,),
+        "algorithms/protocols/release_labels.py",
+        "    settings = settings.in_full\n",
+        "",
+        ("tests/release_labels/test_release.py::test_a_default_that_is_said_asks_for_the_same_release",),
+    ),
+    Mutant(
+        "a-number-of-another-type-costs-again",
+        (26,),
+        "algorithms/estimators/remembered.py",
+        "repr(_plain(part)).encode()",
+        "repr(part).encode()",
+        ("tests/estimators/test_privacy_budget.py::test_numbers_of_another_type_ask_for_the_same_release",),
+    ),
+    Mutant(
+        "settings-that-cannot-be-are-charged",
+        (25,),
+        "algorithms/privacy/label_mechanisms/fitting.py",
+        "        self._check_size()\n",
+        "",
+        ("tests/privacy/label_mechanisms/test_fitting.py::test_what_no_prior_would_make_possible_are_no_settings",),
+    ),
+    Mutant(
         "an-init-in-vain-is-refused-after-its-charge",
         (25,),
         "algorithms/estimators/walr_classifier.py",

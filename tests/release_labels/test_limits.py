@@ -51,9 +51,8 @@ def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_makes_what_is_made_here() -> None:
     made = LimitedMaker(FitSettings())(QUICK, 1.0, PRIOR)
     assert json.dumps(made.parameters()) == json.dumps(make_mechanism(QUICK, 1.0, PRIOR).parameters())
-    many = MechanismSettings("unbiased", GRID, 1.0, prior=PRIOR, output_cells=1000)
-    with pytest.raises(ConfigError, match="more than the linear program can take"):
-        LimitedMaker(FitSettings())(many, 1.0, PRIOR)
+    with pytest.raises(ConfigError, match="needs a prior"):
+        LimitedMaker(FitSettings())(QUICK, 1.0, None)
 
 
 @pytest.mark.parametrize(

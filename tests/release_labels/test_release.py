@@ -124,6 +124,21 @@ def test_whatever_is_asked_however_often_a_row_has_one_noisy_label(counter: Coun
     assert len(released(counter)) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("staircase", {"optimal_for": "squared"}),
+        ("rp-with-prior", {"half_width": "auto", "prior_mechanism": "laplace"}),
+    ],
+)
+def test_a_default_that_is_said_asks_for_the_same_release(counter: Counter, name: str, said: dict[str, Any]) -> None:
+    short = MechanismSettings(name, GRID, 1.0)
+    first = counter.ask(settings=short)
+    again = counter.ask(settings=replace(short, **said))
+    assert again.steps.tolist() == first.steps.tolist()
+    assert counter.charges == 1
+
+
 def test_the_same_request_is_answered_byte_for_byte(counter: Counter) -> None:
     answers = [counter.ask() for _ in range(3)]
     assert len({answer.release for answer in answers}) == 1

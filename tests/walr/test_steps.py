@@ -47,6 +47,7 @@ def test_the_request_id_follows_from_the_content() -> None:
     assert walr.step_1_open(ROWS, NORM_BOUND, SETTINGS, (b"receipt", b"signed"), "session").request_id == (
         REQUEST.request_id
     )
+    assert walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, epsilon=1)) == REQUEST  # a hash tells 1 from 1.0
     others = [
         walr.step_1_open(rows_of(seed=1), NORM_BOUND, SETTINGS),
         walr.step_1_open(ROWS, NORM_BOUND + 1, SETTINGS),

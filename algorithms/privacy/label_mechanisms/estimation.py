@@ -47,6 +47,8 @@ def _additive(mechanism: str, grid: LabelGrid, epsilon: float) -> BlockMechanism
 
 def _noisy_labels(grid: LabelGrid, noisy: Steps, cell_width: float | None) -> Prior:
     """Cells to both sides of the mean, from here on a function of released values alone."""
+    if not len(noisy):
+        return uniform_prior(grid)
     reals = grid.reals(noisy)
     width = float(np.std(reals)) if cell_width is None else cell_width
     if width < grid.step:  # constant, as one label alone is

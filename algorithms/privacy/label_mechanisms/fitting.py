@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -28,9 +28,9 @@ from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
 from blindfit.algorithms.privacy.label_mechanisms.rp_banded import RPBanded
 from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPrior
-from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins
+from blindfit.algorithms.privacy.label_mechanisms.rr_on_bins import RROnBins, nodes
 from blindfit.algorithms.privacy.label_mechanisms.staircase import Staircase
-from blindfit.algorithms.privacy.label_mechanisms.unbiased import Unbiased
+from blindfit.algorithms.privacy.label_mechanisms.unbiased import Unbiased, places
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 _EVERYWHERE = frozenset({"name", "grid", "epsilon"})
@@ -84,6 +84,7 @@ class MechanismSettings:
             _check_width(self, width)
         if self.output_cells is not None and not 4 <= self.output_cells <= 1000:
             raise ConfigError(f"output_cells must lie in 4..1000, not {self.output_cells}")
+        self._check_size()
 
     def _check_use(self) -> None:
         """An option that would do nothing is refused, and one without which there is no mechanism is asked for."""
@@ -107,8 +108,8 @@ class MechanismSettings:
             raise ConfigError(f"prior_mechanism must be one of {', '.join(PRIOR_MECHANISMS)}")
         if self.epsilon_prior is not None and not 0 < self.epsilon_prior < self.epsilon:
             raise ConfigError(f"epsilon_prior must lie between 0 and epsilon, not be {self.epsilon_prior!r}")
-        if self.cell_width is not None:
-            check_cell_width(self.grid, self.cell_width)
+        if (width := self.width_of_cells) is not None:
+            check_cell_width(self.grid, width)
         if self.estimates_prior and min(self.epsilon_of_prior, self.epsilon - self.epsilon_of_prior) < LEAST_SHARE:
             raise ConfigError(
                 f"{self.name}: of epsilon {self.epsilon:g} the prior's estimate takes {self.epsilon_of_prior:g}, and "
@@ -129,6 +130,44 @@ class MechanismSettings:
     def epsilon_of_prior(self) -> float:
         """What its estimate takes."""
         return self.epsilon_prior or self.epsilon / 3
+
+    @property
+    def prior_estimated_by(self) -> str:
+        return self.prior_mechanism or ("laplace" if self.name.startswith("rp-") else "histogram")
+
+    @property
+    def width_of_cells(self) -> float | None:
+        """Of the prior's; None: it follows from the noisy labels, or is a 64th of the range."""
+        if self.cell_width is None and self.estimates_prior and self.prior_estimated_by == "histogram":
+            return self.rounding
+        return self.cell_width
+
+    @property
+    def epsilon_left(self) -> float:
+        """For the mechanism itself."""
+        if not self.estimates_prior:
+            return self.epsilon
+        return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)  # so that the sum does not round above epsilon
+
+    @property
+    def in_full(self) -> MechanismSettings:
+        """With the defaults said: two settings that mean the same are then equal."""
+        said: dict[str, Any] = {}
+        if self.name == "staircase":
+            said["optimal_for"] = self.optimal_for or "squared"
+        if self.name == "rp-with-prior":
+            said["half_width"] = self.half_width or "auto"
+        if self.estimates_prior:
+            said |= {"epsilon_prior": self.epsilon_of_prior, "prior_mechanism": self.prior_estimated_by}
+            said["cell_width"] = self.width_of_cells
+        return replace(self, **said)
+
+    def _check_size(self) -> None:
+        """What no prior would make possible is known, and refused, before a label is read or charged for."""
+        if self.name == "unbiased":
+            places(self.grid, self.epsilon_left, self.rounding, self.output_cells, self.output_reach)
+        if self.name == "rr-on-bins":
+            nodes(self.grid, self.rounding)
 
 
 def _check_width(settings: MechanismSettings, option: str) -> None:
@@ -194,18 +233,10 @@ def fit(
     if not settings.estimates_prior:
         mechanism = make(settings, settings.epsilon, settings.prior)
         return FittedMechanism(mechanism, settings.prior, None, 0.0, _outside(mechanism, settings.prior, len(steps)))
-    epsilon_prior = settings.epsilon_of_prior
-    left = math.nextafter(settings.epsilon - epsilon_prior, 0.0)  # so that the sum does not round above epsilon
-    how = settings.prior_mechanism or ("laplace" if settings.name.startswith("rp-") else "histogram")
-    prior = estimate_prior(how, settings.grid, epsilon_prior, steps, _cell_width(settings, how), uniform)
-    mechanism = make(settings, left, prior)
+    epsilon_prior, how = settings.epsilon_of_prior, settings.prior_estimated_by
+    prior = estimate_prior(how, settings.grid, epsilon_prior, steps, settings.width_of_cells, uniform)
+    mechanism = make(settings, settings.epsilon_left, prior)
     return FittedMechanism(mechanism, prior, how, epsilon_prior, _outside(mechanism, prior, len(steps)))
-
-
-def _cell_width(settings: MechanismSettings, how: str) -> float | None:
-    if settings.cell_width is None and how == "histogram":
-        return settings.rounding
-    return settings.cell_width
 
 
 def _outside(mechanism: LabelMechanism, prior: Prior | None, rows: int) -> float | None:

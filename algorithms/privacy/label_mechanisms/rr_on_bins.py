@@ -58,11 +58,7 @@ class RROnBins(NotDebiasable):
     @classmethod
     def optimal(cls, grid: LabelGrid, epsilon: float, prior: Prior, rounding: float | None) -> RROnBins:
         """The bins of least expected squared error; with a rounding, of the labels rounded down to its multiples."""
-        unit = grid.steps_of_width(rounding) if rounding is not None else math.ceil((grid.cells + 1) / _EDGES)
-        mass = prior.of_steps(grid)
-        first = np.arange(0, grid.cells + 1, unit)
-        if len(first) > MOST_NODES:
-            raise ConfigError(f"rr-on-bins: {len(first)} values are more than {MOST_NODES}", hint="round more coarsely")
+        mass, first = prior.of_steps(grid), nodes(grid, rounding)
         if rounding is not None:
             moments = np.add.reduceat(mass, first) * first.astype(np.float64) ** np.arange(3)[:, None]
         else:
@@ -106,6 +102,19 @@ class RROnBins(NotDebiasable):
 
     def _own_parameters(self) -> dict[str, Any]:
         return {"starts": list(self.starts), "values": list(self.values)}
+
+
+def nodes(grid: LabelGrid, rounding: float | None) -> Steps:
+    """Where bins may begin, whatever the prior is.
+
+    Raises:
+        ConfigError: these are too many.
+    """
+    unit = grid.steps_of_width(rounding) if rounding is not None else math.ceil((grid.cells + 1) / _EDGES)
+    first: Steps = np.arange(0, grid.cells + 1, unit)
+    if len(first) > MOST_NODES:
+        raise ConfigError(f"rr-on-bins: {len(first)} values are more than {MOST_NODES}", hint="round more coarsely")
+    return first
 
 
 # --- the optimal bins ---------------------------------------------------------------------------

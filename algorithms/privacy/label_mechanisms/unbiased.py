@@ -88,14 +88,7 @@ class Unbiased(LabelMechanism):
         output_cells: int | None,
         output_reach: float | None,
     ) -> Unbiased:
-        inputs = _inputs(grid, rounding)
-        reach = _reach(grid, epsilon, output_reach)
-        outputs = _outputs(grid, inputs, reach, output_cells or len(inputs) + OUTPUTS_OUTSIDE)
-        if len(inputs) > MOST_INPUTS or len(inputs) * len(outputs) > MOST_WEIGHTS:
-            raise ConfigError(
-                f"unbiased: {len(inputs)} inputs and {len(outputs)} outputs are more than the linear program can take",
-                hint=f"round more coarsely: at most {MOST_INPUTS} inputs, and {MOST_WEIGHTS} weights",
-            )
+        inputs, outputs = places(grid, epsilon, rounding, output_cells, output_reach)
         mass = _mass_of_inputs(prior.of_steps(grid), inputs, rounds_down=rounding is not None)
         program = solve(inputs / grid.cells, outputs / grid.cells, mass, epsilon)
         weights = integer_weights(program, inputs.tolist(), outputs.tolist(), epsilon)
@@ -153,6 +146,25 @@ class Unbiased(LabelMechanism):
 
 
 # --- inputs and outputs -------------------------------------------------------------------------
+
+
+def places(
+    grid: LabelGrid, epsilon: float, rounding: float | None, output_cells: int | None, output_reach: float | None
+) -> tuple[Steps, Steps]:
+    """Inputs and outputs, whatever the prior is.
+
+    Raises:
+        ConfigError: they are too many, or too near each other.
+    """
+    inputs = _inputs(grid, rounding)
+    reach = _reach(grid, epsilon, output_reach)
+    outputs = _outputs(grid, inputs, reach, output_cells or len(inputs) + OUTPUTS_OUTSIDE)
+    if len(inputs) > MOST_INPUTS or len(inputs) * len(outputs) > MOST_WEIGHTS:
+        raise ConfigError(
+            f"unbiased: {len(inputs)} inputs and {len(outputs)} outputs are more than the linear program can take",
+            hint=f"round more coarsely: at most {MOST_INPUTS} inputs, and {MOST_WEIGHTS} weights",
+        )
+    return inputs, outputs
 
 
 def _inputs(grid: LabelGrid, rounding: float | None) -> Steps:

@@ -156,9 +156,45 @@ def test_a_mechanism_that_needs_a_prior_is_not_made_without(name):
 
 def test_a_rounding_that_leaves_too_many_labels():
     fine = LabelGrid(0.0, 10.0, 2 * MOST_NODES)
-    settings = MechanismSettings("rr-on-bins", fine, 1.0, prior=uniform_prior(fine), rounding=fine.step)
     with pytest.raises(ConfigError, match=f"rr-on-bins: {2 * MOST_NODES + 1} values are more than {MOST_NODES}"):
-        make_mechanism(settings, 1.0, settings.prior)
+        MechanismSettings("rr-on-bins", fine, 1.0, prior=uniform_prior(fine), rounding=fine.step)
+
+
+@each_case(
+    ("name", "options", "expected"),
+    [
+        ("unbiased", {"rounding": 0.05}, "inputs and [0-9]+ outputs are more than the linear program can take"),
+        ("unbiased", {"output_cells": 1000}, "inputs and [0-9]+ outputs are more than the linear program can take"),
+        ("unbiased", {"output_reach": 0.01}, "outputs reach 0.01 past the range, too little"),
+        ("rr-on-bins", {"rounding": 0.00001}, "a prior has up to .* cells"),
+        ("unbiased", {"rounding": 0.5, "cell_width": 1e-9}, "a prior has up to .* cells"),
+    ],
+)
+def test_what_no_prior_would_make_possible_are_no_settings(name, options, expected):
+    """Else whoever asks pays for an estimate of the prior, and gets nothing."""
+    with pytest.raises(ConfigError, match=expected):
+        MechanismSettings(name, LabelGrid(0.0, 10.0), 1.0, **options)
+
+
+@each_case(
+    ("name", "short", "long"),
+    [
+        ("staircase", {}, {"optimal_for": "squared"}),
+        ("rp-with-prior", {}, {"half_width": "auto"}),
+        ("rp-with-prior", {}, {"prior_mechanism": "laplace", "epsilon_prior": 1 / 3}),
+        ("rr-on-bins", {"rounding": 0.5}, {"rounding": 0.5, "prior_mechanism": "histogram", "cell_width": 0.5}),
+    ],
+)
+def test_defaults_that_are_said_are_the_same_settings(name, short, long):
+    one, other = (MechanismSettings(name, GRID, 1, **options) for options in (short, long))
+    assert one.in_full == other.in_full != MechanismSettings(name, GRID, 1.5, **short).in_full
+    assert one.in_full.in_full == one.in_full
+
+
+@each_case("name", WITH_PRIOR)
+def test_no_labels_are_no_bug(name):
+    made = fit(MechanismSettings(name, GRID, 1.0, **NEEDED.get(name, {})), [])
+    assert made.prior is not None
 
 
 def test_a_linear_program_is_that_of_its_settings_whatever_was_solved_before():

@@ -1,10 +1,9 @@
-"""A digest of a table's ids, persons and labels: for its owner alone, as anyone who has it can try out labels."""
+"""A digest of a table's ids and labels: for its owner alone, as anyone who has it can try out labels."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,9 @@ from blindfit.parties.data.source import RowBatch
 
 
 class ContentDigest:
-    """The sum mod 2^256 of SHA-256(row) over the rows: their order and their features do not count.
+    """The sum mod 2^256 of SHA-256(row) over the rows: their order, their features and whose they are do not count.
+
+    The same labels are the same content, with a person column or without.
 
     It tells an honest owner that a table is one seen before; it binds nobody who searches for a second table with the
     same sum.
@@ -45,15 +46,9 @@ class ContentDigest:
 
 
 def _canonical_rows(batch: RowBatch) -> list[bytes]:
-    """`<bytes in id>:<id><bytes in person>:<person><label>`: no two different rows are written alike."""
-    parts = [*_sized(batch.ids)]
-    if batch.persons is not None:
-        parts += _sized(batch.persons)
+    """`<bytes in id>:<id><label>`: no two different rows are written alike."""
+    parts = [pc.binary_length(batch.ids).cast(pa.string()), pa.scalar(":"), batch.ids]
     if batch.labels is not None:
         parts.append(pa.array(batch.labels).cast(pa.string()))
     rows: list[bytes] = pc.binary_join_element_wise(*parts, "").cast(pa.binary()).to_pylist()
     return rows
-
-
-def _sized(texts: Any) -> list[Any]:
-    return [pc.binary_length(texts).cast(pa.string()), pa.scalar(":"), texts]

@@ -182,10 +182,11 @@ class JoinState:
         self._n_seen = 0
         self.unknown = self.again = 0
         self._first_unknown = self._first_again = NO_ROW
-        self._used = MappedArray.temporary((index.n_rows + 7) // 8, "u1", index.directory)
+        beside = index.directory.parent  # the index's own folder may be removed meanwhile, with its snapshot
+        self._used = MappedArray.temporary((index.n_rows + 7) // 8, "u1", beside)
         self._counts: MappedArray | None = None
         if max_rows_per_person is not None and index.n_persons is not None:
-            self._counts = MappedArray.temporary(index.n_persons, "<u4", index.directory)
+            self._counts = MappedArray.temporary(index.n_persons, "<u4", beside)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
         """Joins the next rows of the request, ids in whatever spelling; `check` says at its end if it can be answered.

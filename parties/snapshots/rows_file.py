@@ -27,7 +27,7 @@ class Written:
     """What was written of a source.
 
     Args:
-        content_sha256: of ids, persons and labels.
+        content_sha256: of ids and labels.
         distinct: how many values each feature has, counted up to `MOST_DISTINCT`.
         remarks: on how it was written, for its operator.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -350,6 +351,25 @@ def test_a_disk_that_is_full_after_the_charge(
     refused_as_lost(counter)
     counter.ask(release="second")
     assert counter.charges == 2
+
+
+@pytest.mark.parametrize("settings", [LAPLACE, RP], ids=["laplace", "rp"])
+def test_a_snapshot_that_is_removed_while_its_labels_are_released(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch, settings: MechanismSettings
+) -> None:
+    """By `blindfit publish --remove-older`: what is open is read to its end, and what is charged is made."""
+    charge, directory = LabelReleases._charge, counter.house.service.datasets["prices"].index.directory
+
+    def removed(releases: LabelReleases, *asked: Any) -> Any:
+        charged = charge(releases, *asked)
+        shutil.rmtree(directory)
+        return charged
+
+    monkeypatch.setattr(LabelReleases, "_charge", removed)
+    first = counter.ask(settings=settings)
+    assert counter.charges == 1
+    assert not directory.exists()
+    assert counter.ask(settings=settings).steps.tolist() == first.steps.tolist()
 
 
 def test_a_disk_that_is_full_before_the_charge(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:

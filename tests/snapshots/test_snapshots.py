@@ -465,6 +465,16 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     bank.snapshots.publish("other")  # said once
 
 
+def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
+    """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
+    bank = Bank(tmp_path, "measurement")
+    bank.write("id,label,who\n" + "".join(f"r{i},{i % 2},p{i // 2}\n" for i in range(40)))
+    bank.describe(('label = "label"', 'label = "label"\nperson = "who"'), ("csv:other.csv", "csv:loans.csv"))
+    bank.snapshots.publish("loans")
+    with pytest.raises(ConfigError, match="its rows are known under the population people, as snapshot 1 of loans"):
+        bank.snapshots.publish("other")
+
+
 def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
     bank.snapshots.newest("loans")
     bank.describe(('population = "people"', 'population = "visitors"'))

@@ -34,9 +34,8 @@ from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
-    check_bits,
-    count_bits,
-    end_share,
+    count_end,
+    count_weights,
     weights_share,
 )
 from blindfit.parties.sessions.party import Party
@@ -198,20 +197,17 @@ class DataParty:
         BudgetExhausted: likewise, under differential privacy.
         """
         checkpoints.drop_after(resumed)
+        is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
         counts = seats.me == seats.chain[0] and draws is None
         if counts:
-            check_bits(session, self._party.store, parameters, parameters.epochs - resumed)
+            count_end(session, self._party.store, parameters, 0 if is_done else parameters.epochs - resumed)
         model: Model | None = None
         if resumed:
             model = from_state(checkpoints.at(resumed), resumed, session.job.resume_option, dealt.public_key)
 
-        def before_epochs(epochs: int) -> None:
-            if counts:
-                count_bits(session, self._party.store, "end", end_share(parameters, epochs))
-
         def before_opening() -> None:
             if counts and not parameters.weights_stay_shared:
-                count_bits(session, self._party.store, "weights", weights_share(parameters))
+                count_weights(session, self._party.store, parameters)
             if draws is not None:
                 draws.open()
 
@@ -225,12 +221,10 @@ class DataParty:
         progress = Progress(
             report=report,
             keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, to_state(model)),
-            before_epochs=before_epochs,
             before_opening=before_opening,
             check_begun=checkpoints.check_begun,
         )
         row_bound = row_bound_steps(session.job, prepared.columns.shape[1]) if session.job.privacy else None
-        is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
 
         async def trained(channel: Channel) -> Trained:
             with dropped_when_somebody_deviates(checkpoints):

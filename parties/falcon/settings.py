@@ -15,6 +15,8 @@ from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
 # What it opens is in docs/falcon.md.
 UnsafeFlag = Literal["weight-bits"]
+LEAST_RATE = 1e-6  # of the last epoch, in that of the first
+LEAST_SHARE_OF_RATE = 1 / 16  # of an epoch that counts as one more; at the default decay the first 151
 
 
 class FalconSettings(Settings):
@@ -32,7 +34,7 @@ class FalconSettings(Settings):
     learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
     # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
+    decay: float = Field(0.1, ge=0, le=100)  # see schedule; raise it where the loss swings
     optimiser: Literal["sgd", "momentum"] = "sgd"  # "momentum" where columns resemble each other
     momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
     l2: float = Field(0.01, ge=0, le=1e3)  # strength of the ridge penalty; raise it where columns are many and rows few
@@ -122,6 +124,9 @@ class FalconSettings(Settings):
         for name, in_vain in vain.items():
             if in_vain and getattr(self, name) != default[name].default:
                 raise ValueError(f"{name} does nothing beside the other options, remove it")
+        last = self.optimiser_settings().rate(self.epochs - 1) / self.learning_rate
+        if last < LEAST_RATE:
+            raise ValueError(f"decay: the last epoch's rate is {last:.2g} of the first one's: lower decay, or epochs")
         if self.patience == 0 and self.validation_fraction:
             raise ValueError("validation_fraction: with patience = 0 nothing is decided by these rows: set it to 0")
         return self
@@ -148,9 +153,11 @@ class FalconJob(AlignedParameters, TrainingParameters):
 
     @property
     def fewest_epochs(self) -> int:
-        """After which training may end."""
+        """After which training may end; those whose steps are short against the first ones do not count."""
         falcon = self.falcon
-        return min(falcon.epochs, falcon.patience + 1) if falcon.validation_fraction else falcon.epochs
+        fewest = min(falcon.epochs, falcon.patience + 1) if falcon.validation_fraction else falcon.epochs
+        rate, first = falcon.optimiser_settings().rate, falcon.learning_rate
+        return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))
 
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:
@@ -163,6 +170,8 @@ class FalconJob(AlignedParameters, TrainingParameters):
         """Nothing is opened but the weights, and no row moves another."""
         falcon, privacy, defaults = self.falcon, self.privacy, FalconSettings()
         if privacy is None:
+            if falcon.threshold != defaults.threshold and not self.split.test_fraction:
+                raise ValueError("falcon.threshold does nothing without test rows (split.test_fraction), remove it")
             for name in ("norm_bound", "feature_bounds"):
                 if getattr(falcon, name) != getattr(defaults, name):
                     raise ValueError(f"falcon.{name} does nothing without privacy.epsilon, remove it")

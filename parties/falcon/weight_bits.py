@@ -44,29 +44,38 @@ def end_share(parameters: FalconParameters, epochs: int) -> float:
     return min(1.0, math.log2(ends) / parameters.train_rows)
 
 
-def check_bits(session: Session[FalconJob], store: Store, parameters: FalconParameters, epochs: int) -> None:
-    """Before anything is counted: whether the whole training may be.
+def count_end(session: Session[FalconJob], store: Store, parameters: FalconParameters, epochs: int) -> None:
+    """Before anything is put in, and once the whole training may be: whether it may tells of what was counted before,
+    and a peer that only asks pays as one that trains.
+
+    Args:
+        epochs: that may follow.
 
     Raises:
         PolicyRefused: with those before it, it would tell too much.
+        LedgerUnavailable: it could not be written.
     """
-    share = weights_share(parameters) + end_share(parameters, epochs)
-    _check(session, list(store.reader().label_layouts(session.published.id).values()), share)
+    end = end_share(parameters, epochs)
+    _count(session, store, "end", end, weights_share(parameters) + end)
 
 
-def count_bits(session: Session[FalconJob], store: Store, what: str, share: float) -> None:
-    """Durably, before it is told, in each session.
-
-    Args:
-        what: "end" or "weights".
+def count_weights(session: Session[FalconJob], store: Store, parameters: FalconParameters) -> None:
+    """Before they are told, in each session.
 
     Raises:
         PolicyRefused: another training took what was left since this one began.
         LedgerUnavailable: it could not be written.
     """
+    share = weights_share(parameters)
+    _count(session, store, "weights", share, share)
+
+
+def _count(session: Session[FalconJob], store: Store, what: str, share: float, asked: float) -> None:
+    """Durably."""
     with store.transaction() as transaction:
-        _check(session, list(transaction.label_layouts(session.published.id).values()), share)
-        transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)
+        _check(session, list(transaction.label_layouts(session.published.id).values()), asked)
+        if share:
+            transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)
 
 
 def _check(session: Session[FalconJob], before: Sequence[float], share: float) -> None:

@@ -108,7 +108,8 @@ class Checkpoints:
         return resumed if not resumed or self._read(f"epoch-{resumed}.json")["go_on"] else epochs
 
     def remove(self) -> None:
-        """The training is done: nothing secret of it stays."""
+        """The training is done: nothing secret of it stays, and first of all not what it could be resumed from."""
+        (self.directory / "base.json").unlink(missing_ok=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:

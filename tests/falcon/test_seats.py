@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, DataError, PeerUnreachable, PolicyRefused, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import check, seats
+from blindfit.algorithms.protocols.falcon.messages import MaskedInput
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import data_party
@@ -239,11 +240,20 @@ def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
     with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
         Nodes(project.root).run()
     assert refused.value.party == "shop-a"
+    with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:
+        Nodes(project.root).run("falcon.validation_fraction=0", *ONE_STEP)
+    assert refused.value.party == "bank"
+
+
+ONE_STEP = ('falcon.schedule="exponential"', "falcon.decay=5", "falcon.epochs=3")  # of the others nothing would show
 
 
 @pytest.mark.parametrize(
     ("override", "said"),
     [
+        ("falcon.threshold=0.4\nsplit.test_fraction=0", "falcon.threshold does nothing without test rows"),
+        ("falcon.decay=1000", "decay"),
+        ('falcon.schedule="exponential"\nfalcon.decay=50', "decay: the last epoch's rate is .* of the first one's"),
         ('align={method="linkage", fields=["name"]}', 'a falcon job aligns by ids ("psi")'),
         ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
         ("falcon.patience=0", "validation_fraction: with patience = 0"),
@@ -365,6 +375,25 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
     Nodes(project.root).run(f'falcon.resume="{lost.session}"')
     again = math.log2(3 * 1 + 1) / TRAINED
     assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
+
+
+def test_who_leaves_before_anything_is_told_pays_for_having_asked(
+    quick: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a training is let pass tells of what those with others have told."""
+    train = data_party.DataParty._train
+
+    async def leaves(party: data_party.DataParty, session: Any, seats: Any, *more: Any) -> Any:
+        if seats.me == "shop-a":
+            await session.channel.receive("bank", MaskedInput)
+            raise DataError("leaves")
+        return await train(party, session, seats, *more)
+
+    monkeypatch.setattr(data_party.DataParty, "_train", leaves)
+    for number in (1, 2):
+        with pytest.raises(BlindfitError):
+            Nodes(quick.root).run()
+        assert counted(quick.root) == [pytest.approx(END)] * number
 
 
 def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project) -> None:

@@ -269,8 +269,8 @@ MUTANTS = (
         "prior-estimated-for-nothing",
         (5, 7),
         "algorithms/privacy/label_mechanisms/fitting.py",
-        "left = math.nextafter(settings.epsilon - epsilon_prior, 0.0)",
-        "left = math.nextafter(settings.epsilon, 0.0)",
+        "return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)",
+        "return math.nextafter(self.epsilon, 0.0)",
         ("tests/privacy/label_mechanisms/test_fitting.py::test_epsilons_add_up",),
     ),
     Mutant(

@@ -60,14 +60,12 @@ class Progress:
     Attributes:
         report: step, done, total.
         keep: what a training can go on from, after a check; and whether it does.
-        before_epochs: how many may follow; before anything of them is told; may raise.
         before_opening: before a weight is opened; may raise.
         check_begun: as `check.run_check` takes it.
     """
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
     keep: Callable[[Model, bool], None] = lambda _model, _go_on: None
-    before_epochs: Callable[[int], None] = lambda _epochs: None
     before_opening: Callable[[], None] = lambda: None
     check_begun: Callable[[bool], None] = lambda _open: None
 
@@ -158,8 +156,6 @@ async def run(
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
     labels = await _labels(seat, p, held)
     model = model or new_model(p, seat)
-    if model.epochs < p.epochs and not is_done:
-        progress.before_epochs(p.epochs - model.epochs)
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)

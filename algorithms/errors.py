@@ -277,6 +277,8 @@ OF_NO_POLICY = {
     "align": "keep [align] as it was, or have {party}'s operator publish the dataset anew (blindfit publish)",
     "evaluate.session": "name a training whose model {party} still has, or train again",
     "evaluate.scores": "name a prediction that {party} has made with that model, or predict again",
+    "predict.session": "name a training whose model {party} still has, or train again",
+    "receipt": "{party} has another receipt_key.pem than it had: its operator puts the old one back, from a backup",
     "peers": "the operator of {party} names its peers, with their roles, in [peers]",
 }
 

@@ -566,6 +566,7 @@ def main(command: Sequence[str] | None = None) -> None:
     """Args:
     command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
     """
+    _print_somewhere()
     json_output.begin()
     try:
         app(obj=command)
@@ -595,6 +596,13 @@ def main(command: Sequence[str] | None = None) -> None:
         )
     except KeyboardInterrupt:
         _end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
+
+
+def _print_somewhere() -> None:
+    """Whoever closes standard output (`>&-`) wants none of it."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
 
 
 def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:

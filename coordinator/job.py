@@ -43,7 +43,9 @@ class JobFile(Settings):
     def _names_are_names(cls, parties: dict[str, JobParty]) -> dict[str, JobParty]:
         for name in parties:
             if not re.fullmatch(PARTY_NAME, name):
-                raise ValueError(f"{name!r} is not a party's name (letters, digits and -, as in its certificate)")
+                raise ValueError(
+                    f"{name!r} is not a party's name (lower-case letters, digits and -, as in its certificate)"
+                )
         return parties
 
 

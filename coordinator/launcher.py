@@ -85,10 +85,13 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | No
 
 
 def _make_certificates(directory: Path, names: list[str]) -> None:
-    """Of an authority that lives as long as the run; no key of it stays on the disk."""
+    """Of an authority that signs nothing else: its key goes at once. The parties' keys go with the run; where this
+    process is killed they stay, and nobody believes them any more.
+    """
     authority.create_authority(directory, f"blindfit-run-{secrets.token_hex(4)}", days=CERTIFICATE_DAYS)
     for name in names:
         authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS)
+    (directory / "authority.key").unlink()
 
 
 def _stop(processes: list[subprocess.Popen[bytes]]) -> None:

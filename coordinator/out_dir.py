@@ -43,6 +43,8 @@ def make_out(out: Path) -> None:
 
 def refused_by_system(error: OSError) -> str:
     """What a user can mend of it, in a line; empty: it is no such error."""
+    if error.errno == errno.ENOSPC and error.filename is None:
+        return "there is no room for what is written: No space left on device"
     if error.errno not in USERS_OWN or not isinstance(error.filename, str | bytes | Path):
         return ""
     return f"{Path(str(error.filename))}: {error.strerror}"

@@ -57,7 +57,7 @@ TRANSITIONS = {
     ("READY", "cancel"): "CANCELLED",
     ("RUNNING", "cancel"): "CANCELLED",
 }
-CALL_TIMEOUT_S = 30.0
+CALL_TIMEOUT_S, CANCEL_TIMEOUT_S = 30.0, 5.0
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
 PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # of an abort that is the answer to another one
 OnEvent = Callable[[str, pb.Event], None]
@@ -229,9 +229,9 @@ class JobSession:
 
     # --- calls
 
-    async def _call(self, name: str, method: str, request: object) -> Any:
+    async def _call(self, name: str, method: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         try:
-            answer = await getattr(self._stubs[name], method)(request, timeout=CALL_TIMEOUT_S)
+            answer = await getattr(self._stubs[name], method)(request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             raise self._typed(error, name, method) from None
         return answer
@@ -255,9 +255,13 @@ class JobSession:
         await asyncio.gather(*(step(name) for name in self.addresses))  # type: ignore[call-overload]
 
     async def _cancel_all(self) -> None:
-        for name in self._proposed:
-            with contextlib.suppress(BlindfitError, asyncio.CancelledError):
-                await self._call(name, "Cancel", pb.SessionRequest(session=self.id))
+        """One that hangs holds up no other, and nobody for long: it hears of the end from its peers, or from time."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*map(self._cancel, self._proposed))
+
+    async def _cancel(self, name: str) -> None:
+        with contextlib.suppress(BlindfitError, asyncio.CancelledError):
+            await self._call(name, "Cancel", pb.SessionRequest(session=self.id), CANCEL_TIMEOUT_S)
 
 
 def _behind(error: PeerAborted, said: Mapping[str, BaseException | None]) -> PeerAborted:

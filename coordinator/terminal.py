@@ -28,7 +28,8 @@ class Terminal(Console):
 def terminal(*, stderr: bool = False) -> Terminal:
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
     width = json_output.WIDTH if json_output.is_asked() else None
-    return Terminal(stderr=stderr, force_terminal=(sys.stderr if stderr else sys.stdout).isatty(), width=width)
+    is_one = (sys.stderr if stderr else sys.stdout).isatty()
+    return Terminal(stderr=stderr, force_terminal=is_one, width=width, emoji=False)  # a path may hold :smile:
 
 
 def _printable(segment: Segment) -> Segment:

@@ -6,9 +6,9 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
@@ -230,12 +230,23 @@ class ScoresSettings(Settings):
         return self
 
 
+def _can_be_listened_on(listen: str) -> str:
+    """A UNIX socket is left to gRPC."""
+    host, _, port = listen.rpartition(":")
+    if listen.startswith("unix:") or (host and port.isascii() and port.isdecimal() and int(port) < 2**16):
+        return listen
+    raise ValueError(f"{listen!r} is not host:port with a port from 0 to 65535")
+
+
+Listen = Annotated[str, AfterValidator(_can_be_listened_on)]
+
+
 class PartySettings(Settings):
     """A party file."""
 
     name: str = Field(pattern=PARTY_NAME)  # as in its certificate
     role: Literal["active", "passive", "measurement", "key-node"]  # what this party does in jobs
-    listen: str = "127.0.0.1:0"  # address and port; port 0: any that is free
+    listen: Listen = "127.0.0.1:0"  # address and port; port 0: any that is free
     data_dir: Path = Path("state")  # its database, keys, snapshots, checkpoints; one party each
     output_dir: Path | None = None  # models and reports; default: data_dir/models
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # how much it writes into its log

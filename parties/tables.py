@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
 import json
+import math
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.texts import cut
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
+SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # as one types them, and TOML has them not
 SUGGESTIONS = 3  # looked for: each is compared with every known name
 MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
 
@@ -28,6 +32,18 @@ class Settings(BaseModel):
     nan, which TOML can write."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_what_it_looks_like(cls, value: Any, info: ValidationInfo) -> Any:
+        """true is no 1, and "1" no number, as pydantic would have them."""
+        field = cls.model_fields[str(info.field_name)]
+        wanted = tuple(_leaves(field.annotation))
+        for given in value if isinstance(value, list | tuple) else (value,):
+            if (float in wanted or int in wanted) and _is_no_number(given, wanted):
+                kind = "float" if float in wanted else "int"
+                raise PydanticKnownError(f"{kind}_{'parsing' if isinstance(given, str) else 'type'}")  # type: ignore[arg-type]
+        return value
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -82,7 +98,7 @@ def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text
+        return float(text) if re.fullmatch(SHORT_NUMBER, text, re.ASCII) else text
 
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
@@ -140,20 +156,47 @@ def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[Ba
     """
     first = mistakes[0]
     if first["type"] == "extra_forbidden":
-        known = [name for model in models for name in _known_names(model)]
-        close = difflib.get_close_matches(str(first["loc"][-1])[:MOST_NAME_CHARS], known, 1) if known else ()
-        return f"{where} is not an option" + (f"; did you mean {close[0]}?" if close else "")
+        return f"{where} is not an option" + _meant(where, str(first["loc"][-1])[:MOST_NAME_CHARS], models)
     if first["type"] == "missing":
         return f"{where} is missing"
     message = in_a_line([Wrong.of(mistake) for mistake in mistakes])
     return f"{where}: {message}" if where else message
 
 
+def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
+    known = [option for model in models for option in _known_names(model)]
+    by_name = {option.rpartition(".")[2]: option for option in reversed(known)}
+    close = difflib.get_close_matches(name, by_name, 1) if by_name else ()
+    if not close:
+        return ""
+    is_in_a_table = "." in where  # then it is there that a name is misspelt
+    return f"; did you mean {close[0] if is_in_a_table or close[0] in known else by_name[close[0]]}?"
+
+
 def _known_names(model: type[BaseModel]) -> Iterable[str]:
+    """With their tables, where these are not named by whoever writes the file."""
     for name, info in model.model_fields.items():
         yield name
         for inner in _models_in(info.annotation):
-            yield from _known_names(inner)
+            yield from (f"{name}.{option}" for option in _known_names(inner))
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """Types and literal values that an option may be of."""
+    for argument in (arguments := get_args(annotation)):
+        yield from _leaves(argument)
+    if not arguments:
+        yield annotation
+
+
+def _is_no_number(given: Any, wanted: Sequence[Any]) -> bool:
+    if isinstance(given, bool):
+        return bool not in wanted
+    if not isinstance(given, str) or str in wanted:
+        return False
+    with contextlib.suppress(ValueError):
+        return math.isfinite(float(given))
+    return False  # what it is pydantic says
 
 
 def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:

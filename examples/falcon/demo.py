@@ -39,7 +39,7 @@ def main() -> None:
         Panel(
             comparison(outs),
             title="known only because this is a demo",
-            subtitle="all three files, and all three parts of the model, here",
+            subtitle="all files and parts of the model, here",
             expand=False,
         )
     )

@@ -352,6 +352,9 @@ def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
     let a single bad cell of a CSV file take its column out of the model."""
     keys = settings.key_columns()
     rest = tuple(name for name in reader.names if name not in keys)
+    if "" in rest:
+        place = reader.names.index("") + 1
+        raise reader.origin.error(f"column {place} has no name", hint="name it, or name the columns in `features`")
     if not rest:
         raise reader.origin.error("there is no other column", hint="name the columns in `features`")
     return rest

@@ -51,6 +51,7 @@ def test_empty_csv(tmp_path, text):
 def test_header_only(tmp_path):
     csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
     csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,a,,b\nx,1,0,2\n", ": column 3 has no name", "name it", features="rest")
     csv_refused(tmp_path, "id\n", ": there is no other column", "name the columns", features="rest")
 
 

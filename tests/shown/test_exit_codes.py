@@ -79,6 +79,15 @@ def test_a_job_that_is_told_to_stop(project: Project) -> None:
         assert process.wait(60) == ExitCode.STOPPED
 
 
+@pytest.mark.parametrize(("redirected", "status"), [(">/dev/full", ExitCode.FAILED), (">&-", ExitCode.DONE)])
+def test_what_cannot_be_printed_is_no_bug(project: Project, redirected: str, status: ExitCode) -> None:
+    command = f"{sys.executable} -m blindfit show job.toml {redirected}"
+    done = subprocess.run(command, shell=True, cwd=project.directory, capture_output=True, text=True)
+    assert done.returncode == status
+    assert "bug" not in done.stderr
+    assert ("there is no room for what is written" in done.stderr) == (status == ExitCode.FAILED)
+
+
 # --- version and completion --------------------------------------------------------------------------------
 
 

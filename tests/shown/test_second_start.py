@@ -49,6 +49,13 @@ def test_addresses_that_are_not_ours_to_listen_on() -> None:
         check_free("192.0.2.1:7100")  # TEST-NET-1: no machine has it
 
 
+@pytest.mark.parametrize("listen", ["", "foo", "localhost:abc", "localhost:99999", ":7100", "localhost:"])
+def test_an_address_that_is_none_is_a_mistake_of_the_file(project: Project, listen: str) -> None:
+    done = project.blindfit("party", "shop.toml", "--set", f'listen="{listen}"')
+    assert done.returncode == 2
+    assert f"shop.toml: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
+
+
 def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
     project.start("shop")
     address = project.path("shop.toml").read_text().split('listen = "')[1].split('"')[0]

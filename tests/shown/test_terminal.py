@@ -26,7 +26,7 @@ from blindfit.coordinator import job_control
 from blindfit.coordinator.job import read_job, shown
 from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
-from blindfit.coordinator.terminal import Terminal
+from blindfit.coordinator.terminal import Terminal, terminal
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.store.store import SessionRow, Store, stamp
 from blindfit.parties.work.ending import described
@@ -60,6 +60,11 @@ def test_no_text_steers_it_however_it_is_printed(console: Terminal) -> None:
     console.print(EVIL, markup=False, soft_wrap=True)
     assert not CONTROLS & set(text_of(console))
     assert text_of(console).count("owned") == 4
+
+
+def test_a_path_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal().print("nope:smile:.toml at localhost:abc:", highlight=False)
+    assert capsys.readouterr().out == "nope:smile:.toml at localhost:abc:\n"
 
 
 def test_what_rich_does_itself_is_left_alone(console: Terminal) -> None:

@@ -104,11 +104,14 @@ def test_a_proposal_that_is_no_job_is_one_line(parameters, words):
 def test_every_mistake_of_a_job_file_is_in_one_line():
     parties = {"bank": {"role": "active", "dataset": "loans", "datasett": "x"}}
     with pytest.raises(ConfigError) as refused:
-        read_job({"protocol": "taylor", "taylor": {"epochs": 0}, "parties": parties, "partys": {}}, "job.toml")
+        read_job(
+            {"protocol": "taylor", "taylor": {"epochs": 0}, "parties": parties, "partys": {}, "epsilom": 1}, "job.toml"
+        )
     said = str(refused.value)
     assert said.startswith("job.toml: ")
     assert "taylor.epochs" in said
     assert "partys is not an option; did you mean parties?" in said
+    assert "epsilom is not an option; did you mean privacy.epsilon?" in said
     assert "datasett is not an option; did you mean dataset?" in said
     with pytest.raises(ConfigError, match=r"^job.toml: parties: 'Notary' is not a party's name"):
         read_job({"protocol": "taylor", "parties": {"Notary": {"role": "key-node"}}}, "job.toml")

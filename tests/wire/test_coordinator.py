@@ -151,6 +151,26 @@ async def test_a_held_job_of_which_nothing_more_is_said(monkeypatch: pytest.Monk
     assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
 
 
+async def test_who_hangs_holds_up_the_cancelling_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, heard = Answers(state=pb.ACCEPTED), asyncio.Event()
+
+    async def never(request: object, timeout: float) -> pb.SessionAnswer:
+        assert timeout == module.CANCEL_TIMEOUT_S < module.CALL_TIMEOUT_S
+        await heard.wait()  # of another party's
+        raise LATE
+
+    async def hears(request: object, timeout: float) -> pb.SessionAnswer:
+        heard.set()
+        return pb.SessionAnswer()
+
+    other = Answers(pb.Event(state=pb.RUNNING))
+    monkeypatch.setattr(hangs, "Cancel", never)
+    monkeypatch.setattr(other, "Cancel", hears)
+    with pytest.raises(PeerAborted):
+        async with asyncio.timeout(30):
+            await run(monkeypatch, shop=hangs, meter=other)
+
+
 async def test_a_job_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     session = await run(monkeypatch, shop=Answers(DONE), meter=Answers(DONE))
     with pytest.raises(LocalProtocolError, match="a job that is DONE cannot propose"):

@@ -24,7 +24,7 @@ from blindfit.algorithms.errors import (
     TransportError,
 )
 from blindfit.coordinator.job import Job
-from blindfit.coordinator.launcher import Launched, launch, party_settings, reason_in_log
+from blindfit.coordinator.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
 from blindfit.coordinator.out_dir import make_out
 from blindfit.coordinator.parties_up import in_words, parties_up
 from blindfit.coordinator.progress import JobProgress
@@ -60,6 +60,8 @@ def run_here(
     with contextlib.ExitStack() as stack:
         launched = _launched(stack, job, base_dir, out, console, command, talk)
         set_up_s = time.monotonic() - started
+        if talk != "quiet":
+            _tell_cautions(job, out, console)
         try:
             session = drive(job, launched, console, talk)
         except CannotTakePart as error:
@@ -90,6 +92,13 @@ def _launched(
             return stack.enter_context(launch(job, base_dir, out, command))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
+
+
+def _tell_cautions(job: Job[Any], out: Path, console: Console) -> None:
+    """Who runs every party here is every party's operator."""
+    for name in job.parties:
+        for caution in cautions_in_log(out, name):
+            console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
 
 
 def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:

@@ -248,10 +248,17 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
     Returns:
         The reason and its hint; empty: it wrote none.
     """
+    found = [r for r in _log_of(out, name) if r.get("error") == error and "reason" in r]
+    return (str(found[-1]["reason"]), str(found[-1].get("hint", ""))) if found else ("", "")
+
+
+def cautions_in_log(out: Path, name: str) -> list[str]:
+    """What a party on this machine wrote of its datasets as it started, for its operator alone."""
+    return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+
+
+def _log_of(out: Path, name: str) -> list[dict[str, Any]]:
     try:
-        lines = (out / name / LOG).read_text(errors="replace").splitlines()
+        return list(_records((out / name / LOG).read_text(errors="replace").splitlines()))
     except OSError:
-        return "", ""
-    records = list(_records(lines))
-    reasons = [(str(r["reason"]), str(r.get("hint", ""))) for r in records if r.get("error") == error and "reason" in r]
-    return reasons[-1] if reasons else ("", "")
+        return []

@@ -102,6 +102,14 @@ def test_a_missing_label_column_is_named(project):
     assert "lable" in error_line(refused)
 
 
+def test_what_a_party_has_to_say_of_its_labels_is_said_where_it_is_run(project):
+    """It is no refusal: who is in the middle of a job would learn of labels."""
+    project.edit("meter.toml", 'label = "label"', 'label = "label"\npositive = "yes"')
+    done = project.blindfit("run", "job.toml", "--out", "out")
+    assert "meter: no row has the text 'yes', which stands for label 1: correct `positive`" in done.stdout
+    assert "no row has" not in project.blindfit("run", "job.toml", "--out", "quiet", "--quiet").stdout
+
+
 def test_an_id_that_the_server_does_not_know(project):
     for number in range(700, 706):  # some of them are trained on, and so are sent
         project.edit("rows.csv", f"u{number},", f"stranger{number},")

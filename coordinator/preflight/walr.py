@@ -122,6 +122,7 @@ def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", party.name, f'label_kind = "{party.dataset.label_kind}" and walr.trust = "{trust}"')
         return
     party.source()
+    yield Finding("note", party.name, "its ids and labels are read when it publishes them, and not here")
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
 
@@ -135,6 +136,10 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     if read_start(job.parameters, party.base_dir, party.source()) is not None:
         yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
+    ids = [*prepared.train.ids, *prepared.test_ids]
+    if twice := len(ids) - len(set(ids)):
+        text = f"{twice:,} rows have the id of another one: when it is published the first two are named"
+        yield Finding("refuses", party.name, text)
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")

@@ -96,15 +96,29 @@ class Snapshots:
         self._settings, self._base_dir, self._store, self._write = settings, base_dir, store, write
         self._data_dir = base_dir / settings.data_dir
         self._directory = self._data_dir / "snapshots"
+        # When these settings were read; the newest of each dataset, by its number.
+        self._then = {row.dataset: row.number for row in store.reader().snapshots()}
 
     # --- which there are
 
     def current(self, dataset: str) -> Snapshot | None:
-        """The newest; None where there is none of the dataset as the party's file now describes it."""
+        """The newest; None where there is none of the dataset as these settings describe it.
+
+        Raises:
+            ConfigError: another process has published it by later ones.
+        """
         rows = [row for row in self._store.reader().snapshots(dataset) if row.removed is None]
-        if not rows or not self._is_of(rows[-1], self._dataset(dataset)):
+        if not rows:
             return None
-        return self._at(rows[-1])
+        if self._is_of(rows[-1], self._dataset(dataset)):
+            return self._at(rows[-1])
+        if rows[-1].number > self._then.get(dataset, 0):  # by a process that read the file later: not to be undone
+            raise ConfigError(
+                f"datasets.{dataset} was published as the party's file describes it now, and this process has read the "
+                "file before that",
+                hint="start the party again",
+            )
+        return None
 
     def all_of(self, dataset: str) -> list[Snapshot]:
         """Those whose files are there, the oldest first."""
@@ -190,8 +204,8 @@ class Snapshots:
 
     def overdue(self, dataset: str) -> bool:
         """Whether its owner's schedule asks for the next one, changed or not."""
-        every, current = self._dataset(dataset).publish_every_h, self.current(dataset)
-        if every is None or current is None:
+        every = self._dataset(dataset).publish_every_h
+        if every is None or (current := self.current(dataset)) is None:
             return False
         return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
 

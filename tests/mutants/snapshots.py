@@ -12,6 +12,17 @@ DRAW = "tests/protocols/test_draw.py"
 
 MUTANTS = (
     Mutant(
+        "a-party-that-is-up-undoes-what-was-published",
+        (26,),
+        "parties/snapshots/snapshots.py",
+        "        if rows[-1].number > self._then.get(dataset, 0):",
+        "        if rows[-1].number < self._then.get(dataset, 0):",
+        (
+            "tests/snapshots/test_snapshots.py"
+            "::test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_words",
+        ),
+    ),
+    Mutant(
         "a-snapshots-id-is-a-hash-of-its-content",
         (25,),
         "parties/snapshots/snapshots.py",

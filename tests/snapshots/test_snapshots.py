@@ -442,6 +442,18 @@ def test_older_ones_are_removed_at_the_operators_word(bank):
     assert bank.snapshots.publish("loans").row.number == 3  # a number is of one snapshot, for ever
 
 
+def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_words(bank):
+    up = bank.snapshots
+    first = up.newest("loans")
+    bank.describe(('features = "rest"', 'features = ["age"]'))
+    second = bank.snapshots.publish("loans")
+    with pytest.raises(ConfigError, match="this process has read the file before that") as refused:
+        up.newest("loans")
+    assert refused.value.hint == "start the party again"
+    assert bank.snapshots.newest("loans").id == second.id != first.id
+    assert len(bank.directories()) == 2
+
+
 def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
     bank.describe(('features = "rest"', 'features = "rest"\npublish_every_h = 24'))
     assert not bank.snapshots.overdue("loans")  # nobody has used it

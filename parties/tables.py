@@ -71,8 +71,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist", hint="give the path of a TOML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="give the path of a TOML file") from None
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start + 1} is not UTF-8"
+        raise ConfigError(f"{path} is not TOML: {reason}", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
 

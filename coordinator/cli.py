@@ -599,10 +599,14 @@ def main(command: Sequence[str] | None = None) -> None:
 
 
 def _print_somewhere() -> None:
-    """Whoever closes standard output (`>&-`) wants none of it."""
-    for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:
-            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+    """Whoever closes standard output (`>&-`) wants none of it; and no file that is opened later may take its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:

@@ -41,8 +41,9 @@ class Settings(BaseModel):
         wanted = tuple(_leaves(field.annotation))
         for given in value if isinstance(value, list | tuple) else (value,):
             if (float in wanted or int in wanted) and _is_no_number(given, wanted):
-                kind = "float" if float in wanted else "int"
-                raise PydanticKnownError(f"{kind}_{'parsing' if isinstance(given, str) else 'type'}")  # type: ignore[arg-type]
+                if float in wanted:
+                    raise PydanticKnownError("float_parsing" if isinstance(given, str) else "float_type")
+                raise PydanticKnownError("int_parsing" if isinstance(given, str) else "int_type")
         return value
 
 

@@ -18,7 +18,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
-from blindfit.coordinator.report.wording import listed
+from blindfit.coordinator.report.wording import counted, listed
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
 from blindfit.parties.walr.settings import WalrJob
@@ -138,7 +138,7 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     ids = [*prepared.train.ids, *prepared.test_ids]
     if twice := len(ids) - len(set(ids)):
-        text = f"{twice:,} rows have the id of another one: when it is published the first two are named"
+        text = f"{counted(twice, 'row')} with the id of another one: when it is published the first two are named"
         yield Finding("refuses", party.name, text)
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound

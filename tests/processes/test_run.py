@@ -108,6 +108,7 @@ def test_what_a_party_has_to_say_of_its_labels_is_said_where_it_is_run(project):
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert "meter: no row has the text 'yes', which stands for label 1: correct `positive`" in done.stdout
     assert "no row has" not in project.blindfit("run", "job.toml", "--out", "quiet", "--quiet").stdout
+    assert json.loads(project.blindfit("run", "job.toml", "--out", "document", "--json").stdout)
 
 
 def test_an_id_that_the_server_does_not_know(project):
@@ -162,7 +163,7 @@ def test_check_says_what_it_sees_and_refuses(project):
     project.edit("rows.csv", "u8,", "u7,")
     twice = project.blindfit("check", "job.toml")
     assert twice.returncode == 1
-    assert "1 rows have the id of another one" in twice.stdout
+    assert "1 row with the id of another one" in twice.stdout
     project.edit("rows.csv", "u7,", "u8,")
     assert "sees the ids" in fine.stdout
     bad = project.blindfit("check", "job.toml", "--set", "privacy.epsilon=4")

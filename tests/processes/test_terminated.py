@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import signal
+from typing import Any, TypeVar
 
 import pytest
 from rich.console import Console
@@ -50,22 +51,25 @@ class TellsParties(JobSession):
             self.told = True
 
 
-def driven(session: JobSession) -> None:
-    drive(session.job, Launched({}, None), Console(file=io.StringIO()), "quiet", session)  # type: ignore[arg-type]
+S = TypeVar("S", bound=JobSession)
+
+
+def driven(kind: type[S]) -> S:
+    """A job of this session that was told to stop, without a party."""
+    nobody: Any = None
+    session = kind(read_job(JOB), {}, nobody)
+    with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):
+        drive(session.job, Launched({}, nobody), Console(file=io.StringIO()), "quiet", session)
+    return session
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a test fails by its own words
 def test_a_signal_within_a_callback_that_drops_what_is_raised() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    session = Waits(read_job(JOB), {}, None)  # type: ignore[arg-type]
-    with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):
-        driven(session)
+    driven(Waits)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_parties_are_told_before_the_job_is_stopped() -> None:
-    session = TellsParties(read_job(JOB), {}, None)  # type: ignore[arg-type]
-    with pytest.raises(Stopped):
-        driven(session)
-    assert session.told
+    assert driven(TellsParties).told

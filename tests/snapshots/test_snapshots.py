@@ -477,6 +477,25 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     bank.snapshots.publish("other")  # said once
 
 
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a first use by a job should ask the operator, always")
+def test_a_first_use_by_a_job_does_not_tell_whether_rows_are_known(tmp_path):
+    """Who proposes a job on a dataset that was never published sees it refused if all its labels are those of another
+    population's rows: two worlds that differ in one label, before any charge."""
+    refused = []
+    for label in "01":
+        (tmp_path / label).mkdir()
+        bank = Bank(tmp_path / label)
+        bank.snapshots.newest("loans")
+        known = (bank.directory / "loans.csv").read_text()
+        (bank.directory / "other.csv").write_text(known.replace("b,1,", f"b,{label},"))
+        try:
+            bank.snapshots.newest("other")
+            refused.append("")
+        except ConfigError:
+            refused.append("CANNOT_TAKE_PART")
+    assert refused[0] == refused[1]
+
+
 def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
     """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
     bank = Bank(tmp_path, "measurement")

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -29,7 +30,8 @@ class FalconSettings(Settings):
     security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
     intercept: bool = True  # whether the active party adds a constant
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
-    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
+    # 512, 256 or 128, by the rows
+    batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
     sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
     learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
     # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum

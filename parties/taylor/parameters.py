@@ -91,6 +91,7 @@ def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> 
 def preparation_of(job: TaylorJob) -> Preparation:
     settings = job.taylor
     return Preparation(
+        table="taylor",
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,

@@ -18,7 +18,7 @@ from blindfit.algorithms.texts import printable
 from blindfit.protos import errors_pb2 as pb
 
 ERROR_METADATA_KEY = "blindfit-error-bin"
-MAX_FIELD_CHARS = 256
+MAX_FIELD_CHARS = 512
 
 Status = grpc.StatusCode
 FieldValue = str | int | float

@@ -140,7 +140,7 @@ def test_the_range_is_not_proved(shares: Project, waves: str, bound: int) -> Non
 def test_numbers_that_do_not_fit(shares: Project) -> None:
     """At such a rate each step takes away more than a weight is."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
-    assert "learning_rate times l2 is 1 or more" in only(findings, "refuses")
+    assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
     assert not said(findings, "time")  # of a training that cannot be
 
 

@@ -129,7 +129,7 @@ def test_only_the_listed_fields_leave() -> None:
 @each_case(
     ("value", "text"),
     [
-        ("x" * 5000, "x" * 256),
+        ("x" * 5000, "x" * error_codes.MAX_FIELD_CHARS),
         ("a\x1b[31m\nb", "a\ufffd[31m\ufffdb"),
         ("\ud800lone", "\ufffdlone"),
         (2**70, str(2**70)),

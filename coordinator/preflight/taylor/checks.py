@@ -8,7 +8,6 @@ from functools import partial
 
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.gradient_leaks import Leak
 from blindfit.algorithms.statistics.taylor import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
@@ -19,7 +18,7 @@ from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.taylor.leaks import own_leaks, rows_that_count, shared_leaks
+from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
@@ -84,18 +83,22 @@ def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 
 def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
-    """What every party will check of itself, and all of what they tell each other, on this trial's batches."""
+    """Yield what every party will find on this trial's batches: each leak, or that a party's rows are protected."""
+    found = leaks_of(trial.parameters, trial.plan, job.parameters)
+    for leak in found:
+        allowed = leak.flag in job.parameters.taylor.unsafe
+        about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
+        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
     if job.parameters.privacy is not None:
         yield _label_noise(job, trial)
-    else:
-        shared = shared_leaks(trial.parameters, trial.plan, job.parameters)
-        yield from _as_findings(job, "labels", shared, _bits(job, trial))
+    elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):
+        yield Finding("ok", "labels", _bits(job, trial))
+    of_all = any(not leak.party and leak.rule != gradient_leaks.LABEL_BITS for leak in found)
     for name in roles.chain:
         own = trial.prepared[name]
         yield from joint.constant_columns(own, name)
-        yield from _as_findings(
-            job, name, own_leaks(own.plan, own.columns.shape[1], job.parameters), _defended(job, own)
-        )
+        if not of_all and not any(leak.party == name for leak in found):
+            yield Finding("ok", name, _defended(job, own))
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
@@ -116,16 +119,6 @@ def _defended(job: Job[TaylorJob], own: Prepared) -> str:
         f"{noise:g} on every sum hides columns of few values"
         + (f", at this epsilon less than {HIDES_AT_SMALL_EPSILON:g} would (taylor.gradient_noise)" if less else "")
     )
-
-
-def _as_findings(job: Job[TaylorJob], about: str, leaks: Sequence[Leak], fine: str) -> Iterator[Finding]:
-    """Each leak, refused unless the job allows it; where there is none, that all is well."""
-    for leak in leaks:
-        allowed = leak.flag in job.parameters.taylor.unsafe
-        hint = "" if allowed else f' (or allow it: taylor.unsafe = ["{leak.flag}"])'
-        yield Finding("warning" if allowed else "refuses", about, leak.text + hint)
-    if not leaks:
-        yield Finding("ok", about, fine)
 
 
 def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:

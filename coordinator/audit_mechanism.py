@@ -164,7 +164,16 @@ def read_labels(place: str) -> Floats:
     parts: list[Floats] = []
     first_row = 1
     for batch in reader.arrow_batches([column], _BATCH_ROWS):
-        parts.append(to_labels(batch.column(0), name=column, binary=False, first_row=first_row, origin=reader.origin))
+        parts.append(
+            to_labels(
+                batch.column(0),
+                name=column,
+                binary=False,
+                first_row=first_row,
+                origin=reader.origin,
+                hint="write labels as numbers",
+            )
+        )
         first_row += batch.num_rows
     if first_row == 1:
         raise reader.origin.error("there are no rows", hint="a data set needs at least one label")

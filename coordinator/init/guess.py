@@ -28,7 +28,6 @@ class Guessed:
     """A table as a party file describes it.
 
     Attributes:
-        features: None: every column that is not named otherwise.
         n_features: columns of the table that are learnt from.
         left_out: columns of too many texts, or of a type that cannot be learnt from.
     """
@@ -40,7 +39,6 @@ class Guessed:
     lacks_values: bool
     n_features: int
     left_out: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
     label: str = ""
     positive: str = ""
     label_is_number: bool = False
@@ -111,7 +109,6 @@ def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive
         lacking,
         len(kinds) - len(left_out),
         left_out,
-        tuple(name for name, kind in kinds.items() if kind != "other") if left_out else None,
         **(_label(_column(rows, label), label, origin, positive) if label else {}),
     )
 
@@ -123,7 +120,7 @@ def _column(rows: Any, name: str) -> Any:
 def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
     """number, date, category or other; and whether it lacks values."""
     try:
-        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin, hint="")
         return "number", bool(np.isnan(numbers).any())
     except DataError:
         pass
@@ -141,7 +138,7 @@ def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
 
 def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict[str, Any]:
     if pa.types.is_floating(column.type):  # written 0.0 and 1.0, or any number
-        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin, hint="")
         refuse_missing(numbers, name=name, first_row=1, origin=origin, hint="remove the rows without a label")
         return {"label": name, "label_is_number": not np.isin(numbers, (0.0, 1.0)).all()}
     counts = Counter(to_levels(column, name=name, origin=origin).to_pylist())
@@ -160,7 +157,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict
             return {"label": name, "positive": yes[0]}
         raise ConfigError(f"which label is 1, {_listed(values)}?", hint="say it: --positive TEXT")
     try:
-        to_numbers(column, name=name, first_row=1, origin=origin)
+        to_numbers(column, name=name, first_row=1, origin=origin, hint="")
     except DataError:
         raise ConfigError(
             f"the label {name} has {len(values)} values: {_listed(values)}",

@@ -85,7 +85,8 @@ def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArra
     if is_text(column.type):
         column = _without_none(pc.utf8_trim_whitespace(column))
     if pa.types.is_integer(column.type):  # Arrow takes them, as microseconds
-        hint = "write dates as text such as 2024-05-31, or as a type of dates; take a number of days out of `dates`"
+        dates = f"datasets.{origin.dataset}.dates"
+        hint = f"write dates as text such as 2024-05-31; or remove {name} from {dates}, if it holds numbers of days"
         raise origin.error("its values are whole numbers, not dates", column=name, hint=hint)
     try:
         moments = pc.cast(column, pa.timestamp("us"))
@@ -98,11 +99,12 @@ def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArra
 
 
 def to_labels(
-    column: Any, *, name: str, binary: bool, first_row: int, origin: Origin, positive: str | None = None
+    column: Any, *, name: str, binary: bool, first_row: int, origin: Origin, hint: str, positive: str | None = None
 ) -> NDArray[Any]:
-    """Labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing.
+    """Return labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing.
 
     Args:
+        hint: what to do about a label that is not a number.
         positive: the text of label 1; every other one is 0.
     """
     if positive is not None:
@@ -111,7 +113,6 @@ def to_labels(
             raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
         found: NDArray[np.uint8] = pc.equal(texts, pa.scalar(positive)).to_numpy(zero_copy_only=False).astype(np.uint8)
         return found
-    hint = _LABELS_01 if binary else "write labels as numbers"
     labels = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=hint)
     refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint=_WITHOUT_LABEL)
     if not binary:
@@ -142,17 +143,11 @@ def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDAr
     return values
 
 
-_PICK_NUMBERS = "correct it, leave the column out of `features`, or name it in `categories` or `dates`"
-_LABELS_01 = 'write labels as 0 and 1, or say which text is 1: positive = "yes"'
-
-
-def to_numbers(
-    column: Any, *, name: str, first_row: int, origin: Origin, hint: str = _PICK_NUMBERS
-) -> NDArray[np.float64]:
-    """Numbers, shape (n,), with NaN where there is no value.
+def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin, hint: str) -> NDArray[np.float64]:
+    """Return numbers, shape (n,), with NaN where there is no value.
 
     Args:
-        hint: what to do about a value that is none.
+        hint: what to do about a value that is not a number.
     """
     try:
         numbers = pc.cast(column, pa.float64(), safe=False)

@@ -18,9 +18,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.columns import to_days, to_levels, to_numbers
 from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names, without_values
 from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.tables import toml_of
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
 
@@ -81,8 +83,9 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
             too many; another column has the name of a level.
     """
     categories, origin = settings.categories, reader.origin
+    advice = Advice(settings, origin.dataset)
     refuse_missing_names([*categories, *settings.dates], columns, origin)
-    _refuse_names_of_levels([*settings.key_columns(), *columns], categories, origin)
+    _refuse_names_of_levels([*settings.key_columns(), *columns], columns, advice, origin)
     given = dict(categories) if isinstance(categories, Mapping) else {}
     found = {name: set[str]() for name in categories if name not in given}
     empty: set[str] = set()
@@ -96,23 +99,27 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
                     found[name].update(pc.unique(texts.drop_null()).to_pylist())
                     _check_levels(name, found[name], origin)
             else:
-                has_none = _numbers(batch, name, first_row, settings, origin).null_count > 0
+                has_none = _numbers(batch, name, first_row, advice, origin).null_count > 0
             if has_none:
                 empty.add(name)
     if without := [name for name, of_it in found.items() if not of_it]:
-        raise without_values(origin, without[0])
+        raise without_values(origin, without[0], advice.leave_out(without[0]))
     levels = {name: given.get(name) or tuple(sorted(found[name])) for name in categories}
     indicators = tuple(name for name in columns if name in empty) if settings.missing == "indicator" else ()
     return Encoding(levels, settings.dates, indicators)
 
 
-def _refuse_names_of_levels(columns: Iterable[str], categories: Iterable[str], origin: Origin) -> None:
-    """Also of one that no row has: a later table may, and a model tells them apart by their names alone."""
-    for category in categories:
-        for name in columns:
+def _refuse_names_of_levels(used: Iterable[str], features: Sequence[str], advice: Advice, origin: Origin) -> None:
+    """Refuse a column that has the name of a level, also of a level that no row has.
+
+    A later table may have such a row, and a model tells columns apart only by their names.
+    """
+    for category in advice.settings.categories:
+        for name in used:
             if name.startswith(made(category, "")):
-                problem = f"it is called as a level of {category} is, one of `categories`"
-                raise origin.error(problem, column=name, hint="rename one of the two columns, or leave it out")
+                problem = f"its name is that of a level of {category}, one of `categories`"
+                hint = f"rename {name} or {category}" + (f", or {advice.leave_out(name)}" if name in features else "")
+                raise origin.error(problem, column=name, hint=hint)
 
 
 def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
@@ -120,14 +127,18 @@ def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
         raise origin.error(
             f"it has more than {MOST_LEVELS} levels",
             column=name,
-            hint="name those that matter: categories = { region = [...] }; every other one is then 0 in all of them",
+            hint=f"name the levels that matter: datasets.{origin.dataset}.categories = {{ {toml_of(name)} = [...] }}; "
+            "a row with another level is then 0 in all of them",
         )
 
 
-def _numbers(batch: Any, name: str, first_row: int, settings: DatasetSettings, origin: Origin) -> Any:
-    """With null where there is none."""
-    convert = to_days if name in settings.dates else to_numbers
-    values = convert(batch.column(name), name=name, first_row=first_row, origin=origin)
+def _numbers(batch: Any, name: str, first_row: int, advice: Advice, origin: Origin) -> Any:
+    """Return the numbers or dates of a column, with null where there is no value."""
+    column = batch.column(name)
+    if name in advice.settings.dates:
+        values = to_days(column, name=name, first_row=first_row, origin=origin)
+    else:
+        values = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=advice.no_number(name))
     return pa.array(values, from_pandas=True)
 
 
@@ -147,7 +158,11 @@ class EncodedReader:
 
     reader: Reader
     encoding: Encoding
-    settings: DatasetSettings
+    advice: Advice
+
+    @property
+    def settings(self) -> DatasetSettings:
+        return self.advice.settings
 
     @property
     def origin(self) -> Origin:
@@ -176,14 +191,14 @@ class EncodedReader:
         if level is None and column not in self.encoding.dates:
             return batch.column(column)
         if not is_category:
-            numbers = _numbers(batch, column, first_row, self.settings, self.origin)
+            numbers = _numbers(batch, column, first_row, self.advice, self.origin)
             return numbers if level is None else numbers.is_null().cast(pa.float64())
         texts = to_levels(batch.column(column), name=column, origin=self.origin)
         if level == "":
             return texts.is_null().cast(pa.float64())
         if self.settings.missing == "refuse" and texts.null_count:
             row = first_row + texts.is_null().index(True).as_py()
-            hint = 'set missing = "indicator" to make a level of it, or "drop" to leave such rows out'
+            hint = self.advice.missing(of_category=True)
             raise self.origin.error("the value is missing (empty or null)", row=row, column=column, hint=hint)
         has = pc.equal(texts, pa.scalar(level)).cast(pa.float64())
         return pc.fill_null(has, 0.0) if column in self.encoding.indicators else has

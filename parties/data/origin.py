@@ -63,8 +63,8 @@ def no_rows(origin: Origin) -> DataError:
     return origin.error("there are no rows", hint="a dataset needs at least one row")
 
 
-def without_values(origin: Origin, column: str) -> DataError:
-    return origin.error("no row has a value", column=column, hint="leave it out of `features`")
+def without_values(origin: Origin, column: str, hint: str) -> DataError:
+    return origin.error("no row has a value", column=column, hint=hint)
 
 
 def near_names(name: str, present: Sequence[str], kind: str) -> str:

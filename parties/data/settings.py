@@ -32,6 +32,7 @@ class DatasetSettings(BaseModel):
             default labels are 0 and 1.
         split: The column that says which split a share is of: the same in every row.
         features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
+        except: Columns that "rest" leaves out.
         categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
             rows have (a list of names), or, known without the rows, `{ region = ["north", "south"] }`; whoever has
             another level has 0 in all of them.
@@ -56,6 +57,7 @@ class DatasetSettings(BaseModel):
     positive: str | None = Field(None, min_length=1)
     split: ColumnName | None = None
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    left_out: tuple[ColumnName, ...] = Field((), alias="except")
     categories: tuple[ColumnName, ...] | dict[ColumnName, Levels] = ()
     dates: tuple[ColumnName, ...] = ()
     quasi_identifiers: dict[str, ColumnName] = {}
@@ -74,12 +76,18 @@ class DatasetSettings(BaseModel):
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:
         named = () if self.features == "rest" else self.features
-        uses = Counter([*self.key_columns(), *named])
+        uses = Counter([*self.key_columns(), *named, *self.left_out])
         twice = [name for name, count in uses.items() if count > 1]
         if twice:
             raise ValueError(
-                f"column {twice[0]} is named twice: a column is the id, the person, the label or one feature"
+                f"column {twice[0]} is named twice: a column is the id, the person, the label, one feature or left out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_the_rest_leaves_columns_out(self) -> DatasetSettings:
+        if self.left_out and self.features != "rest":
+            raise ValueError('except does nothing without features = "rest", remove it')
         return self
 
     @model_validator(mode="after")
@@ -87,6 +95,8 @@ class DatasetSettings(BaseModel):
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
+        if excepted := [name for name in encoded if name in self.left_out]:
+            raise ValueError(f"column {excepted[0]} of categories or dates is in except, remove it from one of them")
         if self.features != "rest" and (strangers := [name for name in encoded if name not in self.features]):
             raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
         if isinstance(self.categories, dict):
@@ -124,8 +134,10 @@ class DatasetSettings(BaseModel):
         return bool(self.categories or self.dates) or self.missing == "indicator"
 
     def offers(self, feature: str) -> bool:
-        """Whether it may be one of the features, or be made of one (encoding.py)."""
-        if self.features == "rest" or feature in self.features:
+        """Return whether a column may be one of the features, or be made of one (encoding.py)."""
+        if self.features == "rest":
+            return not any(feature == name or feature.startswith(f"{name}=") for name in self.left_out)
+        if feature in self.features:
             return True
         lacking = self.features if self.missing == "indicator" else ()
         return feature in {f"{column}=" for column in lacking} or feature.startswith(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.named_columns import column_behind
+from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.ahead import each_ahead
 from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_shares, to_texts
 from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encoding, encoding_of
@@ -66,11 +67,20 @@ class Source:
     feature_names: tuple[str, ...]
     _reader: Reader = field(repr=False)
     encoding: Encoding = NOTHING_ENCODED
+    for_model: bool = False  # no party file describes it
     _before: int = field(default=0, repr=False)  # rows of the whole that come before its first one
 
     @classmethod
-    def of(cls, reader: Reader, settings: DatasetSettings, name: str, encoding: Encoding = NOTHING_ENCODED) -> Source:
-        """Of columns that are numbers already.
+    def of(
+        cls,
+        reader: Reader,
+        settings: DatasetSettings,
+        name: str,
+        encoding: Encoding = NOTHING_ENCODED,
+        *,
+        for_model: bool = False,
+    ) -> Source:
+        """Return a source of columns that are numbers already.
 
         Args:
             encoding: how they were made.
@@ -78,7 +88,11 @@ class Source:
         Raises:
             DataError: the reader has not the columns that the settings name.
         """
-        return cls(name, settings, _features_of(reader, settings), reader, encoding)
+        return cls(name, settings, _features_of(reader, settings), reader, encoding, for_model)
+
+    @property
+    def advice(self) -> Advice:
+        return Advice(self.settings, "" if self.for_model else self.name)
 
     def refuse_missing(self, columns: Sequence[str]) -> None:
         """Raises DataError: it has no such feature; a level that no row has is one."""
@@ -130,7 +144,7 @@ class Source:
             kept += len(batch)
             yield batch
         if kept == 0:
-            raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+            raise no_row_left(self)
 
     def part(self, first: int, last: int) -> Source:
         """Rows from the first up to before the last, counted from 0, to be read wherever their file is. They keep their
@@ -201,7 +215,7 @@ class Source:
         if unknown := [field for field in fields if field not in offered]:
             raise self.origin.error(
                 f"{unknown[0]} is not one of its quasi_identifiers ({', '.join(offered) or 'none'})",
-                hint=f'say which column has it: quasi_identifiers = {{{unknown[0]} = "column"}}',
+                hint=f'name the column that has it: datasets.{self.name}.quasi_identifiers.{unknown[0]} = "..."',
             )
         records: dict[str, list[str]] = {which: [] for which in fields}
         names = [offered[which] for which in fields]
@@ -231,7 +245,13 @@ class Source:
                 return to_shares(columns[name], name=name, first_row=first_row, origin=origin)
             positive = self.settings.positive
             return to_labels(
-                columns[name], name=name, binary=binary, first_row=first_row, origin=origin, positive=positive
+                columns[name],
+                name=name,
+                binary=binary,
+                first_row=first_row,
+                origin=origin,
+                hint=self.advice.labels(),
+                positive=positive,
             )
 
         return RowBatch(
@@ -243,9 +263,11 @@ class Source:
         )
 
     def _features(self, arrow: Any, first_row: int, names: tuple[str, ...]) -> NDArray[np.float64]:
-        values = np.empty((arrow.num_rows, len(names)))
+        values, advice = np.empty((arrow.num_rows, len(names))), self.advice
         for j, name in enumerate(names):
-            values[:, j] = to_numbers(arrow.column(name), name=name, first_row=first_row, origin=self.origin)
+            values[:, j] = to_numbers(
+                arrow.column(name), name=name, first_row=first_row, origin=self.origin, hint=advice.no_number(name)
+            )
         return values
 
     def _treat_missing(self, batch: RowBatch, names: tuple[str, ...], means: NDArray[np.float64] | None) -> RowBatch:
@@ -254,7 +276,7 @@ class Source:
         if means is not None:
             np.copyto(batch.features, means, where=np.isnan(batch.features))
             return batch
-        hint = 'set missing = "drop" to leave such rows out, or "mean" to put the column\'s mean in their place'
+        hint = self.advice.missing()
         for j, name in enumerate(names):
             refuse_missing(batch.features[:, j], name=name, first_row=batch.first_row, origin=self.origin, hint=hint)
         return batch
@@ -267,7 +289,8 @@ class Source:
             total += np.nansum(values, axis=0)
             count += (~np.isnan(values)).sum(axis=0)
         if not count.all():
-            raise without_values(self.origin, names[int(np.argmin(count))])
+            name = self.encoding.column_of(names[int(np.argmin(count))])[0]
+            raise without_values(self.origin, name, self.advice.leave_out(name))
         return total / count
 
 
@@ -289,7 +312,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
     if not settings.encodes or not columns:
         return Source(name, settings, columns, reader)
     encoding = encoding_of(reader, settings, columns)
-    made = EncodedReader(reader, encoding, settings)
+    made = EncodedReader(reader, encoding, Advice(settings, name))
     refuse_duplicate_names(made.names, made.origin)
     return Source(name, settings, encoding.of_all(columns), made, encoding)
 
@@ -324,7 +347,7 @@ def open_for_model(settings: DatasetSettings, columns: Sequence[str], base_dir: 
         update={"features": tuple(columns), "missing": "indicator" if indicators else settings.missing}
     )
     encoding = Encoding(levels, indicators=tuple(indicators))
-    return Source.of(EncodedReader(reader, encoding, chosen), chosen, name, encoding)
+    return Source.of(EncodedReader(reader, encoding, Advice(chosen, "")), chosen, name, encoding, for_model=True)
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
@@ -343,21 +366,33 @@ def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader
 def _features_of(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
     """As the reader has them. Raises DataError: it has not the columns that the settings name."""
     wanted = () if settings.features == "rest" else settings.features
-    refuse_missing_names([*settings.key_columns(), *wanted], reader.names, reader.origin)
+    refuse_missing_names([*settings.key_columns(), *wanted, *settings.left_out], reader.names, reader.origin)
     return _rest(reader, settings) if settings.features == "rest" else wanted
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
-    """Every other column. One that does not hold numbers is an error when it is read: leaving it out in silence would
-    let a single bad cell of a CSV file take its column out of the model."""
-    keys = settings.key_columns()
-    rest = tuple(name for name in reader.names if name not in keys)
+    """Return every other column, but for those that the settings leave out.
+
+    A column that does not hold numbers is an error when it is read: leaving it out in silence would let a single bad
+    cell of a CSV file take its column out of the model.
+    """
+    used = (*settings.key_columns(), *settings.left_out)
+    rest = tuple(name for name in reader.names if name not in used)
+    table = f"datasets.{reader.origin.dataset}"
     if "" in rest:
         place = reader.names.index("") + 1
-        raise reader.origin.error(f"column {place} has no name", hint="name it, or name the columns in `features`")
+        hint = f"give it a name in the table, or list the other columns: {table}.features = [...]"
+        raise reader.origin.error(f"column {place} has no name", hint=hint)
     if not rest:
-        raise reader.origin.error("there is no other column", hint="name the columns in `features`")
+        hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
+        raise reader.origin.error("no column is left for the features", hint=hint)
     return rest
+
+
+def no_row_left(source: Source) -> DataError:
+    """Return the error of a dataset whose rows all have a missing value, and are left out."""
+    hint = f'set {source.advice.table}.missing = "mean"'
+    return source.origin.error("every row has a missing value, so none is left", hint=hint)
 
 
 class DuplicateSearch:

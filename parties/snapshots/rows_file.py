@@ -15,7 +15,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.origin import Origin, without_values
-from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source
+from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, no_row_left
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
@@ -58,12 +58,13 @@ def write_rows(source: Source, directory: Path) -> Written:
             labels.add(batch.labels)
             distinct.add(batch.features)
         if not content.n_rows:
-            raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+            raise no_row_left(source)
         writer.close()
     seen.refuse_duplicates(source)
     counts = distinct.counts()
     if empty := [name for name, count in counts.items() if not count]:
-        raise without_values(source.origin, empty[0])
+        name = source.encoding.column_of(empty[0])[0]
+        raise without_values(source.origin, name, source.advice.leave_out(name))
     if labels.is_flat:
         raise source.origin.error(
             "the label is the same in every row: there is nothing to learn",

@@ -332,7 +332,8 @@ class Snapshots:
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """An operator who describes a dataset in other words has another one, which its first use publishes."""
         meaning = json.loads(row.meaning)
-        return all(meaning.get(name) == value for name, value in _meaning(settings).items())
+        described = _meaning(settings)
+        return all(meaning.get(name) == described.get(name) for name in {*described, "except"})
 
 
 def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
@@ -360,7 +361,8 @@ def encoding_of_row(row: SnapshotRow) -> Encoding:
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    return {**chosen, "url": without_password(settings.url)}
+    excepted = {"except": list(settings.left_out)} if settings.left_out else {}  # absent, as before there was any
+    return {**chosen, **excepted, "url": without_password(settings.url)}
 
 
 def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

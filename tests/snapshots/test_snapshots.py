@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -164,6 +165,20 @@ def test_a_dataset_in_other_words_is_another_one(bank):
     assert first.source().feature_names == ("age", "income")
 
 
+def test_a_dataset_that_leaves_other_columns_out_is_another_one(bank):
+    """One that was described before `except` was an option is the same, whose meaning does not have it."""
+    first = bank.snapshots.newest("loans")
+    assert "except" not in json.loads(first.row.meaning)
+    assert bank.snapshots.newest("loans").id == first.id
+    bank.describe(('features = "rest"', 'features = "rest"\nexcept = ["income"]'))
+    second = bank.snapshots.newest("loans")
+    assert (second.row.number, second.source().feature_names) == (2, ("age",))
+    assert bank.snapshots.newest("loans").id == second.id
+    bank.describe()
+    third = bank.snapshots.newest("loans")
+    assert (third.row.number, third.source().feature_names) == (3, ("age", "income"))
+
+
 def test_what_a_session_read_it_reads_when_it_goes_on(bank):
     first = bank.snapshots.newest("loans")
     with bank.store.transaction() as transaction:
@@ -186,7 +201,7 @@ def test_what_a_session_read_it_reads_when_it_goes_on(bank):
         (ROWS.replace(",1,", ",0,").replace("44,", "44,1"), "column label: the label is the same in every row"),
         ("id,label,age\n", "there are no rows"),
         ("id,label,age\na,1,3\nb,0,-2e100\n", r"row 2 \(line 3\), column age: the number is beyond 1e\+100"),
-        ("id,label\na,1\nb,0\n", "there is no other column"),
+        ("id,label\na,1\nb,0\n", "no column is left for the features"),
     ],
 )
 def test_bad_rows_make_no_snapshot_and_leave_the_old_one(bank, rows, expected):
@@ -203,7 +218,7 @@ def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
     bank.write("id,label,age\na,1,\nb,0,\n")
     with pytest.raises(DataError, match="every row has a missing value, so none is left") as refused:
         bank.snapshots.publish("loans")
-    assert refused.value.hint == 'set missing = "mean"'
+    assert refused.value.hint == 'set datasets.loans.missing = "mean"'
     assert bank.directories() == []
 
 
@@ -231,9 +246,9 @@ def test_labels_by_a_text_that_no_row_or_every_row_has_make_no_snapshot(bank, po
 def test_a_feature_that_no_row_has_a_value_of_makes_no_snapshot(bank, more):
     bank.describe(('features = "rest"', f'features = "rest"\n{more}'))
     bank.write("id,label,age\na,1,\nb,0,\n")
-    with pytest.raises(DataError, match=r"column age(=old)?: no row has a value$") as refused:
+    with pytest.raises(DataError, match=r"column age: no row has a value$") as refused:
         bank.snapshots.publish("loans")
-    assert refused.value.hint == "leave it out of `features`"
+    assert refused.value.hint.startswith('set datasets.loans.except = ["age"]')
     assert bank.snapshots.all_of("loans") == []
 
 

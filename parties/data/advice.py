@@ -1,0 +1,63 @@
+"""What a table's owner can do about a column or a value, in the words of the party file that describes the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.tables import toml_of
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Hints for one dataset.
+
+    Attributes:
+        dataset: the name of the dataset in the party file; empty if a model reads the table, and no file describes it.
+    """
+
+    settings: DatasetSettings
+    dataset: str
+
+    @property
+    def table(self) -> str:
+        return f"datasets.{self.dataset}"
+
+    def leave_out(self, column: str) -> str:
+        """Return how to train without a column."""
+        if not self.dataset:
+            return "fill it in: the model needs this column"
+        quoted, settings = toml_of(column), self.settings
+        encoded = [f"{self.table}.{name}" for name in ("categories", "dates") if column in getattr(settings, name)]
+        if settings.features == "rest":
+            without = f"set {self.table}.except = {toml_of([*settings.left_out, column])}"
+            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded)])
+        return f"remove {quoted} from {' and '.join([f'{self.table}.features', *encoded])}"
+
+    def no_number(self, column: str) -> str:
+        """Return what to do about a value that is not a number."""
+        if not self.dataset:
+            return "correct it: the model needs numbers in this column"
+        named = f"add {toml_of(column)} to {self.table}.categories or {self.table}.dates"
+        return f"correct it, or {named}, or {self.leave_out(column)}"
+
+    def missing(self, *, of_category: bool = False) -> str:
+        """Return what to do about a missing value."""
+        if not self.dataset:
+            return "fill it in, or remove the row: the model needs this column"
+        ways = ["fill it in"]
+        if not self.settings.quasi_identifiers:  # records keep their rows
+            ways.append(f'set {self.table}.missing = "drop" to leave such rows out')
+        if of_category:
+            ways.append(f'set {self.table}.missing = "indicator" to make a level of it')
+        else:
+            ways.append(f'set {self.table}.missing = "mean" to put the column\'s mean in their place')
+        return ", or ".join(ways)
+
+    def labels(self) -> str:
+        """Return what to do about a label that is not a number."""
+        if self.settings.label_kind == "number":
+            return "write labels as numbers"
+        if not self.dataset:
+            return "write labels as 0 and 1"
+        return f'write labels as 0 and 1, or name the text of label 1: {self.table}.positive = "yes"'

@@ -27,7 +27,6 @@ from blindfit.algorithms.statistics.model_attacks import (
 from blindfit.algorithms.statistics.model_attacks import Table as Rows
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.coordinator.named_files import named_by
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json
@@ -127,8 +126,7 @@ def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: 
             hint="say which columns they are: --label, --id",
         )
     settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label)
-    with named_by(f"--{whose}"):
-        source = open_for_model(settings, columns, Path(), whose)
+    source = open_for_model(settings, columns, Path(), whose, f"--{whose}")
     batches, duplicates = [], DuplicateSearch()
     for batch in source.batches():
         duplicates.add(batch)

@@ -50,7 +50,7 @@ def opened(path: Path) -> Reader:
     found = file_of(str(path))
     if found is None:
         raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes those alone")
-    return open_file(found[0], path, name, None)
+    return open_file(found[0], path, name, None, str(path))
 
 
 def id_column(tables: Mapping[Path, Reader], given: str | None, label: str) -> str:

@@ -16,7 +16,6 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
-from blindfit.coordinator.named_files import named_by
 from blindfit.coordinator.verify.checks import Check
 from blindfit.coordinator.verify.read import Read
 from blindfit.parties.data.settings import DatasetSettings
@@ -125,8 +124,8 @@ class Refit:
         """Of the rows that were sent, in their order."""
         if self.row_id in columns:
             raise ConfigError(f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id")
-        with named_by("--features"):
-            source = open_for_model(DatasetSettings(url=self.table, id=self.row_id), columns, Path(), "features")
+        settings = DatasetSettings(url=self.table, id=self.row_id)
+        source = open_for_model(settings, columns, Path(), "features", "--features")
         read = read_rows(source, labels=False, report=lambda *_: None)
         places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
         if places.null_count:

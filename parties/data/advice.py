@@ -41,6 +41,11 @@ class Advice:
         named = f"add {toml_of(column)} to {self.table}.categories or {self.table}.dates"
         return f"correct it, or {named}, or {self.leave_out(column)}"
 
+    def levels(self) -> str:
+        """Return how to name the levels of each category."""
+        named = ", ".join(f"{toml_of(name)} = [...]" for name in self.settings.categories)
+        return f"{self.table}.categories = {{ {named} }}"
+
     def missing(self, *, of_category: bool = False) -> str:
         """Return what to do about a missing value."""
         if not self.dataset:

@@ -93,14 +93,19 @@ def open_table(
     return SqlTable(engine, table, origin, texts)
 
 
-def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
-    """The schema, where one is named, the table, and how errors call it."""
+def named_table(url: URL, dataset: str, option: str = "") -> tuple[str | None, str, Origin]:
+    """Return the schema, where one is named, the table, and how errors call it.
+
+    Args:
+        option: what names the table, if that is not the dataset's `url`.
+    """
     shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
     if not isinstance(named, str) or not named:
-        raise Origin(dataset, shown).error("the URL does not name one table", hint="end it with ?table=NAME")
+        origin = Origin(dataset, shown, option=option)
+        raise origin.error("the URL does not name one table", hint=f"end `{origin.url}` with ?table=NAME")
     first, dot, rest = named.partition(".")
     schema, name = (first, rest) if dot else (None, named)
-    return schema, name, Origin(dataset, f"table {named} of {shown}")
+    return schema, name, Origin(dataset, f"table {named} of {shown}", option=option)
 
 
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
@@ -115,7 +120,7 @@ def _refuse_other_files(path: Path, origin: Origin) -> None:
     with suppress(OSError), path.open("rb") as file:  # one that cannot be read SQLite says itself
         head = file.read(len(SQLITE_HEADER))
         if head and head != SQLITE_HEADER:  # an empty file is a database without tables
-            hint = "name one in `url`; a csv or parquet file has csv: or parquet: before its path"
+            hint = f"name another in `{origin.url}`; for a csv or parquet file write csv: or parquet: before its path"
             raise origin.error("this is no SQLite database, or an encrypted one", hint=hint)
 
 
@@ -125,7 +130,9 @@ def postgresql_engine(url: URL, origin: Origin) -> Engine:
     try:
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg", query=options), poolclass=NullPool)
     except ImportError as error:
-        raise origin.error("the PostgreSQL driver is not installed", hint="pip install blindfit[postgresql]") from error
+        raise origin.error(
+            "the PostgreSQL driver is not installed", hint="pip install 'blindfit[postgresql]'"
+        ) from error
     sa.event.listen(engine, "connect", _prepare_session)
     return engine
 

@@ -22,7 +22,6 @@ from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.columns import to_days, to_levels, to_numbers
 from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names, without_values
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.tables import toml_of
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
 
@@ -97,7 +96,7 @@ def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str
                 has_none = texts.null_count > 0
                 if name in found:
                     found[name].update(pc.unique(texts.drop_null()).to_pylist())
-                    _check_levels(name, found[name], origin)
+                    _check_levels(name, found[name], advice, origin)
             else:
                 has_none = _numbers(batch, name, first_row, advice, origin).null_count > 0
             if has_none:
@@ -122,13 +121,12 @@ def _refuse_names_of_levels(used: Iterable[str], features: Sequence[str], advice
                 raise origin.error(problem, column=name, hint=hint)
 
 
-def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
+def _check_levels(name: str, levels: set[str], advice: Advice, origin: Origin) -> None:
     if len(levels) > MOST_LEVELS:
         raise origin.error(
             f"it has more than {MOST_LEVELS} levels",
             column=name,
-            hint=f"name the levels that matter: datasets.{origin.dataset}.categories = {{ {toml_of(name)} = [...] }}; "
-            "a row with another level is then 0 in all of them",
+            hint=f"name the levels that matter: {advice.levels()}; a row with another level is then 0 in all of them",
         )
 
 
@@ -154,11 +152,16 @@ def _numbered(reader: Reader, names: Sequence[str]) -> Iterator[tuple[int, Any]]
 
 @dataclass(frozen=True)
 class EncodedReader:
-    """A table as its encoding makes it."""
+    """A table as its encoding makes it.
+
+    Attributes:
+        unused: columns of the table that no setting uses; one of them may have the name of a level.
+    """
 
     reader: Reader
     encoding: Encoding
     advice: Advice
+    unused: frozenset[str] = frozenset()
 
     @property
     def settings(self) -> DatasetSettings:
@@ -170,13 +173,17 @@ class EncodedReader:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.encoding.of_all(self.reader.names)
+        return self.encoding.of_all(self._used)
+
+    @property
+    def _used(self) -> list[str]:
+        return [name for name in self.reader.names if name not in self.unused]
 
     def fingerprint(self) -> str | None:
         return self.reader.fingerprint()
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        there = set(self.reader.names)
+        there = set(self._used)
         origins = {name: (name, None) if name in there else self.encoding.column_of(name) for name in names}
         wanted = list(dict.fromkeys(column for column, _ in origins.values()))
         first_row = 1

@@ -33,12 +33,16 @@ SNIFFED_BYTES = 1 << 16
 csv.field_size_limit(2 * BLOCK_BYTES)
 
 
-def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None) -> Reader:
-    """A reader of a file that exists and whose header is sound."""
-    origin = Origin(dataset, str(path))
+def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None, option: str = "") -> Reader:
+    """Return a reader of a file that exists and whose header is sound.
+
+    Args:
+        option: what names the file, if that is not the dataset's `url`.
+    """
+    origin = Origin(dataset, str(path), option=option)
     require_file(path, origin, made_by)
     with _readable(origin):
-        return CsvFile.open(path, dataset) if kind == "csv" else ParquetFile.open(path, dataset)
+        return CsvFile.open(path, origin) if kind == "csv" else ParquetFile.open(path, origin)
 
 
 def file_fingerprint(path: Path) -> str:
@@ -69,8 +73,8 @@ class CsvFile:
     names: tuple[str, ...]
 
     @classmethod
-    def open(cls, path: Path, dataset: str) -> CsvFile:
-        origin = Origin(dataset, str(path), locate=lambda row: _place_of_row(path, row))
+    def open(cls, path: Path, origin: Origin) -> CsvFile:
+        origin = replace(origin, locate=lambda row: _place_of_row(path, row))
         _refuse_other_formats(path, origin)
         names = _header(path, origin)
         refuse_duplicate_names(names, origin)
@@ -143,7 +147,8 @@ def _refuse_other_formats(path: Path, origin: Origin) -> None:
     if not head.strip():
         raise origin.error("the file is empty", hint="it needs a header and rows")
     if head.startswith(b"PAR1"):
-        raise origin.error("this is a parquet file, not csv", hint="write `parquet:` before its path")
+        hint = "save it as csv" if origin.option else f"write `parquet:` before the path in `{origin.url}`"
+        raise origin.error("this is a parquet file, not csv", hint=hint)
     if b"\0" in head:
         raise origin.error("this is not a csv file: it holds binary data, or UTF-16", hint="save it as csv in UTF-8")
 
@@ -230,8 +235,7 @@ class ParquetFile:
     rows: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, path: Path, dataset: str) -> ParquetFile:
-        origin = Origin(dataset, str(path))
+    def open(cls, path: Path, origin: Origin) -> ParquetFile:
         state = _state(path)
         if state[0] == 0:
             raise origin.error("the file is empty", hint="it needs columns and rows")

@@ -15,11 +15,22 @@ NAMES_SHOWN = 12
 
 @dataclass(frozen=True)
 class Origin:
-    """A dataset and its file or table, as errors name them."""
+    """A dataset and its file or table, as errors name them.
+
+    Attributes:
+        locate: the 1-based data row in words; csv adds the physical line.
+        option: what names the file or table, if that is not the dataset's `url` in a party file.
+    """
 
     dataset: str
     where: str
-    locate: Callable[[int], str] = "row {}".format  # the 1-based data row in words; csv adds the physical line
+    locate: Callable[[int], str] = "row {}".format
+    option: str = ""
+
+    @property
+    def url(self) -> str:
+        """Return what names the file or table."""
+        return self.option or f"datasets.{self.dataset}.url"
 
     def error(self, problem: str, *, row: int | None = None, column: str | None = None, hint: str = "") -> DataError:
         """`visits: data/visits.csv, row 5 (line 6), column age: no number`."""

@@ -109,8 +109,13 @@ class DatasetSettings(BaseModel):
 
     @model_validator(mode="after")
     def _shares_are_of_a_split(self) -> DatasetSettings:
-        if (self.label_kind == "share") != (self.split is not None):
-            raise ValueError('split names the column of the split id, with label_kind = "share" and no other')
+        if self.split is not None and self.label_kind != "share":
+            raise ValueError('split does nothing without label_kind = "share", remove it')
+        if self.split is None and self.label_kind == "share":
+            raise ValueError(
+                'split is missing: label_kind = "share" needs the column that says which split a share is of, such as '
+                'split = "split"'
+            )
         return self
 
     @model_validator(mode="after")

@@ -201,7 +201,7 @@ class Source:
                     "the row is of another split than the first row",
                     row=first_row + int(others[0]),
                     column=name,
-                    hint="all rows are split anew each time: take a table as `blindfit split-labels` wrote it",
+                    hint="all rows are split again each time: take a table as `blindfit split-labels` wrote it",
                 )
         return found
 
@@ -312,7 +312,8 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
     if not settings.encodes or not columns:
         return Source(name, settings, columns, reader)
     encoding = encoding_of(reader, settings, columns)
-    made = EncodedReader(reader, encoding, Advice(settings, name))
+    unused = frozenset(reader.names) - {*settings.key_columns(), *columns}
+    made = EncodedReader(reader, encoding, Advice(settings, name), unused)
     refuse_duplicate_names(made.names, made.origin)
     return Source(name, settings, encoding.of_all(columns), made, encoding)
 
@@ -328,13 +329,19 @@ def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str 
     return reader.fingerprint()
 
 
-def open_for_model(settings: DatasetSettings, columns: Sequence[str], base_dir: Path, name: str) -> Source:
-    """A table that has a model's columns, or those that they were made of: a category, a column that lacks values.
+def open_for_model(
+    settings: DatasetSettings, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
+) -> Source:
+    """Return a table that has a model's columns, or those that they were made of: a category, a column that lacks
+    values.
+
+    Args:
+        option: what names the table.
 
     Raises:
         DataError: as `open_source`.
     """
-    reader = _open_reader(settings, base_dir, name)
+    reader = _open_reader(settings, base_dir, name, option)
     levels: dict[str, tuple[str, ...]] = {}
     indicators = []
     for made in columns:
@@ -350,10 +357,10 @@ def open_for_model(settings: DatasetSettings, columns: Sequence[str], base_dir: 
     return Source.of(EncodedReader(reader, encoding, Advice(chosen, "")), chosen, name, encoding, for_model=True)
 
 
-def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
+def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, option: str = "") -> Reader:
     if found := file_of(settings.url):
         kind, path = found
-        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by)
+        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by, option)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:

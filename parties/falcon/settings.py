@@ -120,7 +120,7 @@ class FalconSettings(Settings):
             "class_weights": self.model == "linear",
             "threshold": self.model == "linear",
             "waves": self.model == "linear",
-            "patience": self.validation_fraction == 0,
+            "patience": self.validation_fraction == 0 and self.patience != 0,
             "tolerance": self.validation_fraction == 0 or self.patience == 0,
         }
         for name, in_vain in vain.items():
@@ -164,7 +164,10 @@ class FalconJob(AlignedParameters, TrainingParameters):
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:
         if self.align.method != "psi":
-            raise ValueError('align.method: a falcon job aligns by ids ("psi"); protocol = "taylor" links records')
+            raise ValueError(
+                'align.method: a falcon job aligns by ids: set align.method = "psi" and remove other options of '
+                '[align], or set protocol = "taylor"'
+            )
         return self
 
     @model_validator(mode="after")
@@ -178,8 +181,8 @@ class FalconJob(AlignedParameters, TrainingParameters):
                 if getattr(falcon, name) != getattr(defaults, name):
                     raise ValueError(f"falcon.{name} does nothing without privacy.epsilon, remove it")
             return self
-        if privacy.max_rows_per_person is not None or privacy.mechanism != "analytic":
-            raise ValueError("of [privacy], a falcon job takes epsilon, delta and release alone")
+        if option := privacy.set_besides("epsilon", "delta", "release"):
+            raise ValueError(f"privacy.{option} does nothing in a falcon job, remove it")
         if falcon.validation_fraction:
             raise ValueError("falcon.validation_fraction: with privacy.epsilon no loss is opened, set it to 0")
         if self.split.test_fraction:
@@ -194,7 +197,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         if not falcon.feature_bounds:
             raise ValueError(
                 "falcon.feature_bounds is missing: with privacy.epsilon columns are scaled by public bounds, such as "
-                '"*:-3:3", and not by the rows'
+                'falcon.feature_bounds = ["*:-3:3"]'
             )
         try:
             falcon.bounds()

@@ -69,7 +69,7 @@ def write_rows(source: Source, directory: Path) -> Written:
         raise source.origin.error(
             "the label is the same in every row: there is nothing to learn",
             column=source.settings.label,
-            hint=labels.reason(source.settings.positive),
+            hint=labels.reason(source.name, source.settings.positive),
         )
     return Written(content.n_rows, content.hexdigest(), counts)
 
@@ -123,17 +123,19 @@ class _Spread:
     def is_flat(self) -> bool:
         return self._lo == self._hi
 
-    def reason(self, positive: str | None) -> str:
-        """Of labels that are all the same; empty where there is nothing to say."""
+    def reason(self, dataset: str, positive: str | None) -> str:
+        """Return why labels are all the same; empty where there is nothing to say."""
         if positive is None:
             return ""
         if self._lo:
             return f"every row has the text {positive!r}, which stands for label 1"
-        return without_positive(positive)
+        return without_positive(dataset, positive)
 
 
-def without_positive(positive: str) -> str:
-    return f"no row has the text {positive!r}, which stands for label 1: correct `positive`, capitals count"
+def without_positive(dataset: str, positive: str) -> str:
+    """Return what to do about a text of label 1 that no row has."""
+    option = f"datasets.{dataset}.positive"
+    return f"no row has the text {positive!r}, which stands for label 1: correct {option}; capitals count"
 
 
 @dataclass(frozen=True)

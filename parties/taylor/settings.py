@@ -173,18 +173,21 @@ class TaylorJob(AlignedParameters, TrainingParameters):
             if taylor.is_set("norm_bound"):
                 raise ValueError("taylor.norm_bound does nothing without privacy.epsilon, remove it")
             return self
-        if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
-            raise ValueError("of [privacy], a taylor job takes epsilon and delta alone")
+        if option := privacy.set_besides("epsilon", "delta"):
+            raise ValueError(f"privacy.{option} does nothing in a taylor job, remove it")
         if taylor.class_weights != "none":
-            raise ValueError("taylor.class_weights: with label DP the change of one label would grow with the scores")
+            raise ValueError(
+                "taylor.class_weights: with label DP the change of one label would grow with the scores, remove it"
+            )
         if taylor.validation_fraction:
             raise ValueError(
-                "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
+                "taylor.validation_fraction: with label DP whether to stop would reveal something about labels, "
+                "remove it"
             )
         for name in ("jitter", "patience", "tolerance", "calibrate"):
             if taylor.is_set(name):
                 raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
         if in_vain := set(taylor.unsafe) & {"no-jitter", "label-bits", "small-hold-out"}:
             flag = min(in_vain)
-            raise ValueError(f"taylor.unsafe: {flag} does nothing with privacy.epsilon, which takes the rule's place")
+            raise ValueError(f"taylor.unsafe: {flag} does nothing with privacy.epsilon, remove it")
         return self

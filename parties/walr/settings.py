@@ -74,7 +74,7 @@ class WalrSettings(Settings):
             if value != "auto" and value < 0:
                 raise ValueError(f'{name} must be "auto" or a number that is not negative')
         if self.norm_bound == 0:
-            raise ValueError("norm_bound must be above 0")
+            raise ValueError('norm_bound must be above 0, or "auto"')
         if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
             raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
         if self.init is not None and self.l2 == 0:

@@ -23,7 +23,7 @@ def csv_refused(tmp_path, text, message, hint="", **settings):
 
 @pytest.mark.parametrize(("url", "made_by"), [("csv:gone.csv", "make it"), ("gone.parquet", None)])
 def test_missing_file(tmp_path, url, made_by):
-    hint = "run: make it" if made_by else "correct `url`"
+    hint = "run: make it" if made_by else "correct `datasets.visits.url`"
     message = f"visits: DIR/{url.removeprefix('csv:')}: the file does not exist"
     refused(message, hint, tmp_path, url, made_by=made_by)
 

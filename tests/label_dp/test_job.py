@@ -81,7 +81,7 @@ def test_an_option_reaches_the_mechanism_or_is_refused(mechanism, option):
     ("label_dp", "privacy", "expected"),
     [
         ({"mechanism": "cauchy"}, {}, "label_dp.mechanism: "),
-        ({"mechanism": "rp-banded", "half_width": 1.0}, {}, "debias: rp-banded cannot be debiased; say debias = false"),
+        ({"mechanism": "rp-banded", "half_width": 1.0}, {}, "debias: rp-banded cannot be debiased; set debias = false"),
         ({"mechanism": "rr-on-bins"}, {}, "label_dp: debias: rr-on-bins cannot be debiased"),
         ({"mechanism": "laplace", "debias": False}, {}, "debias = false does nothing with mechanism = 'laplace'"),
         ({"mechanism": "rp-banded", "debias": False}, {}, "half_width is missing: rp-banded needs a number"),

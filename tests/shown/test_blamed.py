@@ -54,9 +54,9 @@ def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("read", "hint"),
     [
-        (lambda path: audit_model._read(path, "members", (), "y", "id"), "correct --members"),
-        (lambda path: audit_mechanism.read_labels(f"{path}:y"), "correct --labels"),
-        (lambda path: Refit(str(path), "id", SentRows(b"", [], []))._features(("x",)), "correct --features"),
+        (lambda path: audit_model._read(path, "members", (), "y", "id"), "correct `--members`"),
+        (lambda path: audit_mechanism.read_labels(f"{path}:y"), "correct `--labels`"),
+        (lambda path: Refit(str(path), "id", SentRows(b"", [], []))._features(("x",)), "correct `--features`"),
     ],
 )
 def test_a_file_that_an_option_names(tmp_path: Path, read: Callable[[Path], object], hint: str) -> None:

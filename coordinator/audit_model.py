@@ -123,7 +123,7 @@ def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: 
     if taken := {label, row_id} & set(columns):
         raise ConfigError(
             f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
-            hint="say which columns they are: --label, --id",
+            hint="name other columns: --label COLUMN, --id COLUMN",
         )
     settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label)
     source = open_for_model(settings, columns, Path(), whose, f"--{whose}")

@@ -123,7 +123,9 @@ class Refit:
     def _features(self, columns: tuple[str, ...]) -> NDArray[np.float64]:
         """Of the rows that were sent, in their order."""
         if self.row_id in columns:
-            raise ConfigError(f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id")
+            raise ConfigError(
+                f"{self.row_id} is a column of the model: it cannot be the id", hint="name another column: --id COLUMN"
+            )
         settings = DatasetSettings(url=self.table, id=self.row_id)
         source = open_for_model(settings, columns, Path(), "features", "--features")
         read = read_rows(source, labels=False, report=lambda *_: None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -56,6 +56,8 @@ class EvaluateJob(PrivateParameters):
     protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
 
+    trust_option: ClassVar[str] = "evaluate.trust"
+
     @property
     def grid(self) -> Grid:
         """Public, as it follows from the job alone."""
@@ -85,7 +87,7 @@ class EvaluateJob(PrivateParameters):
         return self.unsafe if role == "measurement" else ()
 
     def wrong_parties(self, roles: Sequence[str]) -> str:
-        return trust.wrong_servers("evaluate.trust", self.evaluate.trust, roles)
+        return trust.wrong_servers(self.trust_option, self.evaluate.trust, roles)
 
     @model_validator(mode="after")
     def _has_a_model_and_a_price(self) -> EvaluateJob:

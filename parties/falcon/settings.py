@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -160,6 +161,21 @@ class FalconJob(AlignedParameters, TrainingParameters):
         fewest = min(falcon.epochs, falcon.patience + 1) if falcon.validation_fraction else falcon.epochs
         rate, first = falcon.optimiser_settings().rate, falcon.learning_rate
         return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))
+
+    def too_few_epochs(self, least: int) -> str:
+        """Return why a party that asks for so many epochs refuses the job, and what to change; "" if it does not."""
+        if self.fewest_epochs >= least:
+            return ""
+        epochs = {"epochs": max(self.falcon.epochs, least)}
+        patience = {"patience": least - 1} if self.falcon.validation_fraction else {}
+        ways = [way for way in (epochs, patience, epochs | patience) if way]
+        enough = [way for way in ways if self._with(way).fewest_epochs >= least]
+        change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
+        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.least_epochs = {least}"
+        return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
+
+    def _with(self, changes: Mapping[str, int]) -> FalconJob:
+        return self.model_copy(update={"falcon": self.falcon.model_copy(update=dict(changes))})
 
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -90,6 +90,8 @@ class WalrJob(TrainingParameters):
     protocol: Literal["walr"] = "walr"  # which system computes
     walr: WalrSettings = WalrSettings()
 
+    trust_option: ClassVar[str] = "walr.trust"
+
     def grid(self, norm_bound: float, most_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
         """Of rows of at most this norm; public, as it follows from the norm and the job alone.
 
@@ -160,7 +162,7 @@ class WalrJob(TrainingParameters):
             return (
                 "walr.init does nothing where passive parties hold columns too, remove it: no party has a whole model"
             )
-        return trust.wrong_servers("walr.trust", self.walr.trust, roles)
+        return trust.wrong_servers(self.trust_option, self.walr.trust, roles)
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

@@ -25,8 +25,16 @@ SETS = re.compile(
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Of a text of the code, whatever was computed into it."""
-    return re.compile("(.*?)".join(map(re.escape, text.split("{}"))) + ("$" if text.endswith("{}") else ""), re.DOTALL)
+    """Of a text of the code, whatever was put in the place of its {} or {name}."""
+    parts = re.split(r"\{[a-z_]*\}", text)
+    return re.compile(
+        "(.*?)".join(map(re.escape, parts)) + ("$" if text.endswith("}") and not parts[-1] else ""), re.DOTALL
+    )
+
+
+def says(text: str) -> str:
+    """A text of the code that a case of a table follows."""
+    return text
 
 
 class Told:
@@ -55,9 +63,8 @@ class Told:
         return [f"{name}={value}" for name, value in SETS.findall(self.text)]
 
     def set(self, option: str) -> str:
-        """Of one of them."""
-        (found,) = {text for text in self.sets if text.startswith(f"{option}=")}
-        return found
+        """Of one of them; the text may say before what it is now."""
+        return [text for text in self.sets if text.startswith(f"{option}=")][-1]
 
     @property
     def commands(self) -> list[list[str]]:

@@ -32,7 +32,7 @@ NAMES = re.compile(
     | \[[a-z.]+\]                                    # a table
     | `                                              # whatever is quoted as it is typed
     | --[a-z] | \b(blindfit|pip|openssl|chmod|mv)\ [a-z-]   # a flag, a command
-    | \d                                             # a value
+    | (?<![A-Za-z])\d                                # a value
     | \b(epsilon|delta|l2)\b                         # options that are named without their table
     """,
     re.VERBOSE,
@@ -94,13 +94,17 @@ class Module:
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Yield) and isinstance(inner.value, ast.Tuple):
                         yield inner.value.elts[1]
+            if isinstance(node, ast.FunctionDef) and node.name == "__str__":
+                yield from _returned_by(node)
 
     # --- what a name in them stands for
 
     def behind(self, value: ast.expr, modules: dict[str, Module]) -> Iterator[tuple[Module, ast.expr]]:
         for part in parts_of(value):
-            if isinstance(part, ast.Name):
-                yield from self._variable(part.id, modules)
+            if isinstance(part, ast.Constant | ast.JoinedStr):  # within another text
+                yield self, part
+            elif isinstance(part, ast.Name):
+                yield from self._variable(part, modules)
             elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
                 owner = self._owner(part.func.id, modules)
                 yield from ((owner, inner) for inner in owner.returns.get(part.func.id, ()))
@@ -108,14 +112,17 @@ class Module:
             elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
                 on = part.func.value
                 if isinstance(on, ast.Name) and part.func.attr in ("get", "format"):  # HINTS.get(...)
-                    yield from self._variable(on.id, modules)
+                    yield from self._variable(on, modules)
                 elif part.func.attr not in ("get", "join", "format"):
                     for module in modules.values():
                         yield from ((module, inner) for inner in module.methods.get(part.func.attr, ()))
 
-    def _variable(self, name: str, modules: dict[str, Module]) -> Iterator[tuple[Module, ast.expr]]:
-        owner = self._owner(name, modules) if name.strip("_").isupper() else self
-        yield from ((owner, value) for value in owner.assigned.get(name, ()))
+    def _variable(self, used: ast.Name, modules: dict[str, Module]) -> Iterator[tuple[Module, ast.expr]]:
+        if used.id.strip("_").isupper():
+            owner = self._owner(used.id, modules)
+            yield from ((owner, value) for value in owner.assigned.get((0, used.id), ()))
+        else:
+            yield from ((self, value) for value in self.assigned.get((self.scopes.get(id(used), 0), used.id), ()))
 
     def _owner(self, name: str, modules: dict[str, Module]) -> Module:
         return modules.get(self.imported.get(name, ""), self)
@@ -126,8 +133,19 @@ class Module:
         return {alias.name: str(node.module) for node in nodes for alias in node.names}
 
     @cached_property
-    def assigned(self) -> dict[str, list[ast.expr]]:
-        found: dict[str, list[ast.expr]] = {}
+    def scopes(self) -> dict[int, int]:
+        """By name and assignment, the function that it is in: the outermost, 0 for the module's own."""
+        found = {}
+        for node in self.tree.body:
+            for outer in node.body if isinstance(node, ast.ClassDef) else [node]:
+                if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found |= {id(inner): outer.lineno for inner in ast.walk(outer)}
+        return found
+
+    @cached_property
+    def assigned(self) -> dict[tuple[int, str], list[ast.expr]]:
+        """By function, and name."""
+        found: dict[tuple[int, str], list[ast.expr]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -136,11 +154,11 @@ class Module:
                         pairs = list(zip(target.elts, node.value.elts, strict=True))
                     for one, value in pairs:
                         if isinstance(one, ast.Name):
-                            found.setdefault(one.id, []).append(value)
+                            found.setdefault((self.scopes.get(id(node), 0), one.id), []).append(value)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 of = node.func.value
                 if node.func.attr == "append" and isinstance(of, ast.Name):
-                    found.setdefault(of.id, []).extend(node.args)
+                    found.setdefault((self.scopes.get(id(node), 0), of.id), []).extend(node.args)
         return found
 
     @cached_property
@@ -160,6 +178,8 @@ def _given_to(call: ast.Call) -> Iterator[ast.expr]:
     yield from (keyword.value for keyword in call.keywords if keyword.arg == "hint")
     if called.endswith("Error") and call.args and not any(keyword.arg == "hint" for keyword in call.keywords):
         yield from (call.args[0] for text in texts_of(call.args[0]) if re.search(r"\bremove (it|one)\b", text))
+    if called in ("refuse", "_refuse") and len(call.args) == 2:  # the field, and the reason
+        yield call.args[1]
     if called == "PolicyRefused":
         yield from (keyword.value for keyword in call.keywords if keyword.arg == "reason")
     places = {"ValueError": 0, "Leak": 2, "Finding": 2}
@@ -179,7 +199,9 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
     if isinstance(value, ast.BinOp):
         yield from itertools.chain(parts_of(value.left), parts_of(value.right))
     elif isinstance(value, ast.IfExp):
-        yield from itertools.chain(parts_of(value.body), parts_of(value.orelse))
+        for way in (value.body, value.orelse):
+            yield from parts_of(way)
+            yield from [way] if isinstance(way, ast.JoinedStr) else []
     elif isinstance(value, ast.BoolOp):
         yield from itertools.chain(*map(parts_of, value.values))
     elif isinstance(value, ast.List | ast.Tuple | ast.Dict):
@@ -195,6 +217,7 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
         for piece in value.values:
             if isinstance(piece, ast.FormattedValue):
                 yield from parts_of(piece.value)
+                yield from [piece.value] if isinstance(piece.value, ast.JoinedStr) else []
     else:
         yield value
 

@@ -114,7 +114,7 @@ def test_a_column_without_values_is_left_out_wherever_it_is_named(
     party = Party.of(
         tmp_path, "id,age,born,y\na,1,,0\nb,2,,1\n", features=features, missing="mean", **{encoded: ["born"]}
     )
-    with refused("from {}") as told:
+    with refused("remove {} from {}") as told:
         party.publish()
     assert f"datasets.rows.{encoded}" in told.text
     left = {"except": ["born"]} if features == "rest" else {"features": ["age"]}

@@ -49,7 +49,7 @@ def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
     assert submitted.returncode == 1
     assert errors.splitlines() == [
         f"error: {session} was cancelled, with the certificate of coordinator",
-        "hint: somebody has typed `blindfit cancel`",
+        "hint: the operator of a party, or who proposed it, has cancelled it",
     ]
 
 

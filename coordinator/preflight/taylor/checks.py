@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -127,7 +128,7 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
     noise_std = label_noise_std(job.parameters, sum(trial.parameters.columns)) * batches**0.5 / n
     text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
     if noise_std > WEAK_NOISE:
-        return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
+        return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")
     return Finding("ok", "noise", text)
 
 
@@ -162,7 +163,8 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
         yield Finding("warning", "paillier.engine", text)
     waited_s = job.parameters.timeouts.step_s
     if (step_s := cost.longest_step_seconds(speed)) > waited_s:
-        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: raise it"
+        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: "
+        text += f"set timeouts.step_s = {math.ceil(step_s)}, or more"
         yield Finding("warning", "timeouts.step_s", text)
     fewer = ", or fewer," if len(trial.plan.validation) and job.parameters.taylor.patience else ""
     yield Finding(

@@ -214,7 +214,7 @@ class BudgetExhausted(PrivacyError):
         spent: float,
         budget: float,
         requested: float,
-        hint: str = "ask for a smaller epsilon; `blindfit ledger party.toml` at that party shows what was spent",
+        hint: str = "lower privacy.epsilon; `blindfit ledger PARTY.TOML` at that party shows what was spent",
     ) -> None:
         super().__init__(
             f"the budget of {population} would be passed: epsilon {spent:.4g} of {budget:.4g} is spent, "
@@ -239,7 +239,7 @@ class LedgerBehind(PrivacyError):
         super().__init__(
             f"a signed receipt proves entry {receipt_position} of the ledger of {population}, which this ledger "
             f"({ledger_position} entries) does not have: it was restored or replaced, so nothing is released",
-            hint="its operator must run `blindfit ledger party.toml --acknowledge`, which charges what was lost again",
+            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges what was lost again",
         )
         self.population = population
         self.ledger_position, self.receipt_position = ledger_position, receipt_position

@@ -152,7 +152,8 @@ class FalconFile(Table):
             raise ValueError('party_info: none has party_type = "active": give it to the party that has the labels')
         if len(active) > 1:
             raise ValueError(
-                f'party_info.{active[1]}.party_type: party_info.{active[0]} is "active" too: set one of them to "passive"'
+                f'party_info.{active[1]}.party_type: party_info.{active[0]} is "active" too: set one of them to '
+                '"passive"'
             )
         return self
 

@@ -114,7 +114,8 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     if config is None:
         raise ConfigError(
             f"parties.{name}.config is missing: `blindfit run` starts every party here",
-            hint=f"set parties.{name}.config to its party file; where the parties are up, use `blindfit submit JOB.TOML`",
+            hint=f"set parties.{name}.config to its party file; where the parties are up, use "
+            "`blindfit submit JOB.TOML`",
         )
     path = base_dir / config
     unread = {"certificate": "made by the launcher", "key": "", "authority": "", **_own_passphrase(path)}

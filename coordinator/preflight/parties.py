@@ -77,8 +77,10 @@ def check_snapshot(party: PartyHere) -> Iterator[Finding]:
     """What the job would read, where the party's dataset is published."""
     for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
-        text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
-        text += f"`blindfit publish {party.file} {party.dataset_name}`"
+        text = (
+            f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
+            f"`blindfit publish {party.file} {party.dataset_name}`"
+        )
         yield Finding("warning", party.name, text)
     dataset = party.settings.datasets.get(party.dataset_name)
     if dataset is not None and (hours := dataset.publish_every_h) is not None:

@@ -42,7 +42,10 @@ class PartyRows:
 def check_features(source: Source, whose: str) -> Source:
     """Raises ConfigError: the dataset has no features."""
     if not source.feature_names:
-        raise ConfigError(f"datasets.{source.name}: {whose}'s dataset needs features", hint='such as features = "rest"')
+        raise ConfigError(
+            f"datasets.{source.name}: {whose}'s dataset needs features",
+            hint=f'set datasets.{source.name}.features = "rest"',
+        )
     return source
 
 
@@ -57,7 +60,9 @@ def with_columns_of(
     if missing := [column for column in columns if not dataset.offers(column)]:
         raise ConfigError(
             f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
-            hint='such as features = "rest"',
+            hint=f"remove {missing[0]} from datasets.{name}.except"
+            if dataset.features == "rest"
+            else f'set datasets.{name}.features = "rest", or add {missing[0]} to them',
         )
     kept = {"url", "id", "missing", "made_by", "batch_rows"} | ({"label", "label_kind"} if labels else set())
     return validate(

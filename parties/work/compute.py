@@ -53,7 +53,7 @@ def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManage
             raise ConfigError(
                 f"{base_dir / settings.compute.authority} is the authority of [identity] too: every organisation that "
                 "has a certificate of it could run code on the cluster",
-                hint="make the cluster an authority of its own: blindfit certs authority",
+                hint="`blindfit certs authority DIR` makes one for the cluster",
             )
     return open_workers(settings.compute, base_dir)
 
@@ -142,7 +142,7 @@ class JoblibWorkers:
             failed=tasks - done,
             tasks=tasks,
             reason=f"waited {self.task_timeout_s:g} s for the next result",
-            hint="look for a stuck or missing worker; if a task takes that long, set a longer compute.task_timeout_s",
+            hint="look for a stuck or missing worker; if a task takes that long, raise compute.task_timeout_s",
         )
 
     def _died(self, cause: BaseException | None, done: int, tasks: int) -> ComputeFailed:

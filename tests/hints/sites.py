@@ -96,6 +96,9 @@ class Module:
                         yield inner.value.elts[1]
             if isinstance(node, ast.FunctionDef) and node.name == "__str__":
                 yield from _returned_by(node)
+            if isinstance(node, ast.arguments):
+                keywords = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+                yield from (default for argument, default in keywords if argument.arg == "hint" and default is not None)
 
     # --- what a name in them stands for
 

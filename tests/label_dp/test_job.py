@@ -145,7 +145,7 @@ def test_what_a_server_says_of_its_labels():
     assert settings.grid == LabelGrid(0, 8)
     with pytest.raises(ConfigError, match="the dataset visits of clinic has no labels that are numbers") as error:
         mechanism_settings(job({}).parameters, described(label_kind="binary"), server="clinic")
-    assert error.value.hint == 'binary labels are released as an aggregate: take protocol = "walr"'
+    assert error.value.hint == 'binary labels are released as an aggregate: set protocol = "walr"'
 
 
 @each_case(("lo", "hi"), [(8, 0), (1, 1), (0, float("inf")), (float("nan"), 1)])

@@ -8,7 +8,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
 from blindfit.parties.store.store import Store, Transaction, stamp
 
-MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger` says whether it has"
+MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"
 
 
 def check_chain(store: Store) -> None:

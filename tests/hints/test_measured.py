@@ -21,7 +21,7 @@ from tests.each_case import each_case
 from tests.hints.following import Told, found, not_found, refused, says
 from tests.preflight.conftest import Project
 
-IDENTITY = {name: "none" for name in ("certificate", "key", "authority")}
+IDENTITY = dict.fromkeys(("certificate", "key", "authority"), "none")
 ROLES = {"shop": "active", "meter": "measurement"}
 
 

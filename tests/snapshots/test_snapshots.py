@@ -26,6 +26,7 @@ from blindfit.parties.store.store import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import write_sqlite
+from tests.hints.following import refused
 
 PARTY = """
 name = "bank"
@@ -485,9 +486,16 @@ def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
 def test_rows_that_another_population_has_wait_for_the_operator(bank):
     bank.snapshots.newest("loans")
     (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
-    with pytest.raises(ConfigError, match="its rows are known under the population people, as snapshot 1 of loans"):
+    with refused(
+        'set datasets.{}.population = "{}"; or, if these are other people, `blindfit publish PARTY.TOML {} --other-people`'
+    ) as told:
         bank.snapshots.newest("other")
+    assert "its rows are known under the population people, as snapshot 1 of loans" in told.text
+    assert told.options == {"datasets.other.population": "people"}
     assert len(bank.directories()) == 1
+    bank.describe(('population = "visitors"', 'population = "people"'))
+    bank.snapshots.publish("other")
+    bank.describe()
     bank.snapshots.publish("other", other_people=True)
     bank.snapshots.publish("other")  # said once
 

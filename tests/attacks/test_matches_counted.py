@@ -98,7 +98,8 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
     """Whether or not the first linkage failed, and whatever the other party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
-    said = f"align: this snapshot of rows was first linked with .* at least_common = {first}, .*: set align.least_common = {first}, or"
+    numbers = f"at least_common = {first}, .*: set align.least_common = {first}, or"
+    said = f"align: this snapshot of rows was first linked with .* {numbers}"
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
             enough(project, number)
@@ -263,8 +264,8 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
         with pytest.raises(PolicyRefused) as refused:
             Nodes(project.root).run("align.least_common=19")
         assert str(refused.value) == (
-            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: ask for as "
-            "many or more"
+            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: set "
+            "align.least_common = 20, or more"
         )
 
 

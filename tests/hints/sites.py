@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("algorithms", "parties", "coordinator")
 
 TABLES = (
+    ""
     "align|compute|datasets|dp_lr|evaluate|falcon|fit|identity|label_dp|paillier|parties|peers|policy|populations|predict"
     "|privacy|scores|secrets|split|taylor|timeouts|walr"
 )

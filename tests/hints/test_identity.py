@@ -71,7 +71,8 @@ def test_a_party_that_has_a_certificate(folder: Path) -> None:
     issue(folder, "alice")
     words = ("certs", "issue", str(folder), "alice")
     told = refused_command(
-        "`blindfit certs renew {} {}` makes it last longer; to replace a lost key, {}", blindfit(folder, *words)
+        "`blindfit certs renew {} {}` makes it last longer; to replace a lost key, `blindfit certs revoke",
+        blindfit(folder, *words),
     )
     renew, revoke = told.commands[:2]
     assert blindfit(folder, *renew).returncode == 0

@@ -132,7 +132,7 @@ def test_labels_with_much_noise(tmp_path: Path) -> None:
 
 def test_trees_on_noise() -> None:
     forest = LabelDPSettings(regressor="random-forest", options={"min_samples_leaf": 2})
-    told = Told("set label_dp.regressor = {}, or raise label_dp.options.min_samples_leaf above {}")
+    told = Told('set label_dp.regressor = "ridge", or raise label_dp.options.min_samples_leaf above {}')
     told.hear(trees_on_noise(forest, 1000, 0.5))
     assert not trees_on_noise(LabelDPSettings(regressor="ridge"), 1000, 0.5)
     (above,) = re.findall(r"above ([\d,]+)", told.text)

@@ -128,7 +128,8 @@ def test_too_few_rows_in_common(project: Project) -> None:
     ids = project.tables["shop"]["id"]
     project.tables["shop"]["id"] = np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)])
     refused = levels(project.check("align.least_common=200"), "refuses")
-    assert any("rows in common are fewer than align.least_common = 200" in text for text in refused)
+    reason = "rows in common are fewer than the job asks for: set align.least_common = "
+    assert any(reason in text for text in refused)
 
 
 def test_too_few_rows_to_split(project: Project) -> None:
@@ -269,8 +270,8 @@ def test_noise_that_leaves_little(project: Project) -> None:
 
 def test_fewer_common_rows_than_a_policy_asks_for(project: Project) -> None:
     project.parties["post"]["policy"]["least_common"] = 120
-    reason = "post: align.least_common: 100 is less than its policy.least_common = 120: ask for as many or more"
-    assert levels(project.check(), "refuses") == [reason]
+    reason = "100 is less than its policy.least_common = 120: set align.least_common = 120, or more"
+    assert levels(project.check(), "refuses") == [f"post: align.least_common: {reason}"]
     assert not levels(project.check("align.least_common=120"), "refuses")
 
 
@@ -285,7 +286,7 @@ def test_linked_rows(project: Project) -> None:
     assert "0 to test on" in said(findings, "split")
     assert not levels(findings, "refuses")
     assert "to ask by whether 100 rows match who is in the other's data" in said(findings, "out of the model")
-    reason = "align.least_common: 99 is less than its policy.least_linked = 100: ask for as many or more"
+    reason = "align.least_common: 99 is less than its policy.least_linked = 100: set align.least_common = 100, or more"
     refused = levels(project.check("align.least_common=99"), "refuses")
     assert refused == [f"bank: {reason}", f"shop: {reason}"]
 

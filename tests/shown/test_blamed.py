@@ -43,8 +43,8 @@ def test_a_dataset_that_the_job_misspells(files: Path, dataset: str, hint: str) 
         ("dataset", "correct parties.bank.dataset in the job, or have bank's operator add it to its [datasets]"),
         ("role", "correct parties.bank.role in the job"),
         ("parties", "correct [parties] in the job"),
-        ("peers", "the operator of bank names its peers, with their roles, in [peers]"),
-        ("privacy.epsilon", "the operator of bank sets its [policy]"),
+        ("peers", "have the operator of bank add it to [peers], with its role"),
+        ("privacy.epsilon", "lower privacy.epsilon, or have bank's operator raise policy.most_epsilon"),
     ],
 )
 def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:

@@ -487,7 +487,8 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     bank.snapshots.newest("loans")
     (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
     with refused(
-        'set datasets.{}.population = "{}"; or, if these are other people, `blindfit publish PARTY.TOML {} --other-people`'
+        'set datasets.{}.population = "{}"; or, if these are other people, '
+        "`blindfit publish PARTY.TOML {} --other-people`"
     ) as told:
         bank.snapshots.newest("other")
     assert "its rows are known under the population people, as snapshot 1 of loans" in told.text

@@ -287,7 +287,6 @@ WHAT_TO_DO = {
     "evaluate.session": "name a training whose model {party} still has, or train again",
     "evaluate.scores": "name a prediction that {party} has made with that model, or predict again",
     "predict.session": "name a training whose model {party} still has, or train again",
-    "receipt": "{party} has another receipt_key.pem than it had: its operator puts the old one back, from a backup",
     "peers": "have the operator of {party} add it to [peers], with its role",
 }
 
@@ -330,7 +329,7 @@ class PeerUnreachable(TransportError):
             f"cannot reach {peer} at {address} at step {step}" + (f": {reason}" if reason else ""),
             peer=peer,
             step=step,
-            hint=f"is `blindfit party` running at {peer}, and may this machine connect to {address}?",
+            hint=f"start `blindfit party` at {peer}, and let this machine connect to {address}",
         )
         self.address = address
 
@@ -380,8 +379,8 @@ class UnknownId(DataError):
     def __init__(self, position: int, count: int) -> None:
         super().__init__(
             f"row {position} of the request has an id that the table of labels has not ({count} in all)",
-            hint='align the ids first; or have the operator of the dataset set its unknown_rows = "zero", which counts '
-            "such ids as label 0",
+            hint="send only ids that the table has; or, if the table has no person column, have its operator set "
+            'unknown_rows = "zero" for the dataset, which counts such ids as label 0',
         )
         self.position, self.count = position, count
 

@@ -126,7 +126,7 @@ def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> Non
     if not any(told.values()):
         raise ConfigError(
             f"no party of the job has a session {session} that {own.name} proposed",
-            hint="`blindfit jobs PARTY.TOML` lists the sessions that a party has had",
+            hint="`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had",
         )
     answer({"session": session, "parties": {party: state or None for party, state in told.items()}})
     for party, state in told.items():

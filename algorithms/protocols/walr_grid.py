@@ -98,7 +98,7 @@ def bounds_with_a_grid(
     """
     least_steps = math.ceil(LEAST_STD_STEPS * (1 + 1e-9) / (noise_multiplier * rows_of_unit)) + 1
     if least_steps > most_steps:
-        raise RangeError("no grid is fine enough for so little noise", hint="take a smaller epsilon")
+        raise RangeError("no grid is fine enough for so little noise", hint="lower privacy.epsilon")
     finest = fixed_point.MAX_FRAC_BITS if frac_bits is None else frac_bits
     coarsest = fixed_point.MIN_FRAC_BITS if frac_bits is None else frac_bits
     return math.ldexp(least_steps, -finest), math.ldexp(most_steps, -coarsest)
@@ -124,5 +124,5 @@ def _bits_for_noise(noise_std: float, norm_bound: float) -> int:
             return bits
     raise RangeError(
         f"a noise of standard deviation {noise_std:.3g} is narrower than 2^16 steps of the finest grid",
-        hint="scale the features up, or take a smaller epsilon",
+        hint="scale the features up, or lower privacy.epsilon",
     )

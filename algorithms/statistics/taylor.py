@@ -50,18 +50,6 @@ LOSSES: dict[str, TaylorLoss] = {
 }
 
 
-def signed_labels(labels: Floats) -> Floats:
-    """{0, 1} or {-1, 1} -> {-1, 1}.
-
-    Raises:
-        DataError: other labels.
-    """
-    found = set(np.unique(labels).tolist())
-    if not found <= {0.0, 1.0} and not found <= {-1.0, 1.0}:
-        raise DataError("logistic regression needs labels 0 and 1 (or -1 and 1)", hint='model = "linear" takes others')
-    return np.where(labels > 0, 1.0, -1.0)
-
-
 def refuse_one_class(labels: Floats) -> None:
     """Raises DataError: there is nothing to learn."""
     if len(np.unique(labels)) < 2:

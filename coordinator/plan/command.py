@@ -53,7 +53,7 @@ def _planned(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> P
     if job.parties[name].config is None:
         raise ConfigError(
             f"parties.{name}.config is missing: a plan is made where the active party's features are",
-            hint=f"set parties.{name}.config to its party file",
+            hint=f'set parties.{name}.config = "{name}.toml", or where its party file is',
         )
     active = PartyHere.of(job, name, base_dir)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -183,7 +183,7 @@ def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) 
 def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
     noise_std = _multiplier(job) * bound * unit.count
     if walr_split.reach(n, bound, noise_std) >= walr_split.P / 2:
-        yield Finding("refuses", "walr.frac_bits", walr_split.TOO_LARGE)
+        yield Finding("refuses", "walr.frac_bits", f"{walr_split.TOO_LARGE}: {walr_split.LOWER_IT}")
 
 
 def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:

@@ -118,7 +118,7 @@ def _parquet(table: Any) -> bytes:
 def require_columns(present: Sequence[str], names: Sequence[str], origin: Origin) -> None:
     if list(present) != list(names):
         raise origin.error(
-            f"its columns are {', '.join(present)}, not {', '.join(names)}", hint="name another in scores.url"
+            f"its columns are {', '.join(present)}, not {', '.join(names)}", hint="name another in `scores.url`"
         )
 
 

@@ -191,10 +191,8 @@ def read_csv(path: Path) -> Any:
 def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
     """Raises DataError: there are none."""
     if not scored.ids:
-        raise DataError(
-            "there is no row to evaluate on",
-            hint='train with a split.test_fraction above 0, or set evaluate.rows = "all"',
-        )
+        hint = 'train with a split.test_fraction above 0, or set evaluate.rows = "all"'
+        raise DataError("there is no row to evaluate on", hint=hint if job.evaluate.rows == "held-out" else "")
     settings = job.evaluate
     typical = max(LEAST_SCORE_BOUND, float(np.quantile(np.abs(scored.scores), SCORE_QUANTILE)))
     bound = typical if settings.score_bound == "auto" else settings.score_bound

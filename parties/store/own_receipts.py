@@ -12,6 +12,8 @@ from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
 from blindfit.parties.store.rollbacks import compare_receipt
 from blindfit.parties.store.store import Store, Transaction
 
+FORMER_KEY = "its operator puts the former receipt_key.pem back, from a backup"
+
 
 class OwnReceipts:
     """
@@ -36,7 +38,7 @@ class OwnReceipts:
         """
         statement, signature = presented
         if len(statement) > MOST_RECEIPT_BYTES or not signing.verify(self.public_key, statement, signature):
-            self._refuse(f"the one that {by} presents is not signed by this party's receipt key")
+            self._refuse(f"the one that {by} presents is not signed by this party's receipt key: {FORMER_KEY}")
         receipt = Receipt.from_statement(statement)
         if receipt.server != self._name:
             self._refuse(f"the one that {by} presents is another party's, which has the same key")

@@ -84,7 +84,8 @@ def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> 
     if job.taylor.model == "linear" and dataset.label_range is None:
         raise ConfigError(
             f"datasets.{name}.label_range is missing: label DP of numbers clips them to a public range",
-            hint=f"such as datasets.{name}.label_range = [0.0, 100.0]; choose it without looking at the labels",
+            hint=f"set datasets.{name}.label_range = [0.0, 100.0], or another range; choose it without looking at "
+            "the labels",
         )
 
 

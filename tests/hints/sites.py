@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("algorithms", "parties", "coordinator")
 
 TABLES = (
-    ""
     "align|compute|datasets|dp_lr|evaluate|falcon|fit|identity|label_dp|paillier|parties|peers|policy|populations|predict"
     "|privacy|scores|secrets|split|taylor|timeouts|walr"
 )
@@ -182,8 +181,8 @@ def _given_to(call: ast.Call) -> Iterator[ast.expr]:
     yield from (keyword.value for keyword in call.keywords if keyword.arg == "hint")
     if called.endswith("Error") and call.args and not any(keyword.arg == "hint" for keyword in call.keywords):
         yield from (call.args[0] for text in texts_of(call.args[0]) if re.search(r"\bremove (it|one)\b", text))
-    if called in ("refuse", "_refuse") and len(call.args) == 2:  # the field, and the reason
-        yield call.args[1]
+    if called in ("refuse", "_refuse") and call.args:  # the field, and the reason
+        yield call.args[-1]
     if called == "PolicyRefused":
         yield from (keyword.value for keyword in call.keywords if keyword.arg == "reason")
     places = {"ValueError": 0, "Leak": 2, "Finding": 2}

@@ -13,7 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy.exc import DBAPIError
 
+from blindfit.parties.data.database import answering
+from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_for_model, open_source
 from blindfit.parties.settings import PartySettings
@@ -449,3 +452,24 @@ def test_scores_that_are_there_already(tmp_path: Path, way: str, url: str) -> No
         open_sink(url.replace("scores.", "others."), "refuse", tmp_path).write(SCORES)
     else:
         open_sink(url, way, tmp_path).write(SCORES)  # type: ignore[arg-type]
+
+
+@each_case("url", ["csv:scores.csv", "parquet:scores.parquet", "sqlite:///scores.db?table=scores"])
+def test_scores_beside_others_of_other_columns(tmp_path: Path, url: str) -> None:
+    open_sink(url, "append", tmp_path).write(SCORES.rename_columns(["id", "score"]))
+    with refused("name another in `scores.url`"):
+        open_sink(url, "append", tmp_path).write(SCORES)
+    open_sink(url.replace("scores.", "others."), "append", tmp_path).write(SCORES)
+
+
+class LockNotAvailable(Exception):
+    """As the driver of PostgreSQL calls it."""
+
+
+def test_a_table_that_somebody_else_has_locked() -> None:
+    origin = Origin("rows", "table visits of postgresql://db")
+    with refused("somebody else has locked the table, for more than {} s: pg_locks says who; try again after that"):
+        with answering(origin):
+            raise DBAPIError("", {}, LockNotAvailable())
+    with answering(origin):
+        pass

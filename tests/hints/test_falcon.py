@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.taylor_plan import rows_of_batches
 from tests.each_case import each_case
 from tests.falcon.local import Case, train
 from tests.hints.conftest import vertical, with_columns
-from tests.hints.following import found, not_found, refused, says
+from tests.hints.following import Told, found, not_found, refused, says
 from tests.preflight.conftest import Project
 
 OPTIMISER = OptimiserSettings(0.5, "inverse", 0.1, "sgd", 0.9, 0.01, 0.0)
@@ -215,8 +215,9 @@ def test_many_weights_of_a_linear_model(falcon: Project) -> None:
 def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -> None:
     project = vertical(tmp_path, "falcon")
     project.parties["post"]["policy"]["least_epochs"] = 6
-    told = found("falcon.{} = {}", project.check(*sets), "refuses")
-    assert "fewer than its policy.least_epochs = 6" in told.text
+    told = found("falcon.epochs: {}", project.check(*sets), "refuses")
+    assert Told(says("training may end after {}: fewer than its policy.least_epochs = {}")).is_in(told.text)
+    assert Told(says("falcon.{} = {}")).is_in(told.text)
     changes = [way for way in told.sets if not way.startswith("policy.")]
     assert changes
     not_found(told, project.check(*sets, *changes))

@@ -46,6 +46,12 @@ PARTIES: dict[str, dict[str, Any]] = {
 }
 DATASET = "datasets.rows"
 CASES = [
+    Wrong(
+        "active",
+        {"policy.least_rows": 3},
+        says="policy.least_rows is an option of a measurement server",
+        mend={"policy.least_rows": None},
+    ),
     # --- datasets
     Wrong(
         "passive",

@@ -145,7 +145,7 @@ class Session(Generic[J_co]):
         Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it
         or when it was cut, a job is no other one.
         """
-        job = {name: value for name, value in self.parameters.items() if not self.job.is_aside(name)}
+        job = self.job.digest_fields(asides=False)
         members = {
             f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
         }

@@ -18,6 +18,7 @@ from typing import Any
 
 import structlog
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
@@ -34,6 +35,8 @@ from blindfit.parties.store.store import SnapshotRow, Store, stamp
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
+DIGEST = DigestFormat()
+"""How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
 
@@ -67,7 +70,7 @@ class Snapshot:
 
     def source(self) -> Source:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
-        meaning = json.loads(self.row.meaning)
+        meaning = DIGEST.restored(json.loads(self.row.meaning))
         settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
         columns = tuple(meaning["columns"])
         return self.source_as(DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows}))
@@ -331,8 +334,8 @@ class Snapshots:
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """An operator who describes a dataset in other words has another one, which its first use publishes."""
-        meaning = json.loads(row.meaning)
-        return all(meaning.get(name) == value for name, value in _meaning(settings).items())
+        meaning, described = json.loads(row.meaning), _meaning(settings)
+        return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
 
 
 def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
@@ -360,7 +363,7 @@ def encoding_of_row(row: SnapshotRow) -> Encoding:
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    return {**chosen, "url": without_password(settings.url)}
+    return DIGEST.fields({**chosen, "url": without_password(settings.url)})
 
 
 def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

@@ -19,8 +19,8 @@ MOST_LINKAGES = 16  # of a snapshot with another party's rows: so many bits of w
 
 
 def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
-    """A digest of the snapshots and of how they are linked: whatever changes of these, nothing stays where it was."""
-    how = {name: value for name, value in session.parameters.items() if name.startswith("align.")}
+    """Return a digest of the snapshots and of how they are linked: a change in either draws everything again."""
+    how = {name: value for name, value in session.job.digest_fields().items() if name.startswith("align.")}
     return parameters_digest({**session.snapshots, **how})
 
 

@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.score_leaks import (
@@ -32,6 +33,8 @@ from blindfit.parties.store.store import ScoredRows, Transaction
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
+PART_DIGEST = DigestFormat()
+"""How fields of a model part are written in the digest by which its scores are counted."""
 
 
 class ScoreQuota:
@@ -159,8 +162,8 @@ async def give_scores(
 
 
 def _digest(part: VerticalModelPart) -> str:
-    """Of the numbers, whatever training they came from: equal parts give equal scores."""
-    return hashlib.sha256(json.dumps(part.to_dict(), sort_keys=True).encode()).hexdigest()
+    """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
+    return hashlib.sha256(json.dumps(PART_DIGEST.fields(part.to_dict()), sort_keys=True).encode()).hexdigest()
 
 
 def _asker(session: Session[JobParameters]) -> str:

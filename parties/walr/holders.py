@@ -154,8 +154,8 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         reason = "this party's norm bound was told under too many settings: give walr.norm_bound"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
-    parameters = session.job.to_parameters()
-    asked = {name: v for name, v in parameters.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
+    fields = session.job.digest_fields()
+    asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
     bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}

@@ -17,7 +17,7 @@ from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.work.compute import cluster_of
 
@@ -42,8 +42,7 @@ def publish(
     if dataset not in settings.datasets:
         known = ", ".join(settings.datasets) or "none"
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
-    store = Store(base_dir / settings.data_dir / "party.sqlite")
-    snapshots = snapshots_of(settings, base_dir, store)
+    snapshots = snapshots_of(settings, base_dir, Store.of(settings, base_dir))
     made = snapshots.publish(
         dataset, other_people=other_people, on_waiting=lambda what: console.print(escape(what), highlight=False)
     )
@@ -72,8 +71,8 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
     columns = ("dataset", "snapshot", "made (UTC)", "rows", "on disk", "its source")
     table = Table(*columns, title="Snapshots", box=SIMPLE_HEAD)
     found: list[dict[str, object]] = []
-    database = base_dir / settings.data_dir / "party.sqlite"
-    snapshots = snapshots_of(settings, base_dir, Store(database)) if database.exists() else None
+    store = Store.existing(settings, base_dir)
+    snapshots = snapshots_of(settings, base_dir, store) if store else None
     for dataset in settings.datasets:
         current = snapshots.current(dataset) if snapshots else None
         found.append({"dataset": dataset, "snapshot": None if current is None else current.row.number})
@@ -93,10 +92,10 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
 
 def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
     """The newest snapshots of sources that have changed since."""
-    database = base_dir / settings.data_dir / "party.sqlite"
-    if not database.exists():
+    store = Store.existing(settings, base_dir)
+    if store is None:
         return
-    snapshots = snapshots_of(settings, base_dir, Store(database))
+    snapshots = snapshots_of(settings, base_dir, store)
     for dataset in settings.datasets:
         current = snapshots.current(dataset)
         if current is not None and snapshots.changed_since(current):

@@ -33,7 +33,7 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
@@ -62,7 +62,7 @@ class PartyNode:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
-        store = Store(base_dir / settings.data_dir / "party.sqlite")
+        store = Store.of(settings, base_dir)
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))

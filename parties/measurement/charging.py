@@ -21,9 +21,10 @@ from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
+from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.charging import check_rollbacks
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.store import Store, StoredAnswer, Transaction
+from blindfit.parties.store.database import Reads, Store, Writes
+from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.protos import measurement_pb2 as pb
 
 
@@ -170,9 +171,7 @@ class ChargingService:
 
     # --- before any row, and again in the transaction that charges: then nobody can come between
 
-    def check_chargeable(
-        self, reader: Transaction, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost
-    ) -> None:
+    def check_chargeable(self, reader: Reads, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
         events = self.receipts.books.events(reader, dataset.population)
@@ -180,7 +179,7 @@ class ChargingService:
 
     def check_approval(
         self,
-        reader: Transaction,
+        reader: Reads,
         request: Asked,
         dataset: LabelDataset,
         consumer: str,
@@ -204,7 +203,7 @@ class ChargingService:
 
     def append(
         self,
-        transaction: Transaction,
+        transaction: Writes,
         request: Asked,
         dataset: LabelDataset,
         consumer: str,

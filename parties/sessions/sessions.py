@@ -44,9 +44,9 @@ from blindfit.parties.sessions.proposal import Member as Member  # seats know it
 from blindfit.parties.sessions.proposal import ReadJob, digest_of, membership, read_proposal
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
-from blindfit.parties.store.store import SessionRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, OwnReceipts, SignedReceipt
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel

@@ -30,7 +30,8 @@ from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
-from blindfit.parties.store.store import SnapshotRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.snapshots import SnapshotRow
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob

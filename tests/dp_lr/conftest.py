@@ -20,7 +20,7 @@ from blindfit.parties.identity import authority
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.ports import held_address
 from tests.processes.conftest import Project

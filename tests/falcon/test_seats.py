@@ -23,7 +23,7 @@ from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.falcon.project import (
     DATA_PARTIES,

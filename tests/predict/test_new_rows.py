@@ -27,7 +27,7 @@ from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.settings import SESSION, PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows

@@ -13,7 +13,7 @@ from blindfit.coordinator.preflight import Finding
 from blindfit.coordinator.preflight.falcon import cost as falcon_cost
 from blindfit.coordinator.preflight.falcon.cost import Speed
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.preflight.conftest import N_ROWS, Project
 from tests.preflight.test_vertical import levels, only, said

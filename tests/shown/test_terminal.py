@@ -28,7 +28,8 @@ from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
 from blindfit.coordinator.terminal import Terminal, terminal
 from blindfit.parties.sessions.session_log import keeper
-from blindfit.parties.store.store import SessionRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2
 from tests.command import blindfit

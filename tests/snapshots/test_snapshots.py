@@ -21,7 +21,7 @@ from blindfit.parties.snapshots import directories
 from blindfit.parties.snapshots.directories import only_publisher
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import write_sqlite

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -154,22 +155,12 @@ def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str,
 
 
 def norm_bound_of(session: Session[Any]) -> str:
-    """The request id under which the bits of a norm bound are counted."""
-    counted: list[str] = []
-
-    class Counting:
-        def count(self, *arguments: Any) -> None:
-            counted.append(next(a for a in arguments if isinstance(a, str) and len(a) == 64))
-
-    before = holders.count_told_bits
-    holders.count_told_bits = Counting().count
-    try:
-        party: Any = SimpleNamespace(store=None)
-        drawn: Any = SimpleNamespace(key=b"drawn")
-        holders.count_bound(party, session, 1000, drawn)
-    finally:
-        holders.count_told_bits = before
-    return counted[0]
+    """Return the request id under which the bits of a norm bound are counted."""
+    party, drawn = mock.MagicMock(), mock.Mock(key=b"drawn")
+    holders.count_bound(party, session, 1000, drawn)
+    counted = party.store.transaction.return_value.__enter__.return_value.count_told_bits
+    _asker, request_id, *_ = counted.call_args.args
+    return str(request_id)
 
 
 def request(**changes: Any) -> AggregateOpen:

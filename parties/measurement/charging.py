@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -104,7 +104,9 @@ class ChargingService:
     """Datasets, budgets, ledger. Nothing leaves that was not charged here.
 
     Args:
-        newest: a dataset -> the same at its newest snapshot.
+        described: every dataset of the server's file, published or not; by default those of `datasets`.
+        newest: a dataset's name, and the dataset as it is known -> the dataset at its newest snapshot; it raises
+            PolicyRefused where the dataset is not published.
         meeting: with the other server of a consumer's session.
         blocks: of the other holders of columns in a consumer's session.
         prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
@@ -120,7 +122,8 @@ class ChargingService:
         key: SigningKey,
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
-        newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
+        described: Mapping[str, PartyDatasetSettings] | None = None,
+        newest: Callable[[str, LabelDataset | None], LabelDataset] | None = None,
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
         meeting: Callable[[str, str], Meeting | None] = lambda _session, _consumer: None,
@@ -128,17 +131,23 @@ class ChargingService:
         prove_key: Callable[[bytes], KeyProof] = lambda _key: NO_PROOF,
     ) -> None:
         self.meeting, self.blocks, self.prove_key = meeting, blocks, prove_key
-        self.approved_job, self._newest, self.vault = approved_job, newest, vault
+        self.approved_job, self.vault = approved_job, vault
+        self.described = described or {known.name: known.settings for known in datasets.values()}
+        self._newest = newest or (lambda name, _known: datasets[name])
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()
         self.receipts, self.threads = OwnReceipts(name, store, key), Threads()
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
-        """One answer for both: who may not use a dataset does not learn that it exists."""
-        dataset = self.datasets.get(name)
-        if dataset is None or consumer not in dataset.settings.consumers:
+        """Return a dataset at its newest snapshot. A party that may not use it does not learn that it exists.
+
+        Raises:
+            PolicyRefused: there is none of this name for this consumer, or it is not published.
+        """
+        described = self.described.get(name)
+        if described is None or consumer not in described.consumers:
             raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
-        self.datasets[name] = self._newest(dataset)
+        self.datasets[name] = self._newest(name, self.datasets.get(name))
         return self.datasets[name]
 
     def refuse(self, field: str, reason: str) -> None:

@@ -7,6 +7,7 @@ All that others see of it is a random id: even a keyed digest would tell that a 
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 import structlog
 
 from blindfit.algorithms.digest_format import DigestFormat
-from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
@@ -32,6 +33,7 @@ from blindfit.parties.snapshots.directories import Unfinished, only_publisher, r
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
+from blindfit.parties.work.ending import described
 
 log = structlog.get_logger(__name__)
 
@@ -124,25 +126,28 @@ class Snapshots:
             )
         return None
 
+    def names_published(self) -> Iterator[str]:
+        """Yield the datasets that have a current snapshot."""
+        for dataset in self._settings.datasets:
+            with suppress(ConfigError):  # this process must be started again before it reads the dataset
+                if self.current(dataset) is not None:
+                    yield dataset
+
     def all_of(self, dataset: str) -> list[Snapshot]:
         """Those whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def newest(self, dataset: str) -> Snapshot:
-        """The current one; the first use of a dataset publishes it.
+    def published(self, dataset: str) -> Snapshot:
+        """Return the current snapshot, which jobs read. A job makes none: its refusal could tell what rows hold.
 
         Raises:
-            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+            PolicyRefused: there is none.
+            ConfigError: as `current`.
         """
-        return self.current(dataset) or self.published(dataset)
-
-    def published(self, dataset: str) -> Snapshot:
-        """The next one, made by the party itself: its log says so."""
-        made = self.publish(dataset)
-        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
-        for caution in self.cautions(made):
-            log.warning(caution, dataset=dataset)
-        return made
+        found = self.current(dataset)
+        if found is None:
+            raise PolicyRefused(party=self._settings.name, field="dataset", reason=not_published(dataset))
+        return found
 
     def cautions(self, made: Snapshot) -> Iterator[str]:
         """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
@@ -192,9 +197,12 @@ class Snapshots:
         return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
-        """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
-        found = self.current(dataset)
-        return found.source() if found else open_source(self._dataset(dataset), self._base_dir, dataset)
+        """Return the rows of the current snapshot.
+
+        Raises:
+            PolicyRefused, ConfigError: as `published`.
+        """
+        return self.published(dataset).source()
 
     def changed_since(self, snapshot: Snapshot) -> bool | None:
         """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
@@ -206,19 +214,58 @@ class Snapshots:
             return True
         return found != snapshot.row.source
 
-    def overdue(self, dataset: str) -> bool:
-        """Whether its owner's schedule asks for the next one, changed or not."""
-        every = self._dataset(dataset).publish_every_h
-        if every is None or (current := self.current(dataset)) is None:
-            return False
-        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
-
     def tell_of_changes(self) -> None:
-        """The operator alone, in the log."""
-        for dataset in self._settings.datasets:
+        """Log for the operator which datasets have changed, and which schedules do not run."""
+        for dataset, settings in self._settings.datasets.items():
             current = self.current(dataset)
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
+            if settings.publish_every_h is not None and (reason := self.waits_for_operator(dataset)):
+                log.warning(reason, dataset=dataset)
+
+    # --- which the party makes by itself
+
+    def waits_for_operator(self, dataset: str) -> str:
+        """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
+        return why_it_waits(self._settings, dataset, self._store.reader().snapshots())
+
+    def make_first(self) -> None:
+        """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
+
+        A dataset whose rows are wrong stays unpublished, and the party starts without it.
+        """
+        for dataset in self._settings.datasets:
+            try:
+                if self.current(dataset) is None:
+                    self.make_next(dataset)
+            except Exception as error:  # noqa: BLE001 - the operator is told, and the other datasets are as good as ever
+                log.error("dataset is not published", dataset=dataset, **described(error))
+
+    def make_overdue(self, dataset: str) -> None:
+        """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
+        if self.overdue(dataset):
+            self.make_next(dataset)
+
+    def overdue(self, dataset: str) -> bool:
+        """Return whether the owner's schedule asks for the next snapshot."""
+        every = self._dataset(dataset).publish_every_h
+        if every is None or (current := self.current(dataset)) is None or self.waits_for_operator(dataset):
+            return False
+        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
+
+    def make_next(self, dataset: str) -> None:
+        """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log says so.
+
+        Raises:
+            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+        """
+        if reason := self.waits_for_operator(dataset):
+            log.warning(reason, dataset=dataset)
+            return
+        made = self.publish(dataset)
+        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        for caution in self.cautions(made):
+            log.warning(caution, dataset=dataset)
 
     def unknown(self) -> Iterator[str]:
         """Directories with a snapshot's name that the party's database does not know; for its operator."""
@@ -334,7 +381,7 @@ class Snapshots:
         return Snapshot(row, self._directory / row.id, described.batch_rows if described else BATCH_ROWS)
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
-        """An operator who describes a dataset in other words has another one, which its first use publishes."""
+        """Return whether the snapshot is of the dataset as these settings describe it."""
         meaning, described = json.loads(row.meaning), _meaning(settings)
         return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
 
@@ -367,6 +414,39 @@ def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     return DIGEST.fields({**chosen, "url": without_password(settings.url)})
 
 
+def not_published(dataset: str) -> str:
+    """Say so to a proposer: in the same words whatever the rows hold."""
+    return f"{dataset} is not published: the party's operator runs `blindfit publish PARTY.TOML {dataset}`"
+
+
+def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[SnapshotRow]) -> str:
+    """Return why only the operator publishes a dataset; empty where the party does so by itself.
+
+    The answer follows from the party's file and from which populations were published before, never from rows.
+    Otherwise a job could learn, by whether a dataset is published, that its rows are those of another population.
+
+    Args:
+        known: all snapshots of the party, removed ones included.
+    """
+    population = settings.datasets[dataset].population
+    if not population or _is_of_other_people(dataset, population, known):
+        return ""
+    before = itertools.takewhile(lambda name: name != dataset, settings.datasets)
+    populations = [*(row.population for row in known), *(settings.datasets[name].population for name in before)]
+    others = [other for other in populations if other and other != population]
+    if not others:
+        return ""
+    return (
+        f"{dataset} waits for `blindfit publish`: this party also has the population {others[0]}, and people who are "
+        "in two populations have two budgets; --other-people says, once, that these are other people"
+    )
+
+
+def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
+    """Return whether the operator has said that the dataset's people are those of no other population."""
+    return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
+
+
 def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
     """Two budgets for the same people would be twice the budget."""
     others = [
@@ -375,7 +455,7 @@ def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> No
     ]  # fmt: skip
     if not row.population or not others or row.other_people:
         return
-    if any(k.other_people and (k.dataset, k.population) == (row.dataset, row.population) for k in known):
+    if _is_of_other_people(row.dataset, row.population, known):
         return
     other = others[-1]
     raise ConfigError(

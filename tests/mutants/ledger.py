@@ -277,8 +277,8 @@ MUTANTS = (
         "any-consumer-may-ask",
         (15,),
         "parties/measurement/charging.py",
-        "if dataset is None or consumer not in dataset.settings.consumers:",
-        "if dataset is None:",
+        "if described is None or consumer not in described.consumers:",
+        "if described is None:",
         (f"{RELEASE}::test_an_unknown_dataset_and_somebody_elses_are_refused_alike",),
     ),
     Mutant(

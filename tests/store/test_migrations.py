@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +129,7 @@ def test_a_database_that_many_open_at_once_is_migrated_once(tmp_path: Path, monk
     ready = threading.Barrier(8)
 
     def counting(database: sqlite3.Connection) -> None:
+        time.sleep(0.2)  # while the others look at the version, and wait for their turn
         ran.append(threading.get_ident())
         database.execute("INSERT INTO cancellations (session) VALUES (?)", (f"s{len(ran)}00",))
 

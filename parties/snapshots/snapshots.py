@@ -153,6 +153,9 @@ class Snapshots:
         """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
         counts it begins."""
         yield from made.remarks
+        dataset = made.row.dataset
+        if self._dataset(dataset).publish_every_h is not None and self.waits_for_operator(dataset):
+            yield schedule_waits(dataset)
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -220,8 +223,8 @@ class Snapshots:
             current = self.current(dataset)
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
-            if settings.publish_every_h is not None and (reason := self.waits_for_operator(dataset)):
-                log.warning(reason, dataset=dataset)
+            if current is not None and settings.publish_every_h is not None and self.waits_for_operator(dataset):
+                log.warning(schedule_waits(dataset), dataset=dataset)
 
     # --- which the party makes by itself
 
@@ -419,6 +422,14 @@ def not_published(dataset: str) -> str:
     return f"{dataset} is not published: the party's operator runs `blindfit publish PARTY.TOML {dataset}`"
 
 
+def schedule_waits(dataset: str) -> str:
+    """Tell the operator how the schedule of a dataset that waits begins to run."""
+    return (
+        f"the schedule of {dataset} does not run, as the party has another population: publish it once with "
+        "--other-people if its people are not those of the other one"
+    )
+
+
 def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[SnapshotRow]) -> str:
     """Return why only the operator publishes a dataset; empty where the party does so by itself.
 
@@ -437,8 +448,8 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
     if not others:
         return ""
     return (
-        f"{dataset} waits for `blindfit publish`: this party also has the population {others[0]}, and people who are "
-        "in two populations have two budgets; --other-people says, once, that these are other people"
+        f"{dataset} waits for `blindfit publish`: the party also has the population {others[0]}, and people in both "
+        "would have two budgets"
     )
 
 

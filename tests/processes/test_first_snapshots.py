@@ -10,7 +10,7 @@ from tests.processes.reading import error_line
 MADE = "meter: labels is published as snapshot 1, 1,500 rows"
 TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start do so"
 NOT_PUBLISHED = "labels is not published: the party's operator runs `blindfit publish PARTY.TOML labels`"
-WAITS = "labels waits for `blindfit publish`: this party also has the population visitors"
+WAITS = "labels waits for `blindfit publish`: the party also has the population visitors"
 TWO_POPULATIONS = """
 [populations.visitors]
 epsilon = 2.0
@@ -72,7 +72,10 @@ def test_a_second_population_waits_and_check_says_what_run_says(project: Project
     assert WAITS in words_of(checked.stdout)
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert WAITS in error_line(done)
-    assert done.stderr.splitlines()[1] == "hint: blindfit publish meter.toml labels"
+    assert (
+        done.stderr.splitlines()[1]
+        == "hint: blindfit publish meter.toml labels; with --other-people if these are other people"
+    )
     assert project.blindfit("publish", "meter.toml", "labels").returncode == 0
     assert project.blindfit("check", "job.toml").returncode == 0
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0

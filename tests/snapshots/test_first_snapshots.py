@@ -14,6 +14,7 @@ from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.node import PartyNode
+from blindfit.parties.snapshots.snapshots import schedule_waits
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority, make_identity, quick_connections
@@ -191,7 +192,7 @@ def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> N
     with capture_logs() as logs:
         assert made_by(bank) == ["loans"]
     (told,) = [log["event"] for log in logs if log["log_level"] == "warning"]
-    assert told.startswith("other waits for `blindfit publish`: this party also has the population people, and people")
+    assert told.startswith("other waits for `blindfit publish`: the party also has the population people, and people")
     bank.snapshots.publish("other")
     assert made_by(bank) == ["loans", "other"]
 
@@ -211,6 +212,7 @@ def test_whether_a_dataset_waits_follows_from_no_row(wrong: str, same: bool, tmp
     assert bank.snapshots.waits_for_operator("other") != ""
 
 
+LONG_AGO = "UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'"
 DATASETS = 'population = "people"', 'population = "visitors"'
 
 
@@ -240,14 +242,15 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
     bank.snapshots.publish("other")
     if same:
         (tmp_path / "other.csv").write_text((tmp_path / "loans.csv").read_text())
-    made = "UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'"
-    bank.store._db.execute(made)
+    bank.store._db.execute(LONG_AGO)
     assert not bank.snapshots.overdue("other")
     with capture_logs() as logs:
         bank.snapshots.tell_of_changes()
-    assert [log["dataset"] for log in logs if "waits for `blindfit publish`" in log["event"]] == ["other"]
-    bank.snapshots.publish("other", other_people=True)
-    bank.store._db.execute(made)
+    assert schedule_waits("other") in [log["event"] for log in logs]
+    assert schedule_waits("other") in bank.snapshots.cautions(bank.snapshots.current("other"))
+    made = bank.snapshots.publish("other", other_people=True)
+    assert schedule_waits("other") not in bank.snapshots.cautions(made)
+    bank.store._db.execute(LONG_AGO)
     assert bank.snapshots.overdue("other")
     bank.snapshots.make_overdue("other")
     assert [made.row.number for made in bank.snapshots.all_of("other")] == [1, 2, 3]

@@ -22,7 +22,8 @@ from blindfit.coordinator.report.wording import counted
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots, why_it_waits
+from blindfit.parties.snapshots.populations import why_it_waits
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.work.compute import cluster_of

@@ -14,7 +14,7 @@ from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.node import PartyNode
-from blindfit.parties.snapshots.snapshots import schedule_waits
+from blindfit.parties.snapshots.populations import schedule_waits
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority, make_identity, quick_connections

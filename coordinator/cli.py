@@ -314,6 +314,9 @@ def party(
     settings: PartyFile,
     overrides: SetOption = None,
     ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
+    first_snapshots: Annotated[
+        bool, typer.Option(help="Publish each dataset that has no snapshot, before the party is up.")
+    ] = True,
 ) -> None:
     """Run one party until it is told to stop."""
     from blindfit.parties.node import serve, set_up_logs
@@ -331,7 +334,7 @@ def party(
     one_heap()
     leave_pandas_out()
     with ending.said(loaded.name):
-        ending.run(serve(loaded, settings.parent, on_ready))
+        ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots))
     ending.leave()
 
 

@@ -86,10 +86,14 @@ def _launched(
     command: Sequence[str] | None,
     talk: Talk,
 ) -> Launched:
+    def say(line: str) -> None:
+        if talk != "quiet":
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, _terminable():
-            return stack.enter_context(launch(job, base_dir, out, command))
+            return stack.enter_context(launch(job, base_dir, out, command, say))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.snapshots import publish_first
 from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
@@ -60,16 +61,25 @@ class Launched:
 
 
 @contextlib.contextmanager
-def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | None = None) -> Iterator[Launched]:
-    """Starts every party of the job and stops them at the end.
+def launch(
+    job: Job[Any],
+    base_dir: Path,
+    out: Path,
+    command: Sequence[str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Launched]:
+    """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
     Args:
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
+        say: prints a line about what was published.
 
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
+        ConfigError, DataError: a dataset cannot be published.
     """
     _check_datasets(job, base_dir)
+    publish_first(job, {name: party_settings(job, name, base_dir) for name in job.parties}, say)
     coordinator = _coordinator_name(job, base_dir)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with tempfile.TemporaryDirectory(prefix="blindfit-run-") as temporary:
@@ -176,7 +186,7 @@ def _start(
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
-    words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
+    words = [*command, "party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)

@@ -25,8 +25,10 @@ from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
-from blindfit.parties.store.store import FailedUploads, Store, StoredLabels
+from blindfit.parties.store.answers import StoredLabels
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.uploads import FailedUploads
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:

@@ -33,7 +33,7 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
@@ -55,14 +55,19 @@ MOST_LOGGED_CHARS = 2000  # of one text
 class PartyNode:
     """Everything of one party. `start` binds the address; `wait` returns when the process is told to stop."""
 
-    def __init__(self, settings: PartySettings, base_dir: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self, settings: PartySettings, base_dir: Path, limits: Limits | None = None, *, first_snapshots: bool = True
+    ) -> None:
+        """Args:
+        first_snapshots: whether to publish each dataset that never was.
+        """
         self.settings = settings
         identity = tls.open_identity(settings.identity, base_dir)
         if identity.name != settings.name:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
-        store = Store(base_dir / settings.data_dir / "party.sqlite")
+        store = Store.of(settings, base_dir)
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
@@ -70,6 +75,8 @@ class PartyNode:
             log.warning(
                 "keys and checkpoints are kept unlocked: there is no secrets.passphrase_file", party=settings.name
             )
+        if first_snapshots:
+            self.party.snapshots.make_first()
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
@@ -136,8 +143,7 @@ class PartyNode:
         while True:
             for dataset in self.settings.datasets:
                 try:
-                    if snapshots.overdue(dataset):
-                        await asyncio.to_thread(snapshots.published, dataset)
+                    await asyncio.to_thread(snapshots.make_overdue, dataset)
                 except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
                     log.error("dataset is not published", dataset=dataset, **ending.described(error))
             await asyncio.sleep(SCHEDULE_S)
@@ -201,6 +207,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
             protocol_version=PROTOCOL_VERSION,
             protocols=settings.policy.protocols,
             datasets=sorted(settings.datasets),
+            published=sorted(self._node.party.snapshots.names_published()),
             receipt_key=self._node.party.receipts.public_key if keeps_a_ledger else b"",
         )
 
@@ -231,15 +238,22 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 # --- running ---------------------------------------------------------------------------------------------
 
 
-async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:
-    """Runs one party until a signal tells it to stop; `on_ready` is told the port."""
+async def serve(
+    settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None], *, first_snapshots: bool = True
+) -> None:
+    """Run one party until a signal tells it to stop; `on_ready` is told the port.
+
+    Args:
+        first_snapshots: as `PartyNode` takes it.
+    """
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
     check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
     keeps = DataDirLock(base_dir / settings.data_dir, settings.name)
     keeps.take()
-    node = PartyNode(settings, base_dir, fitting(Limits(), raise_open_files()))
+    limits = fitting(Limits(), raise_open_files())
+    node = PartyNode(settings, base_dir, limits, first_snapshots=first_snapshots)
     await node.start()
     on_ready(node.port)
     log.info("party stops", party=settings.name, signal=await stopping)

@@ -34,7 +34,7 @@ class DescribePartyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyDescription(_message.Message):
-    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key")
+    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key", "published")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class PartyDescription(_message.Message):
     PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     version: str
@@ -49,7 +50,8 @@ class PartyDescription(_message.Message):
     protocols: _containers.RepeatedScalarFieldContainer[str]
     datasets: _containers.RepeatedScalarFieldContainer[str]
     receipt_key: bytes
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ...) -> None: ...
+    published: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ..., published: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("name", "role", "address", "dataset")

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
@@ -81,6 +82,8 @@ NOT_CONTENT = frozenset(
         "public_key",
     )
 )  # fields of a request on which its answer does not depend, but for the rows' hash
+DIGEST = DigestFormat()
+"""How fields of a request are written in its digest, in its name and in the statement that a ledger's entry proves."""
 _NAMED = (
     "dataset",
     "snapshot",
@@ -272,7 +275,7 @@ def step_1_name(request: AggregateOpen, release: str) -> str:
     Args:
         release: as in ReleaseSettings.
     """
-    named = {name: getattr(request, name) for name in _NAMED}
+    named = DIGEST.fields({name: getattr(request, name) for name in _NAMED})
     return parameters_digest({**named, "release": release, "content": request.content_sha256.hex()}).hex()
 
 
@@ -365,9 +368,9 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
 
 def request_digest(request: AggregateOpen) -> bytes:
-    """Of all that the answer depends on: one request id stands for one such digest."""
+    """Return the digest of all that the answer depends on: one request id stands for one such digest."""
     names = [f.name for f in fields(request) if f.name not in NOT_CONTENT]
-    content = {name: getattr(request, name) for name in names}
+    content = DIGEST.fields({name: getattr(request, name) for name in names})
     return parameters_digest({**content, "rows": request.content_sha256.hex()})
 
 

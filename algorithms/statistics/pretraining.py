@@ -9,12 +9,13 @@ The file (`to_json`, `from_json`) holds names, means, standard deviations and we
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields, solvers
 from blindfit.algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
@@ -24,6 +25,8 @@ from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
 
 FORMAT = "blindfit-pretrained-1"
+DIGEST = DigestFormat()
+"""How fields of a model are written in its identity."""
 
 
 class Pretrained(StandardisedLogistic):
@@ -73,14 +76,20 @@ class Pretrained(StandardisedLogistic):
                 hint="fit it to the same columns, under the same names",
             )
 
-    def to_json(self) -> str:
-        content = {
+    def to_dict(self) -> dict[str, Any]:
+        return {
             "format": FORMAT,
             "standardiser": self.standardiser.to_dict(),
             "weights": dict(zip(self.standardiser.kept_columns, self.weights, strict=True)),
             "intercept": self.intercept,
         }
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    def to_json(self) -> str:
+        return _encoded(self.to_dict())
+
+    def identity(self) -> str:
+        """Return the text that tells one model from another in a digest."""
+        return _encoded(DIGEST.fields(self.to_dict()))
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Pretrained:
@@ -101,6 +110,10 @@ class Pretrained(StandardisedLogistic):
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
         weights = fields.weights(stored, standardiser.kept_columns)
         return cls(standardiser, weights, fields.number(stored, "intercept"))
+
+
+def _encoded(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
 def pretrain(

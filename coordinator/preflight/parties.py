@@ -13,18 +13,18 @@ import grpc
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.report.reading import plain
-from blindfit.coordinator.snapshots import changed
+from blindfit.coordinator.snapshots import changed, datasets_of, unpublished
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.snapshots.snapshots import Snapshots, not_published
+from blindfit.parties.store.database import Store
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2, control_pb2_grpc
 
@@ -48,27 +48,35 @@ class PartyHere:
         return self.settings.datasets[self.dataset_name]
 
     def source(self) -> Source:
-        """What a job would read: the newest snapshot, or the source where there is none yet."""
-        if self.settings.role == "measurement" or not self._database.exists():
-            return open_source(self.dataset, self.base_dir, self.dataset_name)
-        with contextlib.closing(Store(self._database)) as store:
-            return Snapshots(self.settings, self.base_dir, store).source(self.dataset_name)
+        """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
+        with contextlib.closing(store) if store else contextlib.nullcontext():
+            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
+            return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
 
     def label_shares(self) -> list[float]:
         """What of each label the trainings on the newest snapshot have given away, in bits."""
-        if not self._database.exists():
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
             return []
-        with contextlib.closing(Store(self._database)) as store:
+        with contextlib.closing(store):
             snapshot = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
             return [] if snapshot is None else list(store.reader().label_layouts(snapshot.id).values())
 
-    @property
-    def _database(self) -> Path:
-        return self.base_dir / self.settings.data_dir / "party.sqlite"
+    def ledger(self, population: str) -> list[LedgerEntry]:
+        """What the population was charged."""
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
+            return []
+        with contextlib.closing(store):
+            return store.reader().ledger(population)
 
 
-def check_snapshot(party: PartyHere) -> Iterator[Finding]:
-    """What the job would read, where the party's dataset is published."""
+def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
+    """Say what the job would read of the party's datasets."""
+    for name, reason in unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
+        said = f"{name} is not published: `blindfit run` and the party's next start do so"
+        yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
     for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
         text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads (`blindfit publish`)"
@@ -105,8 +113,7 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
     """
     name = str(party.dataset.population)
     population = party.settings.populations[name]
-    database = party.base_dir / party.settings.data_dir / "party.sqlite"
-    entries = Store(database).reader().ledger(name) if database.exists() else []
+    entries = party.ledger(name)
     spent = book.spent(entries, population.delta)
     yield Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
     events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
@@ -146,3 +153,6 @@ def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> It
         yield Finding("refuses", name, f"takes no part in {job.protocol}")
     if party.dataset and party.dataset not in told.datasets:
         yield Finding("refuses", name, f"has no dataset named {party.dataset}")
+    for dataset in datasets_of(job, name):
+        if dataset in told.datasets and dataset not in told.published:
+            yield Finding("refuses", name, not_published(dataset))

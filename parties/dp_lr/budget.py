@@ -14,7 +14,8 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
-from blindfit.parties.store.store import Store, StoredAnswer
+from blindfit.parties.store.answers import StoredAnswer
+from blindfit.parties.store.database import Store
 from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of
 
 UNIT = "each row, features and label"

@@ -116,7 +116,7 @@ class LabelRegression:
         if not session.job.label_dp.evaluate_on:
             return {}
         study = self._study(session.job, session.me)
-        source = self._party.snapshots.newest(session.job.label_dp.evaluate_on).source_as(study)
+        source = self._party.snapshots.published(session.job.label_dp.evaluate_on).source_as(study)
         trained = set(rows.ids[: rows.n_trained])
         labels, predictions = [], []
         for batch in source.batches(persons=False):

@@ -79,6 +79,9 @@ class LabelDPJob(TrainingParameters):
     def delta(self) -> float:
         return super().delta if self.label_dp.mechanism == "gaussian" else 0.0
 
+    def also_reads(self, role: str) -> tuple[str, ...]:
+        return (self.label_dp.evaluate_on,) if role == "active" and self.label_dp.evaluate_on else ()
+
     @model_validator(mode="after")
     def _releases_labels(self) -> LabelDPJob:
         privacy, label_dp = self.privacy, self.label_dp

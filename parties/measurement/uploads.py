@@ -24,7 +24,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
-from blindfit.parties.store.store import Transaction, stamp
+from blindfit.parties.store.database import Reads, stamp
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class Upload:
         self._number: int | None = None
         self._is_answered = False
 
-    def check_quota(self, reader: Transaction) -> None:
+    def check_quota(self, reader: Reads) -> None:
         """Raises:
         PolicyRefused: too many ended without an answer, or are under way.
         """

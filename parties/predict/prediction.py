@@ -29,7 +29,7 @@ from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.store.store import Prediction
+from blindfit.parties.store.sessions import Prediction
 from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id

@@ -20,8 +20,8 @@ from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots, Writer
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.work.compute import workers_of
 

@@ -44,9 +44,9 @@ from blindfit.parties.sessions.proposal import Member as Member  # seats know it
 from blindfit.parties.sessions.proposal import ReadJob, digest_of, membership, read_proposal
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
-from blindfit.parties.store.store import SessionRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, OwnReceipts, SignedReceipt
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
@@ -145,7 +145,7 @@ class Session(Generic[J_co]):
         Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it
         or when it was cut, a job is no other one.
         """
-        job = {name: value for name, value in self.parameters.items() if not self.job.is_aside(name)}
+        job = self.job.digest_fields(asides=False)
         members = {
             f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
         }
@@ -355,6 +355,9 @@ class Sessions:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
         for field_name, reason in job.refusals(policy, session.me.role):
             self._refuse(field_name, reason)
+        for dataset in (session.me.dataset, *job.also_reads(session.me.role)):
+            if dataset in self._settings.datasets:  # what else is wrong with another one, the seat says
+                self._snapshots.published(dataset)
 
     def _refuse(self, field_name: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
@@ -428,11 +431,11 @@ class Sessions:
         """The newest of its dataset; of a training that is resumed, the one that it began with.
 
         Raises:
-            DataError: what is wrong with the rows of a dataset that no job has read before; or a snapshot is gone.
-            PolicyRefused: a job resumes a training of another dataset.
+            DataError: a snapshot is gone.
+            PolicyRefused: the dataset is not published; or a job resumes a training of another dataset.
         """
         resumes, dataset = session.job.resumes, session.me.dataset
-        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(dataset)
+        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.published(dataset)
         if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
             reason = f"{dataset} is not the dataset that {resumes} began with"
             raise PolicyRefused(party=session.me.name, field="dataset", reason=reason)

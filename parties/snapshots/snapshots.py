@@ -18,7 +18,8 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
+from blindfit.algorithms.digest_format import DigestFormat
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
 from blindfit.parties.data.origin import Origin
@@ -28,12 +29,17 @@ from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
+from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
-from blindfit.parties.store.store import SnapshotRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.snapshots import SnapshotRow
+from blindfit.parties.work.ending import described
 
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
+DIGEST = DigestFormat()
+"""How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
 
@@ -67,7 +73,7 @@ class Snapshot:
 
     def source(self) -> Source:
         """Its rows, with the columns that it was published with; of a party that keeps rows."""
-        meaning = json.loads(self.row.meaning)
+        meaning = DIGEST.restored(json.loads(self.row.meaning))
         settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
         columns = tuple(meaning["columns"])
         return self.source_as(DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows}))
@@ -120,30 +126,36 @@ class Snapshots:
             )
         return None
 
+    def names_published(self) -> Iterator[str]:
+        """Yield the datasets that have a current snapshot."""
+        for dataset in self._settings.datasets:
+            with suppress(ConfigError):  # this process must be started again before it reads the dataset
+                if self.current(dataset) is not None:
+                    yield dataset
+
     def all_of(self, dataset: str) -> list[Snapshot]:
         """Those whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def newest(self, dataset: str) -> Snapshot:
-        """The current one; the first use of a dataset publishes it.
+    def published(self, dataset: str) -> Snapshot:
+        """Return the current snapshot, which jobs read. A job makes none: its refusal could tell what rows hold.
 
         Raises:
-            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+            PolicyRefused: there is none.
+            ConfigError: as `current`.
         """
-        return self.current(dataset) or self.published(dataset)
-
-    def published(self, dataset: str) -> Snapshot:
-        """The next one, made by the party itself: its log says so."""
-        made = self.publish(dataset)
-        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
-        for caution in self.cautions(made):
-            log.warning(caution, dataset=dataset)
-        return made
+        found = self.current(dataset)
+        if found is None:
+            raise PolicyRefused(party=self._settings.name, field="dataset", reason=not_published(dataset))
+        return found
 
     def cautions(self, made: Snapshot) -> Iterator[str]:
         """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
         counts it begins."""
         yield from made.remarks
+        dataset = made.row.dataset
+        if self._dataset(dataset).publish_every_h is not None and self.waits_for_operator(dataset):
+            yield schedule_waits(dataset)
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -188,9 +200,12 @@ class Snapshots:
         return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
-        """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
-        found = self.current(dataset)
-        return found.source() if found else open_source(self._dataset(dataset), self._base_dir, dataset)
+        """Return the rows of the current snapshot.
+
+        Raises:
+            PolicyRefused, ConfigError: as `published`.
+        """
+        return self.published(dataset).source()
 
     def changed_since(self, snapshot: Snapshot) -> bool | None:
         """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
@@ -202,19 +217,58 @@ class Snapshots:
             return True
         return found != snapshot.row.source
 
-    def overdue(self, dataset: str) -> bool:
-        """Whether its owner's schedule asks for the next one, changed or not."""
-        every = self._dataset(dataset).publish_every_h
-        if every is None or (current := self.current(dataset)) is None:
-            return False
-        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
-
     def tell_of_changes(self) -> None:
-        """The operator alone, in the log."""
-        for dataset in self._settings.datasets:
+        """Log for the operator which datasets have changed, and which schedules do not run."""
+        for dataset, settings in self._settings.datasets.items():
             current = self.current(dataset)
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
+            if current is not None and settings.publish_every_h is not None and self.waits_for_operator(dataset):
+                log.warning(schedule_waits(dataset), dataset=dataset)
+
+    # --- which the party makes by itself
+
+    def waits_for_operator(self, dataset: str) -> str:
+        """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
+        return why_it_waits(self._settings, dataset, self._store.reader().snapshots())
+
+    def make_first(self) -> None:
+        """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
+
+        A dataset whose rows are wrong stays unpublished, and the party starts without it.
+        """
+        for dataset in self._settings.datasets:
+            try:
+                if self.current(dataset) is None:
+                    self.make_next(dataset)
+            except Exception as error:  # noqa: BLE001 - the operator is told, and the other datasets are as good as ever
+                log.error("dataset is not published", dataset=dataset, **described(error))
+
+    def make_overdue(self, dataset: str) -> None:
+        """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
+        if self.overdue(dataset):
+            self.make_next(dataset)
+
+    def overdue(self, dataset: str) -> bool:
+        """Return whether the owner's schedule asks for the next snapshot."""
+        every = self._dataset(dataset).publish_every_h
+        if every is None or (current := self.current(dataset)) is None or self.waits_for_operator(dataset):
+            return False
+        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
+
+    def make_next(self, dataset: str) -> None:
+        """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log says so.
+
+        Raises:
+            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+        """
+        if reason := self.waits_for_operator(dataset):
+            log.warning(reason, dataset=dataset)
+            return
+        made = self.publish(dataset)
+        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        for caution in self.cautions(made):
+            log.warning(caution, dataset=dataset)
 
     def unknown(self) -> Iterator[str]:
         """Directories with a snapshot's name that the party's database does not know; for its operator."""
@@ -318,7 +372,7 @@ class Snapshots:
                 other_people=int(other_people),
                 made=stamp(),
             )
-            _refuse_another_population(row, known)
+            refuse_another_population(row, known)
             transaction.add_snapshot(row)
         return replace(self._at(row), remarks=written.remarks)
 
@@ -330,9 +384,9 @@ class Snapshots:
         return Snapshot(row, self._directory / row.id, described.batch_rows if described else BATCH_ROWS)
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
-        """An operator who describes a dataset in other words has another one, which its first use publishes."""
-        meaning = json.loads(row.meaning)
-        return all(meaning.get(name) == value for name, value in _meaning(settings).items())
+        """Return whether the snapshot is of the dataset as these settings describe it."""
+        meaning, described = json.loads(row.meaning), _meaning(settings)
+        return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
 
 
 def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
@@ -360,22 +414,9 @@ def encoding_of_row(row: SnapshotRow) -> Encoding:
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    return {**chosen, "url": without_password(settings.url)}
+    return DIGEST.fields({**chosen, "url": without_password(settings.url)})
 
 
-def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
-    """Two budgets for the same people would be twice the budget."""
-    others = [
-        k for k in known if k.population and k.population != row.population
-        and (k.dataset == row.dataset or k.content_sha256 == row.content_sha256)
-    ]  # fmt: skip
-    if not row.population or not others or row.other_people:
-        return
-    if any(k.other_people and (k.dataset, k.population) == (row.dataset, row.population) for k in known):
-        return
-    other = others[-1]
-    raise ConfigError(
-        f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
-        f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
-        hint=f'name population = "{other.population}"; or, if these are other people, publish with --other-people',
-    )
+def not_published(dataset: str) -> str:
+    """Say so to a proposer: in the same words whatever the rows hold."""
+    return f"{dataset} is not published: the party's operator runs `blindfit publish PARTY.TOML {dataset}`"

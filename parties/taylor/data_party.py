@@ -85,8 +85,7 @@ class DataParty:
             charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
-        if published := self._party.snapshots.current(me.dataset):
-            self._quota(job, me, published, source.feature_names)
+        self._quota(job, me, self._party.snapshots.published(me.dataset), source.feature_names)
 
     def _quota(self, job: TaylorJob, me: Member, snapshot: Snapshot, columns: Sequence[str]) -> ScoreQuota | None:
         """Of a passive party.

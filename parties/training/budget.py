@@ -20,7 +20,7 @@ from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store import charging
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.told_bits import count_told_bits
 from blindfit.parties.training.randomness import named
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts
@@ -154,14 +153,14 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         reason = "this party's norm bound was told under too many settings: give walr.norm_bound"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
-    parameters = session.job.to_parameters()
-    asked = {name: v for name, v in parameters.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
+    fields = session.job.digest_fields()
+    asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
     bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}
-    count_told_bits(
-        party.store, session.with_role("active").name, request_id, bits, walr_blocks.most_bits(n_rows), refuse
-    )
+    with party.store.transaction() as transaction:
+        asker, most = session.with_role("active").name, walr_blocks.most_bits(n_rows)
+        transaction.count_told_bits(asker, request_id, bits, most, refuse)
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:

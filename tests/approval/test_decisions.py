@@ -23,7 +23,7 @@ from blindfit.parties.job.tables import PrivacySettings, TimeoutSettings
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.proposal import read_proposal
 from blindfit.parties.settings import PolicySettings
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
@@ -216,7 +216,7 @@ def full_disk() -> Iterator[asyncio.Event]:
         failed.set()
         raise sqlite3.OperationalError("database or disk is full")
 
-    with mock.patch.object(Transaction, "change_session", fail):
+    with mock.patch.object(Writes, "change_session", fail):
         yield failed
 
 

@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError, LocalProtocolError, MalformedMessage, PolicyRefused
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import MOST_RECEIPTS, next_state
-from blindfit.parties.store.own_receipts import MOST_RECEIPT_BYTES
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
 from blindfit.coordinator.cli import app
-from blindfit.parties.store.store import Linkage, Store
+from blindfit.parties.store.counts import Linkage
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages
 from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.vertical.checkpoints import Checkpoints

@@ -6,6 +6,7 @@ The nasty ones first look which rows a job holds out (`Probe`), so that the unit
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import shutil
@@ -19,10 +20,13 @@ from typing import Any
 
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.job.tables import SplitSettings
+from blindfit.parties.store.database import Store
+from blindfit.parties.systems import load_party
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import differences
-from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run
+from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run, write_rows
 
 COORDINATOR = "coordinator"
 LAST, FIRST = "p063", "p000"
@@ -452,6 +456,31 @@ def asked(party: str, build: Build) -> Build:
     return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
 
 
+def never_published(party: str, build: Build) -> Build:
+    """Whose operator has published the rows of the first world before, as those of another population."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        one, other = build(case, probe)
+        known = {**case.datasets[party], "url": "csv:others.csv", "id": "id", "population": "visitors"}
+        more = case.more.get(party, {})
+        budgets = {**more.get("populations", {}), "visitors": {"epsilon": 8.0, "delta": 1e-5}}
+        more = {**more, "datasets": {"others": known}, "populations": budgets}
+
+        def prepare(root: Path) -> None:
+            case.prepare(root)
+            write_rows(root, "others", one.case.data[party], "csv")
+            settings = load_party(root / f"{party}.toml")
+            with contextlib.closing(Store.of(settings, root)) as store:
+                snapshots_of(settings, root, store).publish("others")
+
+        def prepared(side: Side) -> Side:
+            return replace(side, case=replace(side.case, more={**case.more, party: more}, prepare=prepare))
+
+        return prepared(one), prepared(other)
+
+    return built
+
+
 def in_job(build: Build, **changes: Any) -> Build:
     return lambda case, probe: build(case.with_job(**changes), probe)
 
@@ -630,3 +659,23 @@ PAIRS = (
     Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
     Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
 )
+
+FIRST_USES = (
+    *(
+        Pair(system, "never-published", party, never_published(party, build(party)), refused=True, source=source)
+        for system, party, build in (
+            ("walr", "meter", a_label),
+            ("walr-persons", "meter", labels_of_a_person),
+            ("walr-split", "east", a_share),
+            ("label-dp", "meter", a_price),
+            ("evaluate", "meter", a_label),
+            ("dp-lr", "clinic", a_label),
+            ("taylor-label-dp", "bank", a_label),
+            ("falcon-private", "bank", a_label),
+        )
+        for source in ("csv", *(("sqlite", "parquet") if system in ("walr", "dp-lr", "taylor-label-dp") else ()))
+    ),
+    Pair("taylor", "published-at-the-start", "bank", never_published("bank", a_label("bank"))),
+)
+"""Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
+budget is for, and of one without a budget. Random settings are drawn by the places of PAIRS."""

@@ -18,7 +18,7 @@ import pytest
 from blindfit.coordinator.progress import EPOCH
 from blindfit.parties.identity import connections
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store.database import Store, Writes
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2, errors_pb2, exchange_pb2, payload_pb2
 from tests.interference.kinds import RELEASED, treatment_of
@@ -222,7 +222,7 @@ def listening(record: Record) -> Iterator[Recorder]:
         report(session, step, done, total, unit, waiting_for)
 
     @contextmanager
-    def committed(store: Store) -> Iterator[Transaction]:
+    def committed(store: Store) -> Iterator[Writes]:
         with transaction(store) as open_transaction:
             yield open_transaction
         recorder.record.charged = recorder.record.charged or store.reader().last_entry() is not None

@@ -19,7 +19,8 @@ from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files.written import write_json
-from blindfit.parties.store.store import SnapshotRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.snapshots import SnapshotRow
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
 

@@ -15,6 +15,7 @@ from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge, Kind, Receipt
 from blindfit.coordinator import ledger_view, snapshots
+from tests.published import published
 from tests.snapshots.test_snapshots import ROWS, Bank
 
 
@@ -58,7 +59,7 @@ def test_what_was_charged_again_is_called_so(bank: Bank, console: Console) -> No
 
 
 def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> None:
-    bank.snapshots.newest("loans")
+    published(bank.snapshots, "loans")
     bank.write(ROWS)
     receipt = Receipt("bank", "people", 1, "ab", Charges())
     with bank.store.transaction() as transaction:
@@ -100,10 +101,10 @@ def test_a_chain_in_a_file_that_cannot_be_read(tmp_path: Path, console: Console,
 
 
 def test_what_is_not_published_yet(bank: Bank, console: Console) -> None:
-    bank.snapshots.newest("loans")
+    published(bank.snapshots, "loans")
     snapshots.show(bank.settings, bank.directory, console)
     lines = shown(console)
-    assert "other - published at its first use" in lines
+    assert "other - not published" in lines
     assert any(line.startswith("loans 1 ") and line.endswith(" unchanged") for line in lines)
 
 

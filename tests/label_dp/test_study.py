@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.label_regression import fit_regression
 from blindfit.coordinator.job import load_job
 from blindfit.parties.label_dp.consumer import LabelRegression, Rows
 from blindfit.parties.sessions.sessions import Member
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project
 from tests.unconnected import unconnected
@@ -28,7 +28,10 @@ def on_true_labels(directory: Path, dataset: str = "study", n_trained: int = 100
     model = fit_regression(features, labels, columns=COLUMNS, regressor="linear", options={}, seed=1, debiased=True)
     job = load_job(directory / "job.toml", [f"label_dp.evaluate_on={dataset}"]).parameters
     store = Store(directory / "state" / "shop.sqlite")
-    seat = LabelRegression(unconnected(load_party(directory / "shop.toml"), directory, store))
+    party = unconnected(load_party(directory / "shop.toml"), directory, store)
+    for name in party.settings.datasets:
+        party.snapshots.publish(name)
+    seat = LabelRegression(party)
     seat.check(job, ME)
     session: Any = SimpleNamespace(job=job, me=ME)
     rows = Rows([f"u{i}" for i in range(n_trained)], features[:n_trained], features[n_trained:], COLUMNS)

@@ -17,7 +17,8 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.algorithms.privacy.ledger import Budget, verify_chain
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from tests.measurement import children
 from tests.measurement.house import House, one_hot
 
@@ -125,7 +126,7 @@ def test_a_read_only_database(open_house: OpenHouse) -> None:
 
 
 def test_another_process_holds_the_database(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blindfit.parties.store.store.BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("blindfit.parties.store.database.BUSY_TIMEOUT_S", 0.2)
     house = open_house(budget=WIDE)
     holder = sqlite3.connect(house.database, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

@@ -30,7 +30,7 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
 OpenHouse = Callable[..., House]
@@ -297,7 +297,7 @@ def test_a_charge_that_was_taken_back_is_in_no_book(open_house: OpenHouse, monke
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "add_answer", full)
+        patched.setattr(Writes, "add_answer", full)
         with pytest.raises(LedgerUnavailable):
             house.ask(epsilon=0.2)
     answer = house.ask(epsilon=0.3)

@@ -563,8 +563,8 @@ MUTANTS = (
         "a-signal-waits-for-threads",
         (17,),
         "coordinator/cli.py",
-        "ending.run(serve(loaded, settings.parent, on_ready))",
-        "asyncio.run(serve(loaded, settings.parent, on_ready))",
+        "ending.run(serve(",
+        "asyncio.run(serve(",
         ("tests/processes/test_parties_that_are_up.py::test_sigterm_waits_for_no_thread_and_leaves_no_process",),
     ),
     Mutant(

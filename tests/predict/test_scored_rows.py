@@ -12,7 +12,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.tables import validate
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.each_case import each_case

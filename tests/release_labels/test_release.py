@@ -35,7 +35,7 @@ from blindfit.algorithms.protocols import release_labels
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.settings import PolicySettings
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels
 

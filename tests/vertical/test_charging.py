@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.cli import app
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.wire import error_codes
 from tests.vertical.in_process import finished, seated

@@ -18,7 +18,7 @@ import pytest
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.nodes import Nodes
 from tests.vertical.project import Project
@@ -131,7 +131,7 @@ def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path:
     pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")
     change(project, "shop-a", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
     settings = load_party(tmp_path / "shop-a.toml")
-    with contextlib.closing(Store(tmp_path / settings.data_dir / "party.sqlite")) as store:
+    with contextlib.closing(Store.of(settings, tmp_path)) as store:
         made = Snapshots(settings, tmp_path, store).publish("rows")
     columns = made.source().feature_names
     numbers = [name for name in columns if "=" not in name]

@@ -42,11 +42,12 @@ class Tested:
     platt: Platt = IDENTITY
     out_of_fold: Floats | None = None
 
-    def columns(self) -> dict[str, Floats]:
+    def columns(self) -> dict[str, NDArray[Any]]:
         """Return what `test_scores.csv` holds of each row: all that the report's figures are made of."""
         if not len(self.scores):
             return {"label": self.labels, "prediction": self.predictions}
-        found = {"label": self.labels.astype(np.int64), "score": self.scores, "probability": self.predictions}
+        classes = self.labels.astype(np.int64)
+        found: dict[str, NDArray[Any]] = {"label": classes, "score": self.scores, "probability": self.predictions}
         return found if self.out_of_fold is None else {**found, "probability_out_of_fold": self.out_of_fold}
 
 

@@ -370,8 +370,9 @@ class UnknownId(DataError):
 
     def __init__(self, position: int, count: int) -> None:
         super().__init__(
-            f"row {position} of the request has an id that the table of labels has not ({count} in all)",
-            hint='align the ids first; or, with unknown_rows = "zero", the dataset takes it as label 0',
+            f"row {position} of the request has an id that the table of labels does not have ({count} in all)",
+            hint="leave such rows out; or, if a missing id means label 0, the measurement server's operator says "
+            'unknown_rows = "zero" in the dataset\'s table',
         )
         self.position, self.count = position, count
 

@@ -263,7 +263,7 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
-    """What a party on this machine wrote of its datasets as it started, for its operator alone."""
+    """Return what a party on this machine wrote about its datasets, for its operator only."""
     return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 

@@ -188,6 +188,11 @@ class PartyDatasetSettings(DatasetSettings):
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
     scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
 
+    @property
+    def may_take_unknown_rows_as_zero(self) -> bool:
+        """Whether unknown_rows = "zero" goes with the other options."""
+        return self.label_kind == "binary" and self.person is None
+
     @field_validator("label_range")
     @classmethod
     def _is_a_range(cls, label_range: tuple[float, float] | None) -> tuple[float, float] | None:

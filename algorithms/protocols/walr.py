@@ -170,6 +170,9 @@ class NoisySum:
     receipt: Octets
     receipt_signature: Octets
     ciphertexts: Octets = b""  # the sum under the request's key, where it has one; then `sums` is empty
+    rows_unknown: Integer = (
+        0  # rows that counted as label 0 because the table does not have their ids, if that is public
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -402,6 +405,7 @@ class Tally:
     rows: int = 0
     rows_kept: int = 0
     rows_scaled: int = 0
+    rows_unknown: int = 0  # as label 0, because the table does not have their ids; 0 unless that is public
     _pending_bits: list[Bits] = field(default_factory=list)
 
     batch_kind: ClassVar[type[Any]] = WeightRows
@@ -501,6 +505,7 @@ class Draft:
     event: ReleaseEvent
     rows_kept: int
     rows_scaled: int
+    rows_unknown: int
 
 
 def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft:
@@ -513,6 +518,7 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
         event=mechanism.event(neighbours),
         rows_kept=tally.rows_kept,
         rows_scaled=tally.rows_scaled,
+        rows_unknown=tally.rows_unknown,
     )
 
 
@@ -570,6 +576,7 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
     require(bool(answer.ciphertexts) == bool(request.key), "ciphertexts", "not where there is a key, and only there")
     require(0 <= answer.rows_kept <= request.n_rows, "rows_kept", "is out of range")
     require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
+    require(0 <= answer.rows_unknown <= request.n_rows, "rows_unknown", "is out of range")
     require(0 < answer.noise_std < 2.0**61, "noise_std", "is out of range")
 
 
@@ -682,7 +689,7 @@ class Terms:
 
 
 def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
-    """What is released; its entry and receipt are put in when it is charged."""
+    """Return what is released; its entry and receipt are put in when it is charged."""
     return NoisySum(
         sums=draft.released.sums,
         ciphertexts=draft.released.ciphertexts,
@@ -701,4 +708,5 @@ def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
         entry="",
         receipt=b"",
         receipt_signature=b"",
+        rows_unknown=draft.rows_unknown,
     )

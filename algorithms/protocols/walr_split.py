@@ -198,7 +198,7 @@ def step_6_add(answers: Sequence[NoisySum], request: AggregateOpen, *, servers: 
         DataError: the answers do not belong together. Sums of two splits are uniform mod p, and so out of range.
     """
     first, second = answers
-    alike = ("sensitivity", "unit", "neighbours", "rows_kept", "rows_scaled")
+    alike = ("sensitivity", "unit", "neighbours", "rows_kept", "rows_scaled", "rows_unknown")
     names = " and ".join(servers)
     if different := [name for name in alike if getattr(first, name) != getattr(second, name)]:
         raise DataError(f"{names} do not answer alike: {different[0]} differs", hint="ask their operators")

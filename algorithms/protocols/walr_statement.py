@@ -26,7 +26,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 
 FORMAT = "blindfit-walr-release-1"
 ASKED = tuple(f.name for f in fields(AggregateOpen) if f.name not in walr.NOT_CONTENT)
-ANSWER_DIGEST = DigestFormat()
+ANSWER_DIGEST = DigestFormat(added={"rows_unknown": 0})
 """How fields of an answer are written in the statement; those of the request are written as `walr.DIGEST` says."""
 MOST_NAME_CHARS = 256
 PROOF = ("entry", "receipt", "receipt_signature")

@@ -75,9 +75,8 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if is_server:
         consumer = next(other.name for other in seats if other.role == "active")
         yield from (f'population = "{POPULATION}"', f'consumers = ["{consumer}"]')
-        known = next(other.table.ids for other in seats if other.role == "active" and other.table)
-        if not known <= table.ids:
-            yield 'unknown_rows = "zero"  # rows of the consumer that this table does not have count as label 0'
+        if unknown_ids(seats):
+            yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
     yield f"features = {toml_of('rest' if table.features is None else list(table.features))}"
     if table.categories:
@@ -88,6 +87,12 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
     if seat.role == "passive" and few_columns(table):
         yield "# scores_may_be_solved_for = true  # its columns are so few that scores can tell them: your decision"
+
+
+def unknown_ids(seats: Sequence[Seat]) -> int:
+    """Return how many ids of the active party the measurement server's table does not have."""
+    ids = {seat.role: seat.table.ids for seat in seats if seat.table is not None}
+    return len(ids["active"] - ids["measurement"]) if "measurement" in ids else 0
 
 
 def few_columns(table: Guessed) -> bool:

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
 from blindfit.algorithms.messages import ParameterValue
@@ -93,7 +95,8 @@ class Trainer:
         party.write(me, "report.json", encoded_json(report))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
-            columns = {"id": ids.tolist(), "probability": probabilities}
+            labels = rows.labels[rows.test].astype(np.int64)
+            columns = {"id": ids.tolist(), "label": labels, "probability": probabilities}
             party.write(me, "held_out_scores.csv", encoded_table(columns))
 
 

@@ -224,6 +224,7 @@ def _report(
         "rows": {
             "sent": int(released.request.n_rows),
             "counted": int(answer.rows_kept),
+            "unknown": int(answer.rows_unknown),
         },
         "privacy": released.privacy(),
         "figures": {name: asdict(figure) for name, figure in figures.items()},

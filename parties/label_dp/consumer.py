@@ -66,12 +66,13 @@ class LabelRegression:
         released = await self._released(client, rows, description, session)
         clock.lap("release_s")
         fitted = await asyncio.to_thread(fit_rows, rows, released, job, randomness, session.report)
-        true = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
+        study = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
+        true = {} if study is None else evaluate_values(study.labels, study.predictions)
         outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
         report = report_of(outcome)
-        await asyncio.to_thread(self._write, session, rows, released, fitted, report)
+        await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
         return summary_of(report)
 
     async def _released(
@@ -111,29 +112,39 @@ class LabelRegression:
         found.refuse_missing(wanted)
         return settings
 
-    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:
-        """On the rows of `evaluate_on` that were not trained on."""
+    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> Study | None:
+        """Return the rows of `evaluate_on` that were not trained on; None if there are none."""
         if not session.job.label_dp.evaluate_on:
-            return {}
+            return None
         study = self._study(session.job, session.me)
         source = self._party.snapshots.published(session.job.label_dp.evaluate_on).source_as(study)
         trained = set(rows.ids[: rows.n_trained])
+        ids: list[str] = []
         labels, predictions = [], []
         for batch in source.batches(persons=False):
-            fresh = np.array([name not in trained for name in batch.ids.to_pylist()])
+            names = batch.ids.to_pylist()
+            fresh = np.array([name not in trained for name in names])
             if fresh.any() and batch.labels is not None:
+                ids += [name for name, is_fresh in zip(names, fresh, strict=True) if is_fresh]
                 labels.append(batch.labels[fresh])
                 predictions.append(model.predict(batch.features[fresh]))
         if not labels:
             log.warning("every row was trained on, so none is left to evaluate on", dataset=source.name)
-            return {}
-        return evaluate_values(np.concatenate(labels), np.concatenate(predictions))
+            return None
+        return Study(ids, np.concatenate(labels), np.concatenate(predictions))
 
     # --- what is kept
 
     def _write(
-        self, session: Session[LabelDPJob], rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
+        self,
+        session: Session[LabelDPJob],
+        rows: Rows,
+        released: ReleasedLabels,
+        fitted: Fitted,
+        study: Study | None,
+        report: dict[str, Any],
     ) -> None:
+        """Write the model, the report, and of each row what the report's figures are made of."""
         party, me = self._party, session.id
         model = {**fitted.fit.model.to_dict(), "privacy": report["privacy"]}
         party.write(me, "model.json", encoded_json(model))
@@ -141,10 +152,15 @@ class LabelRegression:
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}
+        if session.job.label_dp.debias:
+            labels["label_debiased"] = fitted.labels[kept]
         party.write(me, "released_labels.csv", encoded_table(labels))
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
             party.write(me, "held_out_predictions.csv", encoded_table(predictions))
+        if study is not None:
+            true = {"id": study.ids, "label": study.labels, "prediction": study.predictions}
+            party.write(me, "true_label_predictions.csv", encoded_table(true))
 
 
 # --- the request -----------------------------------------------------------------------------------
@@ -209,6 +225,15 @@ def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, rep
 
 def _matrix(part: RowPart, source: Source) -> Floats:
     return np.concatenate(part.features) if part.features else np.zeros((0, len(source.feature_names)))
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """Rows of `label_dp.evaluate_on`, whose true labels the active party has: n ids, labels and predictions."""
+
+    ids: list[str]
+    labels: Floats
+    predictions: Floats
 
 
 @dataclass(frozen=True, repr=False)

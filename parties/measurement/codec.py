@@ -72,6 +72,7 @@ _ANSWER_FIELDS = (
     *_TERMS,
     "entry",
     "ciphertexts",
+    "rows_unknown",
 )
 
 

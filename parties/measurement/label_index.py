@@ -220,6 +220,11 @@ class JoinState:
         if self._refuses and self.unknown:
             raise UnknownId(self._first_unknown, self.unknown)
 
+    @property
+    def rows_taken_as_zero(self) -> int:
+        """Rows that counted as label 0 under unknown="zero": the table does not have their ids, or they came again."""
+        return 0 if self._refuses else self.unknown + self.again
+
     def count_within(self, max_rows_per_person: int | None) -> int:
         """How many of the rows that came are among the first so many of their person, in the index's order."""
         count = 0

@@ -162,7 +162,7 @@ class DataParty:
             in_thread=asyncio.to_thread,
         )
         clock.lap("train_s")
-        tell_of_short_steps(seat.optimiser)
+        settled = has_settled(seat.optimiser)
         part = model_part(session, prepared, seat)
         if quota is not None:
             part = replace(part, score_rounding=quota.rounding(part))
@@ -184,6 +184,7 @@ class DataParty:
         clock.lap("evaluate_s")
         evaluation = None if tested is None else tested.evaluation
         report = report_of(session, source, prepared, epochs, evaluation, charged) | {"timing": clock.laps}
+        report["fit"]["settled"] = settled
         if job.calibrates_by_sums and active:
             report["calibration"] = {"slope": part.slope, "offset": part.offset}
         write_part(self._party, session.id, prepared, part, tested, report)
@@ -272,10 +273,15 @@ class DataParty:
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
 
-def tell_of_short_steps(optimiser: Optimiser) -> None:
-    """The operator alone: how far scores would move is a fact of the rows."""
-    if optimiser.shortened >= optimiser.n_batches:
-        log.warning("training has not settled: every step of its last epoch was shortened; lower taylor.learning_rate")
+def has_settled(optimiser: Optimiser) -> bool:
+    """Return whether a step of the last epoch was short enough by itself; the log and the party's own report say so.
+
+    Others must not know: how far scores would move follows from the values of the rows.
+    """
+    if optimiser.shortened < optimiser.n_batches:
+        return True
+    log.warning("training has not settled: every step of its last epoch was shortened; lower taylor.learning_rate")
+    return False
 
 
 def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:

@@ -198,7 +198,7 @@ def test_unknown_ids_are_refused(tmp_path):
         request.join(["a"])
         request.join(["b", "s", "t"])
         request.join(["u"])
-        message = r"^row 3 of the request has an id that the table of labels has not \(3 in all\)$"
+        message = r"^row 3 of the request has an id that the table of labels does not have \(3 in all\)$"
         with pytest.raises(UnknownId, match=message) as caught:
             request.check()
     assert (caught.value.position, caught.value.count) == (3, 3)

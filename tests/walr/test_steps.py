@@ -345,6 +345,8 @@ def test_nothing_is_made_of_no_rows() -> None:
         ("rows_kept", -1),
         ("rows_kept", 51),
         ("rows_scaled", 51),
+        ("rows_unknown", -1),
+        ("rows_unknown", 51),
         ("noise_std", 0.0),
         ("noise_std", float("nan")),
         ("noise_std", 2.0**61),

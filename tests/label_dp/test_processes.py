@@ -124,7 +124,7 @@ def test_an_id_that_the_server_does_not_know(project):
     project.edit("rows.csv", "u700,", "stranger,")
     refused = run(project, "out")
     assert refused.returncode == 1
-    assert "cannot answer this request; its operator knows why" in error_line(refused)
+    assert "has an id that the table of labels does not have (1 in all)" in error_line(refused)
 
 
 def test_the_rows_of_a_person_share_what_the_job_asks_for(project):

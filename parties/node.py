@@ -28,7 +28,7 @@ from blindfit.parties.identity import connections as tls
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, state_to_pb
-from blindfit.parties.sessions.system import Seat
+from blindfit.parties.sessions.system import ReadsSomeColumns, Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
@@ -86,6 +86,8 @@ class PartyNode:
         run, tables = _measured(seat.run), its.tables()
         if tables and its.recorded:
             run = self._recorded(run, tables)
+        if isinstance(seat, ReadsSomeColumns):
+            return Part(seat.check, run, tables, its.wrong_roles, seat.needs)
         return Part(seat.check, run, tables, its.wrong_roles)
 
     def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:

@@ -191,12 +191,14 @@ class Part:
     Args:
         tables: what the members of a session send each other once they have shaken hands.
         wrong_roles: of all members of a job -> which it needs; "" if these.
+        needs: the columns that a job reads of this party's dataset; None: all that the dataset names.
     """
 
     check: Check
     run: Run
     tables: Sequence[Table] = ()
     wrong_roles: Callable[[Sequence[str]], str] = lambda _roles: ""
+    needs: Callable[[Any, Member], Sequence[str] | None] = lambda _job, _me: None
 
 
 class Sessions:
@@ -432,7 +434,10 @@ class Sessions:
             PolicyRefused: a job resumes a training of another dataset.
         """
         resumes, dataset = session.job.resumes, session.me.dataset
-        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(dataset)
+        if resumes:
+            found = self._snapshots.of_session(resumes)
+        else:
+            found = self._snapshots.newest(dataset, self._parts[session.job.protocol].needs(session.job, session.me))
         if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
             reason = f"{dataset} is not the dataset that {resumes} began with"
             raise PolicyRefused(party=session.me.name, field="dataset", reason=reason)

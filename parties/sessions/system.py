@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from blindfit.parties.job.parameters import JobParameters
 
@@ -32,6 +32,15 @@ class Seat(Protocol[J_contra]):
 
     async def run(self, session: Session[J_contra]) -> Summary:
         """The party's part; returns what the coordinator may see of it."""
+        ...
+
+
+@runtime_checkable
+class ReadsSomeColumns(Protocol[J_contra]):
+    """A seat that scores rows with a model: it reads the model's columns, whatever the others hold."""
+
+    def needs(self, job: J_contra, me: Member) -> Sequence[str] | None:
+        """Return the columns that it reads of this party's dataset; None: all that the dataset names."""
         ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,12 +18,13 @@ from typing import Any
 
 import structlog
 
+from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
-from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
-from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.encoding import AsWritten, ByModel, Tolerates, nothing, rule_of
+from blindfit.parties.data.origin import Origin, refuse_missing_names
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
-from blindfit.parties.data.source import Source, fingerprint_of, open_source
+from blindfit.parties.data.source import Source, fingerprint_of, kinds_of, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
@@ -36,6 +37,18 @@ log = structlog.get_logger(__name__)
 Writer = Callable[[Source, Path], Written]
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
+SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
+    "number": ("number", "boolean"),
+    "boolean": ("boolean", "number"),
+    "date": ("date",),
+    "category": ("category",),
+}
+DESCRIBE: dict[Kind, str] = {
+    "number": "take it out of `categories` and `dates`",
+    "boolean": "take it out of `categories` and `dates`",
+    "date": "name it in `dates`, of a table that has dates there",
+    "category": "name it in `categories`",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,23 +79,66 @@ class Snapshot:
         return content_of(self.row, columns)
 
     def source(self) -> Source:
-        """Its rows, with the columns that it was published with; of a party that keeps rows."""
-        meaning = json.loads(self.row.meaning)
-        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
-        columns = tuple(meaning["columns"])
-        return self.source_as(DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows}))
-
-    def source_as(self, settings: DatasetSettings) -> Source:
-        """Its rows, as other settings of the same dataset read them: some of its columns, or without labels.
+        """Return its rows with all columns that it was published with; of a party that keeps rows.
 
         Raises:
-            DataError: it has not all of their columns.
+            DataError: some of these columns cannot be read.
         """
-        file = RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
-        encoding, names = encoding_of_row(self.row), file.names
-        wanted = () if settings.features == "rest" else settings.features
-        absent = tuple(name for name in wanted if name not in names and encoding.stands_for_a_level(name))
-        return Source.of(WithAbsentLevels(file, absent) if absent else file, settings, self.row.dataset, encoding)
+        meaning = json.loads(self.row.meaning)
+        for name, problem in meaning.get("unusable", {}).items():
+            raise _unusable(self.row, name, problem)
+        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
+        columns = tuple(meaning["columns"])
+        chosen = DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows})
+        return Source.of(self._file, chosen, self.row.dataset, record_of(self.row), columns, AsWritten())
+
+    def scored_by(
+        self, record: TableRecord, columns: Sequence[str], means: Mapping[str, float], *, labels: bool = False
+    ) -> Source:
+        """Return its rows as a model reads them: the model's columns, converted by its record. No row is read here.
+
+        Args:
+            columns: the model's, in order.
+            means: by the model's columns, what stands for a missing value where the dataset lets values be missing.
+            labels: whether the dataset's label is read too.
+
+        Raises:
+            DataError: it lacks a column, has it in another kind, or cannot read it.
+        """
+        meaning, there, file = json.loads(self.row.meaning), record_of(self.row), self._file
+        kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
+        settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
+        for name in (settings["id"], *record.names, *filter(None, [settings.get("label")])):
+            if name in (problems := meaning.get("unusable", {})):
+                raise _unusable(self.row, name, problems[name])
+        check_kinds(record, {column.name: column.kind for column in there.columns}, file.origin)
+        if older := [c.name for c in record.columns if c.kind == "category" and c.name not in file.names]:
+            raise file.origin.error(
+                "it was made by an older version, and keeps no texts of this column",
+                column=older[0],
+                hint="publish the dataset again",
+            )
+        chosen = DatasetSettings(**{**settings, "features": tuple(columns), "batch_rows": self.batch_rows})
+        return Source.of(file, chosen, self.row.dataset, record.with_fill(means), columns, ByModel(record))
+
+    @property
+    def _file(self) -> RowsFile:
+        return RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
+
+
+def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) -> None:
+    """Raises DataError: the table lacks a column of a model's record, or has it in another kind."""
+    refuse_missing_names(record.names, list(there), origin)
+    for column in record.columns:
+        kind = there[column.name]
+        if kind not in SERVES[column.kind]:
+            problem = f"the model reads it as a {column.kind}, and the dataset describes a {kind}"
+            raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
+
+
+def _unusable(row: SnapshotRow, column: str, problem: str) -> DataError:
+    hint = f"correct it, and publish the dataset again: snapshot {row.number} has no column {column}"
+    return DataError(problem, hint=hint)
 
 
 class Snapshots:
@@ -124,17 +180,20 @@ class Snapshots:
         """Those whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def newest(self, dataset: str) -> Snapshot:
-        """The current one; the first use of a dataset publishes it.
+    def newest(self, dataset: str, needed: Sequence[str] | None = None) -> Snapshot:
+        """Return the current one; the first use of a dataset publishes it.
+
+        Args:
+            needed: the table's columns that this use needs; None: all that the dataset names.
 
         Raises:
             DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
         """
-        return self.current(dataset) or self.published(dataset)
+        return self.current(dataset) or self.published(dataset, needed)
 
-    def published(self, dataset: str) -> Snapshot:
-        """The next one, made by the party itself: its log says so."""
-        made = self.publish(dataset)
+    def published(self, dataset: str, needed: Sequence[str] | None = None) -> Snapshot:
+        """Make the next one by the party itself, whose log says so."""
+        made = self.publish(dataset, needed=needed)
         log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
         for caution in self.cautions(made):
             log.warning(caution, dataset=dataset)
@@ -144,6 +203,8 @@ class Snapshots:
         """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
         counts it begins."""
         yield from made.remarks
+        for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
+            yield f"a job that needs the column {name} is refused: {problem}"
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -192,6 +253,19 @@ class Snapshots:
         found = self.current(dataset)
         return found.source() if found else open_source(self._dataset(dataset), self._base_dir, dataset)
 
+    def check_scored(self, dataset: str, record: TableRecord, columns: Sequence[str]) -> None:
+        """Check that a model can read a dataset, as far as that can be said without its rows.
+
+        Raises:
+            DataError: it lacks a column, has it in another kind, or cannot read it.
+        """
+        if (found := self.current(dataset)) is not None:
+            found.scored_by(record, columns, {})
+        else:
+            settings = self._dataset(dataset)
+            there = kinds_of(settings, self._base_dir, dataset)
+            check_kinds(record, there, Origin(dataset, without_password(settings.url)))
+
     def changed_since(self, snapshot: Snapshot) -> bool | None:
         """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
         if snapshot.row.source is None:
@@ -236,11 +310,20 @@ class Snapshots:
     # --- making them
 
     def publish(
-        self, dataset: str, *, other_people: bool = False, on_waiting: Callable[[str], None] | None = None
+        self,
+        dataset: str,
+        *,
+        needed: Sequence[str] | None = None,
+        other_people: bool = False,
+        on_waiting: Callable[[str], None] | None = None,
     ) -> Snapshot:
-        """Makes the next one; nothing of it is there unless all of it is.
+        """Make the next one; nothing of it is there unless all of it is.
+
+        A column that cannot be read is noted in the snapshot where nobody needs it: a prediction needs the columns of
+        its model, and whoever publishes again needs those that the current snapshot can read.
 
         Args:
+            needed: the table's columns that must be readable; None: all that the current snapshot can read.
             other_people: the operator's word that its people are none of another population.
             on_waiting: is told what is waited for, where another one is being made; by default the log is.
 
@@ -249,7 +332,7 @@ class Snapshots:
             ConfigError: the rows are known under another population.
         """
         settings = self._dataset(dataset)
-        source = open_source(settings, self._base_dir, dataset)
+        source = open_source(settings, self._base_dir, dataset, self._tolerance(dataset, needed))
         fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
         try:
             make_private(self._directory)
@@ -268,6 +351,14 @@ class Snapshots:
                 f"{dataset}: its snapshot in {self._directory} cannot be written: {error.strerror or error}",
                 hint="is the disk full, or may this user not write there?",
             ) from error
+
+    def _tolerance(self, dataset: str, needed: Sequence[str] | None) -> Tolerates:
+        if needed is not None:
+            kept = {*needed, self._dataset(dataset).id}
+            return lambda column: column not in kept
+        current = self.current(dataset)
+        unusable = {} if current is None else json.loads(current.row.meaning).get("unusable", {})
+        return unusable.__contains__ if unusable else nothing
 
     def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:
         """Removes the files of all but the newest; what was charged for them stays in the ledger.
@@ -306,9 +397,7 @@ class Snapshots:
                 meaning=json.dumps(
                     {
                         **_meaning(settings),
-                        "columns": list(source.feature_names),
-                        "levels": dict(source.encoding.levels),
-                        "indicators": source.encoding.indicators,
+                        **_found(source, written),
                         "distinct": dict(written.distinct),
                     }
                 ),
@@ -340,27 +429,61 @@ def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
     distinct = json.loads(row.meaning)["distinct"]
     if missing := [name for name in columns if name not in distinct]:
         raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
-    encoding = encoding_of_row(row)
+    record = record_of(row)
     counts: dict[str, int] = {}
     for name in columns:  # the columns of a category are one: a row has one level, or none of them
-        column, level = encoding.column_of(name)
-        if level is None:
-            counts[column] = distinct[name]
-        elif column in encoding.levels and distinct[name] > 1:
-            counts[column] = counts.get(column, 1) + 1
+        column = record.behind[name]
+        if record.level_of(name) is None:
+            counts[column.name] = distinct[name]
+        elif column.kind == "category" and distinct[name] > 1:
+            counts[column.name] = counts.get(column.name, 1) + 1
     return RowContent.of(list(counts.values()))
 
 
-def encoding_of_row(row: SnapshotRow) -> Encoding:
-    """How its columns were made of those of the table."""
+def record_of(row: SnapshotRow) -> TableRecord:
+    """Return what its columns were made of, without means."""
     meaning = json.loads(row.meaning)
-    levels = {column: tuple(levels) for column, levels in meaning.get("levels", {}).items()}
-    return Encoding(levels, indicators=tuple(meaning.get("indicators", ())))
+    levels, dates = meaning.get("levels", {}), meaning.get("dates") or ()
+    booleans, reference = meaning.get("booleans", ()), meaning.get("reference", {})
+    are_found = not isinstance(meaning.get("categories"), Mapping)  # then every level of a row has a column
+    columns = []
+    for name in _table_columns(meaning):
+        rule = rule_of(meaning["missing"], lacks_values=name in meaning.get("indicators", ()))
+        if name in levels:
+            others = [] if are_found else reference.get(name)
+            met = None if others is None else tuple(others)
+            columns.append(TableColumn(name, "category", tuple(levels[name]), met, rule, declared=not are_found))
+        else:
+            kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
+            columns.append(TableColumn(name, kind, missing=rule))
+    return TableRecord(tuple(columns), missing_words=tuple(meaning.get("missing_words") or MISSING_WORDS))
+
+
+def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
+    """The table's columns that a snapshot's come from, in order."""
+    levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
+    of_made = {made(name, level): name for name in levels for level in levels[name]}
+    of_made |= {made(name, ""): name for name in indicators}
+    return list(dict.fromkeys(of_made.get(name, name) for name in meaning["columns"]))
+
+
+def _found(source: Source, written: Written) -> dict[str, Any]:
+    """What the rows, and not the party's file, say of the columns."""
+    usable = [column for column in source.record.columns if column.name not in written.problems]
+    return {
+        "columns": [name for name in source.feature_names if source.record.behind[name] in usable],
+        "levels": {column.name: column.levels for column in usable if column.kind == "category"},
+        "reference": {name: written.reference.get(name) for name in source.record.names if name in written.reference},
+        "booleans": [column.name for column in usable if column.kind == "boolean"],
+        "indicators": [column.name for column in usable if column.missing == "indicator"],
+        "unusable": {name: str(problem) for name, problem in written.problems.items()},
+    }
 
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    return {**chosen, "url": without_password(settings.url)}
+    words = None if settings.missing_words == MISSING_WORDS else list(settings.missing_words)
+    return {**chosen, "missing_words": words, "url": without_password(settings.url)}
 
 
 def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

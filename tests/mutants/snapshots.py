@@ -75,8 +75,8 @@ MUTANTS = (
         "every-job-publishes",
         (25, 26),
         "parties/snapshots/snapshots.py",
-        "return self.current(dataset) or self.published(dataset)",
-        "return self.published(dataset)",
+        "return self.current(dataset) or self.published(dataset, needed)",
+        "return self.published(dataset, needed)",
         (f"{SNAPSHOTS}::test_the_first_use_publishes_and_later_ones_read_the_same",),
     ),
     Mutant(

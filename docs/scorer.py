@@ -203,10 +203,11 @@ def tell(path, unseen, refuses):
     """One line on standard error for each level that training did not meet."""
     for (column, value, near), rows in unseen.items():
         spelling = f", which differs from {near!a} only in spelling" if near else ""
-        problem = f"{path}, column {column}: training did not meet the level {value!a} of {rows} rows{spelling}"
+        of = "1 row" if rows == 1 else f"{rows} rows"
+        problem = f"{path}, column {column}: training did not meet the level {value!a} of {of}{spelling}"
         if refuses:
             raise ValueError(problem)
-        print(f"warning: {problem}: they are scored with 0 in each of its columns", file=sys.stderr)
+        print(f"warning: {problem}: it is scored as 0 in each of its columns", file=sys.stderr)
 
 
 def read(path, id_column, model):

@@ -39,9 +39,11 @@ class Unseen:
         levels = [ascii(level) for level, _ in self.rows.most_common(SHOWN)]
         more = ", ..." if len(self.rows) > SHOWN else ""
         known = "that training did not meet" if self.column.reference is not None else "that has no column in the model"
+        count = self.rows.total()
+        rows = "1 row has" if count == 1 else f"{count} rows have"
         text = (
-            f"column {self.column.name}: {self.rows.total()} rows have a level {known} ({', '.join(levels)}{more}); "
-            "they are scored with 0 in each of its columns"
+            f"column {self.column.name}: {rows} a level {known} ({', '.join(levels)}{more}), "
+            "which is scored as 0 in each of its columns"
         )
         if self.near:
             new, old = next(iter(self.near.items()))

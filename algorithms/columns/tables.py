@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,13 @@ def arrow_of(column: Any, name: str, kind: Kind) -> Any:
         BadValue: a value cannot be of this kind.
     """
     typed = _typed(column, name)
-    return objects.MAKERS[kind](list(column)) if typed is None else typed
+    if typed is not None:
+        return typed
+    values = list(column)
+    if kind == "category":  # a level of another type gets its spelling by its type
+        with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
+            return pa.array(values, from_pandas=True)
+    return objects.MAKERS[kind](values)
 
 
 def _typed(column: Any, name: str) -> Any:

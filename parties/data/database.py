@@ -7,7 +7,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import PICK_NUMBERS, located
 from blindfit.parties.data.local_files import local_path, require_file
-from blindfit.parties.data.origin import Origin, near_names, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
@@ -46,6 +46,7 @@ class SqlTable:
     Args:
         texts: columns that are read as text.
         dates: columns that are read as dates. All others are read as numbers.
+        tolerates: which columns may have a problem.
     """
 
     engine: Engine
@@ -53,6 +54,8 @@ class SqlTable:
     origin: Origin
     texts: frozenset[str] = frozenset()
     dates: frozenset[str] = frozenset()
+    tolerates: Tolerates = nothing
+    problems: dict[str, DataError] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +74,8 @@ class SqlTable:
             streaming = connection.execution_options(yield_per=batch_rows)
             first_row = 1
             for rows in streaming.execute(sa.select(*asked)).partitions():
-                arrays = [self._to_arrow(n, v, first_row) for n, v in zip(names, zip(*rows, strict=True), strict=True)]
+                columns = zip(names, zip(*rows, strict=True), strict=True)
+                arrays = [self._tolerant(name, values, first_row) for name, values in columns]
                 yield pa.RecordBatch.from_arrays(arrays, list(names))
                 first_row += len(rows)
 
@@ -82,15 +86,39 @@ class SqlTable:
 
     def _asked(self, name: str) -> Any:
         """What is selected for a column: without a type, so that SQLAlchemy hands over what the driver returns."""
-        column, how = self.table.c[name], "as it is"
-        if self.engine.dialect.name == "postgresql":
-            how = _how(_base(column.type), self._kind(name))
-        found = {"as it is": column, "as text": sa.cast(column, sa.Text), "refused": column.is_not(None)}[how]
-        return sa.type_coerce(found, NullType()).label(name)
+        declared = self.table.c[name].type
+        column: Any = sa.type_coerce(self.table.c[name], NullType())
+        if self._how(declared, name) == "as text":
+            column = sa.type_coerce(sa.cast(column, sa.Text), NullType())
+        elif self._how(declared, name) == "refused":
+            column = column.is_not(None)
+        return column.label(name)
+
+    def _how(self, declared: Any, name: str) -> Literal["as it is", "as text", "refused"]:
+        """How a column is read. PostgreSQL's dates may lie beyond those of Python, so they come as texts."""
+        base, kind = _base(declared), self._kind(name)
+        if self.engine.dialect.name != "postgresql" or isinstance(base, _TEXTS):
+            return "as it is"
+        if kind == "date":
+            whole = isinstance(base, sa.Integer)  # which the conversion refuses in its own words
+            return "as text" if isinstance(base, _MOMENTS) else "as it is" if whole else "refused"
+        if isinstance(base, _NUMBERS):
+            return "as it is"
+        return "as text" if kind == "category" and isinstance(base, _WITH_ONE_TEXT) else "refused"
+
+    def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
+        if name not in self.problems:
+            try:
+                return self._to_arrow(name, values, first_row)
+            except DataError as error:
+                if not self.tolerates(name):
+                    raise
+                self.problems[name] = error
+        return pa.nulls(len(values), _ARROW[self._kind(name)])
 
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
         kind, declared = self._kind(name), self.table.c[name].type
-        if self.engine.dialect.name == "postgresql" and _how(_base(declared), kind) == "refused":
+        if self._how(declared, name) == "refused":
             if True not in values:
                 return pa.nulls(len(values), pa.string())
             wanted = {"category": "texts", "date": "dates"}.get(kind, "numbers")
@@ -101,6 +129,12 @@ class SqlTable:
             return objects.MAKERS[kind](values)
 
 
+_ARROW: dict[Kind, Any] = {
+    "number": pa.float64(),
+    "boolean": pa.float64(),
+    "date": pa.timestamp("us"),
+    "category": pa.string(),
+}
 _HINTS: dict[Kind, str] = {
     "category": "store it as text or as whole numbers",
     "date": "store it as a date, a timestamp, or a text such as 2024-05-31",
@@ -122,18 +156,6 @@ def _shown(declared: Any) -> str:
     return "that only the database knows" if isinstance(declared, NullType) else str(declared)
 
 
-def _how(declared: Any, kind: Kind) -> Literal["as it is", "as text", "refused"]:
-    """How a column of PostgreSQL is read. Its dates may lie beyond those of Python, so they come as texts."""
-    if isinstance(declared, _TEXTS):
-        return "as it is"
-    if kind == "date":
-        whole = isinstance(declared, sa.Integer)  # which the conversion refuses in its own words
-        return "as text" if isinstance(declared, _MOMENTS) else "as it is" if whole else "refused"
-    if isinstance(declared, _NUMBERS):
-        return "as it is"
-    return "as text" if kind == "category" and isinstance(declared, _WITH_ONE_TEXT) else "refused"
-
-
 def open_table(
     url: URL,
     base_dir: Path,
@@ -141,12 +163,14 @@ def open_table(
     made_by: str | None,
     texts: frozenset[str] = frozenset(),
     dates: frozenset[str] = frozenset(),
+    tolerates: Tolerates = nothing,
 ) -> SqlTable:
     """Return a reader of a table that exists and that the database lets us see.
 
     Args:
         texts: columns that are read as text.
         dates: columns that are read as dates.
+        tolerates: which columns may have a problem.
     """
     schema, name, origin = named_table(url, dataset)
     if url.get_backend_name() == "sqlite":
@@ -156,7 +180,7 @@ def open_table(
     with connected(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
-    return SqlTable(engine, table, origin, texts, dates)
+    return SqlTable(engine, table, origin, texts, dates, tolerates)
 
 
 def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:

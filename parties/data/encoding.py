@@ -10,7 +10,7 @@ A missing category is missing in each of its columns, but with "indicator": ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ from blindfit.parties.data.columns import Floats, to_features, to_levels
 from blindfit.parties.data.origin import (
     Origin,
     Reader,
+    Tolerates,
+    nothing,
     refuse_duplicate_names,
     refuse_missing_names,
     without_values,
@@ -31,13 +33,6 @@ from blindfit.parties.data.origin import (
 from blindfit.parties.data.settings import DatasetSettings
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
-
-Tolerates = Callable[[str], bool]
-
-
-def nothing(_column: str) -> bool:
-    """Tolerate no column that cannot be read."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -112,6 +107,8 @@ class _Search:
             for name in searched:
                 if name not in self.problems:
                     try:
+                        if name in self._reader.problems:
+                            raise self._reader.problems[name]
                         self._look_at(name, batch.column(name), first_row)
                     except DataError as error:
                         self._note(name, error)

@@ -23,7 +23,7 @@ from blindfit.algorithms.columns.record import MISSING_WORDS
 from blindfit.algorithms.columns.values import is_boolean, is_text
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.local_files import reachable, require_file
-from blindfit.parties.data.origin import Origin, Reader, no_rows
+from blindfit.parties.data.origin import Origin, Reader, Tolerates, no_rows, nothing
 from blindfit.parties.data.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
@@ -51,15 +51,25 @@ class MissingWords:
 
 
 def open_file(
-    kind: FileFormat, path: Path, dataset: str, made_by: str | None, words: MissingWords | None = None
+    kind: FileFormat,
+    path: Path,
+    dataset: str,
+    made_by: str | None,
+    words: MissingWords | None = None,
+    tolerates: Tolerates = nothing,
 ) -> Reader:
-    """Return a reader of a file that exists and whose header is sound."""
+    """Return a reader of a file that exists and whose header is sound.
+
+    Args:
+        words: of a csv file.
+        tolerates: which columns may have a problem.
+    """
     origin = Origin(dataset, str(path))
     require_file(path, origin, made_by)
     with _readable(origin):
         if kind == "csv":
             return CsvFile.open(path, dataset, words or MissingWords())
-        return ParquetFile.open(path, dataset)
+        return ParquetFile.open(path, dataset, tolerates)
 
 
 def file_fingerprint(path: Path) -> str:
@@ -93,6 +103,7 @@ class CsvFile:
     names: tuple[str, ...]
     words: MissingWords = MissingWords()
     booleans: frozenset[str] = frozenset()
+    problems: Mapping[str, DataError] = field(default_factory=dict)  # every field is a text, whatever it says
 
     @classmethod
     def open(cls, path: Path, dataset: str, words: MissingWords) -> CsvFile:
@@ -284,6 +295,7 @@ class ParquetFile:
         n_rows: that are read.
         state: of the file when it was opened (`_state`).
         rows: those that are read, from the first up to before the last, counted from 0; None: all.
+        tolerates: which columns may have a problem.
     """
 
     path: Path
@@ -292,16 +304,18 @@ class ParquetFile:
     n_rows: int
     state: tuple[int, int]
     rows: tuple[int, int] | None = None
+    tolerates: Tolerates = nothing
+    problems: dict[str, DataError] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, dataset: str) -> ParquetFile:
+    def open(cls, path: Path, dataset: str, tolerates: Tolerates = nothing) -> ParquetFile:
         origin = Origin(dataset, str(path))
         state = _state(path)
         if state[0] == 0:
             raise origin.error("the file is empty", hint="it needs columns and rows")
         with _sound_parquet(origin), pq.ParquetFile(path) as file:
             schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        return cls(path, origin, schema, n_rows, state)
+        return cls(path, origin, schema, n_rows, state, tolerates=tolerates)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -338,10 +352,19 @@ class ParquetFile:
             pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
         ):
             for batch in file.iter_batches(batch_rows, groups, list(names), use_threads=USE_THREADS):
-                for name in names:
-                    _refuse_other_bytes(batch.column(name), name, begins + 1, self.origin)
-                yield batch.select(list(names))
+                columns = [self._sound(batch.column(name), name, begins + 1) for name in names]
+                yield pa.RecordBatch.from_arrays(columns, list(names))
                 begins += batch.num_rows
+
+    def _sound(self, column: Any, name: str, first_row: int) -> Any:
+        """The column, or nulls where its texts are not UTF-8 and that is tolerated."""
+        try:
+            _refuse_other_bytes(column, name, first_row, self.origin)
+        except DataError as error:
+            if not self.tolerates(name):
+                raise
+            self.problems.setdefault(name, error)
+        return pa.nulls(len(column), column.type) if name in self.problems else column
 
     def _of_rows(self, first: int, last: int, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with _sound_parquet(self.origin), pq.ParquetFile(self.path) as file:

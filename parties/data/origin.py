@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from blindfit.algorithms.errors import DataError
 
 NAMES_SHOWN = 12
+Tolerates = Callable[[str], bool]
+
+
+def nothing(_column: str) -> bool:
+    """Tolerate no column that cannot be read."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,10 @@ class Reader(Protocol):
     @property
     def booleans(self) -> frozenset[str]:
         """The columns of the type boolean, as far as the source has types."""
+
+    @property
+    def problems(self) -> Mapping[str, DataError]:
+        """Why some columns could not be read so far, where that is tolerated; their values are nulls."""
 
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None where nothing cheap can tell."""

@@ -16,11 +16,19 @@ from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError, LocalProtocolError
 from blindfit.parties.data.ahead import each_ahead
 from blindfit.parties.data.columns import Floats, refuse_without_value, to_fields, to_labels, to_shares, to_texts
-from blindfit.parties.data.encoding import Features, FromTable, Tolerates, described, kind_in, nothing
+from blindfit.parties.data.encoding import Features, FromTable, described, kind_in
 from blindfit.parties.data.files import MissingWords, open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, no_rows, refuse_missing_names, without_values
+from blindfit.parties.data.origin import (
+    Origin,
+    Reader,
+    Tolerates,
+    no_rows,
+    nothing,
+    refuse_missing_names,
+    without_values,
+)
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
 
@@ -61,6 +69,7 @@ class Source:
         record: what the features are made of.
         feature_names: the model's columns, in order.
         problems: by the table's columns, why some of its features cannot be read, where that is tolerated.
+        tolerates: which columns may have a problem.
     """
 
     name: str
@@ -70,7 +79,7 @@ class Source:
     _reader: Reader = field(repr=False)
     _features: Features = field(repr=False)
     problems: Mapping[str, DataError] = field(default_factory=dict, repr=False)
-    _tolerates: Tolerates = field(default=nothing, repr=False)
+    tolerates: Tolerates = field(default=nothing, repr=False)
     _before: int | None = field(default=None, repr=False)  # rows before its first one; None: it is the whole
 
     @classmethod
@@ -221,6 +230,8 @@ class Source:
     def _or_else(self, name: str, convert: Callable[[], Any], otherwise: Any, problems: dict[str, DataError]) -> Any:
         if name not in problems:
             try:
+                if name in self._reader.problems:
+                    raise self._reader.problems[name]
                 return convert()
             except DataError as error:
                 self.tolerate(name, error, problems)
@@ -228,7 +239,7 @@ class Source:
 
     def tolerate(self, column: str, problem: DataError, problems: dict[str, DataError]) -> None:
         """Note why a column of the table cannot be read. Raises the problem where the column is needed."""
-        if not self._tolerates(column):
+        if not self.tolerates(column):
             raise problem
         problems.setdefault(column, problem)
 
@@ -363,7 +374,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
     Raises:
         DataError: No such file or table, no such column, or it cannot be opened.
     """
-    reader = _open_reader(settings, base_dir, name)
+    reader = _open_reader(settings, base_dir, name, tolerates)
     columns, problems = _features_of(reader, settings, tolerates)
     found = described(reader, settings, columns, tolerates)
     levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
@@ -417,9 +428,9 @@ def open_for_model(
     return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
 
 
-def _open_reader(settings: DatasetSettings, base_dir: Path, name: str) -> Reader:
+def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
     words = MissingWords(frozenset(settings.missing_words), settings.declared())
-    return _open(settings, base_dir, name, words, settings.text_columns(), frozenset(settings.dates))
+    return _open(settings, base_dir, name, words, settings.text_columns(), frozenset(settings.dates), tolerates)
 
 
 def _open(
@@ -429,17 +440,18 @@ def _open(
     words: MissingWords,
     texts: frozenset[str],
     dates: frozenset[str],
+    tolerates: Tolerates = nothing,
 ) -> Reader:
     if found := file_of(settings.url):
         kind, path = found
-        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by, words)
+        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by, words, tolerates)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
         raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, name, settings.made_by, texts, dates)
+    return open_table(url, base_dir, name, settings.made_by, texts, dates, tolerates)
 
 
 def _features_of(

@@ -57,7 +57,7 @@ def write_rows(source: Source, directory: Path) -> Written:
     content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
     others, dropped, problems = _Others(source), _Dropped(source), dict(source.problems)
     writer: Any = None
-    n_rows = 0
+    n_rows, has_value = 0, np.zeros(len(source.feature_names), np.bool_)
     with new_private(directory / FILE) as file:
         for batch, arrow in source.canonical(problems):
             writer = writer or pa.ipc.new_file(file, arrow.schema)
@@ -66,24 +66,24 @@ def write_rows(source: Source, directory: Path) -> Written:
             seen.add(batch)
             _check_size(source, batch, problems)
             others.add(arrow)
-            whole = dropped.whole(batch, problems)
-            content.add(whole)
-            labels.add(whole.labels)
+            has_value |= (~np.isnan(batch.features)).any(axis=0)
+            used, whole = dropped.remaining(batch, problems)
+            content.add(used)
+            labels.add(used.labels)
             distinct.add(whole.features)
         if not content.n_rows:
             raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
         writer.close()
     seen.refuse_duplicates(source)
-    counts = distinct.counts()
-    for name, count in counts.items():
+    for name, has_one in zip(source.feature_names, has_value, strict=True):
         column = source.record.behind[name].name
-        if not count and column not in problems:
+        if not has_one and column not in problems:
             source.tolerate(column, without_values(source.origin, column), problems)
     if labels.is_flat and (label := source.settings.label) is not None and label not in problems:
         problem = "the label is the same in every row: there is nothing to learn"
         error = source.origin.error(problem, column=label, hint=labels.reason(source.settings.positive))
         source.tolerate(label, error, problems)
-    return Written(n_rows, content.hexdigest(), counts, others.found(), problems, tuple(dropped.remarks()))
+    return Written(n_rows, content.hexdigest(), distinct.counts(), others.found(), problems, tuple(dropped.remarks()))
 
 
 class _Others:
@@ -110,20 +110,22 @@ class _Dropped:
     def __init__(self, source: Source) -> None:
         self._source, self._rows, self._lacking = source, 0, Counter[str]()
 
-    def whole(self, batch: RowBatch, problems: Mapping[str, DataError]) -> RowBatch:
-        """Return the rows that stay."""
+    def remaining(self, batch: RowBatch, problems: Mapping[str, DataError]) -> tuple[RowBatch, RowBatch]:
+        """Return the rows that stay where only the columns that somebody needs are read, and where all are."""
         source = self._source
         if source.settings.missing != "drop":
-            return batch
-        left_out = np.zeros(len(batch), np.bool_)
+            return batch, batch
+        lacks_one, lacks_any = np.zeros(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
         for place, name in enumerate(source.feature_names):
             column = source.record.behind[name]
             if column.name not in problems and name == column.valued[0]:
                 missing = np.isnan(batch.features[:, place])
                 self._lacking[column.name] += int(missing.sum())
-                left_out |= missing
-        self._rows += int(left_out.sum())
-        return take(batch, np.flatnonzero(~left_out))
+                lacks_any |= missing
+                if not source.tolerates(column.name):
+                    lacks_one |= missing
+        self._rows += int(lacks_any.sum())
+        return take(batch, np.flatnonzero(~lacks_one)), take(batch, np.flatnonzero(~lacks_any))
 
     def remarks(self) -> Iterator[str]:
         if self._rows:
@@ -210,6 +212,11 @@ class RowsFile:
     def booleans(self) -> frozenset[str]:
         """A snapshot has numbers in their place."""
         return frozenset()
+
+    @property
+    def problems(self) -> Mapping[str, DataError]:
+        """A snapshot was checked when it was made."""
+        return {}
 
     @property
     def names(self) -> tuple[str, ...]:

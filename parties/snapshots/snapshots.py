@@ -21,8 +21,8 @@ import structlog
 from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.score_leaks import RowContent
-from blindfit.parties.data.encoding import AsWritten, ByModel, Tolerates, nothing, rule_of
-from blindfit.parties.data.origin import Origin, refuse_missing_names
+from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
+from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
 from blindfit.parties.data.source import Source, fingerprint_of, kinds_of, open_source
 from blindfit.parties.data.urls import without_password

@@ -448,7 +448,7 @@ def record_of(row: SnapshotRow) -> TableRecord:
     are_found = not isinstance(meaning.get("categories"), Mapping)  # then every level of a row has a column
     columns = []
     for name in _table_columns(meaning):
-        rule = rule_of(meaning["missing"], lacks_values=name in meaning.get("indicators", ()))
+        rule = rule_of(meaning.get("missing", ""), lacks_values=name in meaning.get("indicators", ()))
         if name in levels:
             others = [] if are_found else reference.get(name)
             met = None if others is None else tuple(others)
@@ -464,7 +464,7 @@ def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
     of_made = {made(name, level): name for name in levels for level in levels[name]}
     of_made |= {made(name, ""): name for name in indicators}
-    return list(dict.fromkeys(of_made.get(name, name) for name in meaning["columns"]))
+    return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
 
 
 def _found(source: Source, written: Written) -> dict[str, Any]:

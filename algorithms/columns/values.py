@@ -62,7 +62,7 @@ def plain(column: Any) -> Any:
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return plain(column.dictionary_decode())
+        return plain(column.dictionary).take(column.indices)
     if pa.types.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(column))
     if isinstance(kind, pa.UuidType):

@@ -67,7 +67,7 @@ def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytes
 
 
 def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    def newest(snapshots: Snapshots, dataset: str) -> Snapshot:
+    def newest(snapshots: Snapshots, dataset: str, needed: object = None) -> Snapshot:
         found = snapshots.current(dataset)
         return snapshots.publish(dataset) if found is None or snapshots.changed_since(found) else found
 

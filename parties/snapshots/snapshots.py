@@ -204,7 +204,7 @@ class Snapshots:
         counts it begins."""
         yield from made.remarks
         for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
-            yield f"a job that needs the column {name} is refused: {problem}"
+            yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -320,10 +320,10 @@ class Snapshots:
         """Make the next one; nothing of it is there unless all of it is.
 
         A column that cannot be read is noted in the snapshot where nobody needs it: a prediction needs the columns of
-        its model, and whoever publishes again needs those that the current snapshot can read.
+        its model, and whoever publishes again needs those that the snapshot before can read.
 
         Args:
-            needed: the table's columns that must be readable; None: all that the current snapshot can read.
+            needed: the table's columns that must be readable; None: all that the snapshot before can read.
             other_people: the operator's word that its people are none of another population.
             on_waiting: is told what is waited for, where another one is being made; by default the log is.
 
@@ -356,8 +356,8 @@ class Snapshots:
         if needed is not None:
             kept = {*needed, self._dataset(dataset).id}
             return lambda column: column not in kept
-        current = self.current(dataset)
-        unusable = {} if current is None else json.loads(current.row.meaning).get("unusable", {})
+        before = self._store.reader().snapshots(dataset)
+        unusable = json.loads(before[-1].meaning).get("unusable", {}) if before else {}
         return unusable.__contains__ if unusable else nothing
 
     def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:

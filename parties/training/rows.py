@@ -85,13 +85,12 @@ def tell_of_unseen(source: Source) -> None:
         if column.kind == "category":
             found = added(filter(None, (unseen_levels(texts, column) for texts in source.texts_of(column.name))))
             for unseen in found.values():
+                rows, levels, near = unseen.rows.total(), len(unseen.rows), len(unseen.near)
+                spelling = f" ({near} of them differ from a known level only in spelling)" if near else ""
                 log.warning(
-                    "rows have levels that training did not meet, and are scored with 0 in each column of the category",
+                    f"column {column.name}: rows that have a level that training did not meet: {rows}; such levels: "
+                    f"{levels}{spelling}; they are scored as 0 in each of its columns",
                     dataset=source.name,
-                    column=column.name,
-                    rows=unseen.rows.total(),
-                    levels=len(unseen.rows),
-                    only_spelled_otherwise=len(unseen.near),
                 )
 
 

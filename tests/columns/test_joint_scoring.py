@@ -279,13 +279,10 @@ def test_levels_that_training_did_not_meet_are_counted_for_the_columns_owner(new
         tell_of_unseen(rows.source())
     (line,) = [line for line in logged if line["log_level"] == "warning"]
     assert line == {
-        "event": "rows have levels that training did not meet, and are scored with 0 in each column of the category",
+        "event": "column region: rows that have a level that training did not meet: 3; such levels: 2 (1 of them "
+        "differ from a known level only in spelling); they are scored as 0 in each of its columns",
         "log_level": "warning",
         "dataset": "new",
-        "column": "region",
-        "rows": 3,
-        "levels": 2,
-        "only_spelled_otherwise": 1,
     }
     assert "east" not in str(logged)
 

@@ -215,8 +215,8 @@ class Source:
                 is_category = column.kind == "category"
                 return found, self._features.levels(arrow, column, first_row, self.origin) if is_category else None
 
-            nothing = dict.fromkeys(column.made, np.full(arrow.num_rows, np.nan)), pa.nulls(arrow.num_rows, pa.string())
-            found, texts = self._or_else(column.name, converted, nothing, problems)
+            empty = dict.fromkeys(column.made, np.full(arrow.num_rows, np.nan)), pa.nulls(arrow.num_rows, pa.string())
+            found, texts = self._or_else(column.name, converted, empty, problems)
             features |= found
             if column.kind == "category":
                 levels[column.name] = texts

@@ -19,7 +19,8 @@ from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.parties.training.rows import tell_of_unseen
+from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.parties.training.rows import read_rows, tell_of_unseen
 from tests.columns.new_rows import NewRows
 from tests.each_case import each_case
 
@@ -264,6 +265,38 @@ def test_a_model_without_a_column_of_the_dataset_is_refused_by_the_column(new: M
     named = new(part_of(TableColumn("income")), "id,age,income\na,30,1\n", dataset={"features": ["age"]})
     with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have income, which the model has"):
         named.source()
+
+
+@pytest.mark.parametrize("how", UNNEEDED)
+def test_the_pre_flight_reads_what_the_prediction_reads(how: str, new: Make) -> None:
+    """Before anything is published, and after."""
+    rows = new(AGE, UNNEEDED[how], dataset={"missing": "drop"})
+    here = PartyHere("bank", "new", rows.party.settings, rows.root)
+    for _ in range(2):
+        source = here.scored(rows.part.standardiser)
+        assert read_rows(source, labels=False, report=lambda *_: None).features.tolist() == [[30], [40]]
+        rows.source()
+
+
+@each_case(
+    ("part", "dataset", "said"),
+    [
+        (BORN, {}, "column age|there is no column born"),
+        (REGION, {}, "there is no column region"),
+        (part_of(TableColumn("age", "date")), {}, "column age: the model reads it as a date"),
+        (AGE, {"features": ["visits"]}, r"datasets\.new\.features does not have age"),
+    ],
+)
+def test_the_pre_flight_refuses_what_the_prediction_refuses(
+    tmp_path: Path, part: VerticalModelPart, dataset: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("id,age,visits\na,30,1\n")
+    rows = NewRows(tmp_path, part, dataset=dataset)
+    with closing(rows), pytest.raises(BlindfitError, match=said) as here:
+        PartyHere("bank", "new", rows.party.settings, rows.root).scored(part.standardiser)
+    other = NewRows(tmp_path, part, dataset=dataset)
+    with closing(other), pytest.raises(type(here.value), match=said):
+        other.source()
 
 
 # --- levels that training did not meet --------------------------------------------------------------

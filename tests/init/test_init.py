@@ -176,7 +176,9 @@ def test_one_line_says_what_is_wrong_and_nothing_is_left(
 
 
 def test_two_columns_of_one_name_are_said(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id,x,x,y\n" + "".join(f"r{i},1,2,{i % 2}\n" for i in range(20)))
-    done = init(tmp_path, "--vertical", "a.csv", "a.csv", "--label", "y")
+    rows = "".join(f"r{i},1,2,{i % 2}\n" for i in range(20))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,x,x,{name[0]}\n{rows}")
+    done = init(tmp_path, "--vertical", "a.csv", "b.csv", "--label", "a")
     assert done.returncode == 1
     assert "a.csv: two columns are called x" in done.stderr

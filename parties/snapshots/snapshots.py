@@ -46,7 +46,7 @@ SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a sna
 DESCRIBE: dict[Kind, str] = {
     "number": "take it out of `categories` and `dates`",
     "boolean": "take it out of `categories` and `dates`",
-    "date": "name it in `dates`, of a table that has dates there",
+    "date": "name it in `dates`; the table must hold dates there",
     "category": "name it in `categories`",
 }
 

@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,10 +21,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit import load_model
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import real_scores
+from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.parties.evaluate.consumer import Evaluation, Scored
+from blindfit.parties.files.written import write_json
+from blindfit.parties.store.store import Store
 from tests.certificates import demo_authority
 from tests.columns.scorers import SCORER
-from tests.interference.systems import CHAIN, SYSTEMS
+from tests.interference.systems import CHAIN, SYSTEMS, TRAINED
 from tests.interference.world import Case, Rows, begin
 from tests.nodes import Nodes
 from tests.vertical.project import Project
@@ -117,6 +124,52 @@ def test_a_model_scores_the_rows_that_its_training_held_out_as_the_training_did(
         found = model.predict(table) if what == "prediction" else model.predict_proba(table)[:, 1]
         by_id = dict(zip(frame["id"], found.tolist(), strict=True))
         assert (how, {i: by_id[i] for i in expected}) == (how, expected)
+
+
+def test_an_evaluation_scores_rows_by_the_record_too(
+    tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows of a dataset, next to a column that the model does not need and whose values nothing can be made of."""
+    case, party = case_of("walr")
+    rows = {name: {**row, "note": "free text"} for name, row in case.data[party].items()}
+    record = TableRecord(
+        (
+            TableColumn("born", "date"),
+            TableColumn("smokes", "boolean"),
+            TableColumn("region", "category", ("north", "NA"), (), "indicator"),
+            TableColumn("visits", missing="indicator"),
+        ),
+        {"visits": 4.0},
+    )
+    n = len(record.made)
+    scale = Standardiser(record.made, tuple(range(n)), (0.5,) * n, (1.0, *[0.5] * (n - 1)), record)
+    model = WALRModel(scale, np.linspace(-1, 1, n + 1), True, 1e9)
+
+    def keep(root: Path) -> None:
+        path = root / "state" / party / "models" / TRAINED / "model.json"
+        write_json(path, model.to_dict())
+        store = Store(root / "state" / party / "party.sqlite")
+        with store.transaction() as transaction:
+            transaction.note_file(f"models/{TRAINED}/model.json", TRAINED)
+        store.close()
+
+    seen: list[Scored] = []
+    scored = Evaluation._scored
+
+    def watched(self: Evaluation, session: Any) -> Scored:
+        seen.append(scored(self, session))
+        return seen[-1]
+
+    monkeypatch.setattr(Evaluation, "_scored", watched)
+    evaluated = replace(
+        SYSTEMS["evaluate"](), data={**case.data, party: rows}, datasets=case.datasets, prepare=keep, source="parquet"
+    )
+    assert begin(evaluated, authority, tmp_path).errors == ("",)
+    (found,) = seen
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the south
+        expected = model.scores(frame_of(rows))
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == dict(zip(rows, expected.tolist(), strict=True))
 
 
 # --- several parties --------------------------------------------------------------------------------

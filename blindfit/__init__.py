@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blindfit.algorithms.columns.levels import UnseenLevelWarning
     from blindfit.algorithms.errors import (
         BlindfitError,
         BudgetExhausted,
@@ -57,6 +58,7 @@ __all__ = [
     "ProtocolError",
     "RangeError",
     "TransportError",
+    "UnseenLevelWarning",
     "VerticalModelPart",
     "WALRClassifier",
     "WALRModel",
@@ -71,6 +73,7 @@ _ELSEWHERE = {
     "DPLogisticRegression": "blindfit.algorithms.estimators.dp_logistic_regression",
     "PrivacyBudget": "blindfit.algorithms.estimators.privacy_budget",
     "PrivacyLeakWarning": "blindfit.algorithms.estimators.privacy_leak",
+    "UnseenLevelWarning": "blindfit.algorithms.columns.levels",
     "Pretrained": "blindfit.algorithms.statistics.pretraining",
     "pretrain": "blindfit.algorithms.statistics.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",

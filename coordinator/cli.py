@@ -412,6 +412,12 @@ def publish(
     other_people: Annotated[
         bool, typer.Option("--other-people", help="Its people are not those of the population that has its rows.")
     ] = False,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unreadable", help="Leave out columns that cannot be read. Jobs that need one are refused."
+        ),
+    ] = False,
     remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove the snapshots before it.")] = False,
     overrides: SetOption = None,
 ) -> None:
@@ -419,14 +425,20 @@ def publish(
     from blindfit.coordinator import snapshots
 
     if dataset is None:
-        given = {"--other-people": other_people, "--remove-older": remove_older}
+        given = {"--other-people": other_people, "--skip-unreadable": skip_unreadable, "--remove-older": remove_older}
         _refuse_unused("without DATASET what is published is listed", given)
     loaded, console = _party(settings, overrides), _console()
     if dataset is None:
         snapshots.show(loaded, settings.parent, console)
         return
     snapshots.publish(
-        loaded, settings.parent, dataset, other_people=other_people, remove_older=remove_older, console=console
+        loaded,
+        settings.parent,
+        dataset,
+        other_people=other_people,
+        skip_unreadable=skip_unreadable,
+        remove_older=remove_older,
+        console=console,
     )
 
 

@@ -42,6 +42,7 @@ def publish(
     dataset: str,
     *,
     other_people: bool,
+    skip_unreadable: bool,
     remove_older: bool,
     console: Console,
 ) -> None:
@@ -51,7 +52,10 @@ def publish(
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
     snapshots = snapshots_of(settings, base_dir, Store.of(settings, base_dir))
     made = snapshots.publish(
-        dataset, other_people=other_people, on_waiting=lambda what: console.print(escape(what), highlight=False)
+        dataset,
+        skip_unreadable=skip_unreadable,
+        other_people=other_people,
+        on_waiting=lambda what: console.print(escape(what), highlight=False),
     )
     row = made.row
     answer({"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes})
@@ -101,7 +105,8 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
                 raise ConfigError(f"{name}: {reason}", hint=hint)
             with contextlib.closing(Store.of(settings, path.parent)) as store:
                 snapshots = snapshots_of(settings, path.parent, store)
-                made = snapshots.publish(dataset, on_waiting=say)
+                is_scored = job.parameters.scores_rows or dataset != job.parties[name].dataset
+                made = snapshots.publish(dataset, skip_unreadable=is_scored, on_waiting=say)
                 say(f"{name}: {dataset} is published as snapshot {made.row.number}, {counted(made.row.rows, 'row')}")
                 for caution in snapshots.cautions(made):
                     say(f"{name}: {caution}")

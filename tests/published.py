@@ -5,5 +5,5 @@ from __future__ import annotations
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 
 
-def published(snapshots: Snapshots, dataset: str) -> Snapshot:
-    return snapshots.current(dataset) or snapshots.publish(dataset)
+def published(snapshots: Snapshots, dataset: str, *, skip_unreadable: bool = False) -> Snapshot:
+    return snapshots.current(dataset) or snapshots.publish(dataset, skip_unreadable=skip_unreadable)

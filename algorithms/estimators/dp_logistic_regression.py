@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
@@ -129,7 +129,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None, y_public: ArrayLike | None
     ) -> DPLogisticRegression:
         self._validate_params()
-        features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        features, given = self._rows_to_fit(X, y)
         warn_of_scaler(features)
         classes, labels = self._labels(given)
         names = names_of(self)
@@ -174,7 +174,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             return None
         if self.loss_share:
             raise ConfigError("loss_share pays for what the public rows show for nothing: leave one of them out")
-        features, given = validate_data(self, X_public, y_public, dtype=np.float64, reset=False)
+        features, given = check_X_y(self._rows_of_fit(X_public), y_public, dtype=np.float64, estimator=self)
         strangers = set(np.unique(given).tolist()) - set(classes.tolist())
         if strangers:
             raise DataError(f"y_public has labels that y has not: {', '.join(sorted(map(str, strangers)))}")
@@ -239,7 +239,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
+        features = self._rows_of_fit(X)
         scores: NDArray[np.float64] = self._rows(features, self._scaler) @ self._weights
         return scores
 

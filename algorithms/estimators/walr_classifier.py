@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
@@ -113,10 +113,10 @@ class WALRClassifier(PrivateBinaryClassifier):
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = self._rows_to_fit(X, y)
         classes, labels = binary_labels(y)
         settings = self._solver_settings()  # what is refused here and below is refused before the charge
-        standardiser = Standardiser.fit([X], names_of(self)).require_columns()
+        standardiser = Standardiser.fit([X], names_of(self), table=self._table).require_columns()
         anchor = self._anchor(classes, standardiser)
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
@@ -167,7 +167,7 @@ class WALRClassifier(PrivateBinaryClassifier):
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self.model_.scores(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.scores(self._rows_of_fit(X))
 
     def _anchor(self, classes: NDArray[Any], standardiser: Standardiser) -> NDArray[np.float64] | None:
         """Raises ConfigError, DataError: `init` would do nothing, or is for other rows than these."""

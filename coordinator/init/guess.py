@@ -17,7 +17,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.columns import refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of
 
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
@@ -52,7 +52,9 @@ def opened(path: Path) -> Reader:
     found = file_of(str(path))
     if found is None:
         raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes those alone")
-    return open_file(found[0], path, name, None)
+    table = open_file(found[0], path, name, None)
+    refuse_duplicate_names(table.names, table.origin)
+    return table
 
 
 def id_column(tables: Mapping[Path, Reader], given: str | None, label: str) -> str:

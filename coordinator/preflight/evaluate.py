@@ -65,7 +65,7 @@ def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.source().feature_names)} features")
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
 
 
 def _multiplier(job: Job[EvaluateJob]) -> float:

@@ -10,21 +10,26 @@ from typing import Any
 
 import grpc
 
+from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.report.reading import plain
 from blindfit.coordinator.snapshots import changed, datasets_of, unpublished
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
+from blindfit.parties.data.urls import without_password
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshots, not_published
+from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
 from blindfit.parties.store.database import Store
+from blindfit.parties.training.rows import require_offered
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2, control_pb2_grpc
 
@@ -53,6 +58,27 @@ class PartyHere:
         with contextlib.closing(store) if store else contextlib.nullcontext():
             found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
             return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Return the kind of each feature, without reading a row."""
+        return kinds_of(self.dataset, self.base_dir, self.dataset_name)
+
+    def scored(self, scale: Standardiser) -> Source:
+        """Return the rows as a model reads them.
+
+        Raises:
+            DataError: as a prediction on them would.
+        """
+        require_offered(scale.record, self.dataset, self.dataset_name)
+        store = Store.existing(self.settings, self.base_dir)
+        with contextlib.closing(store) if store else contextlib.nullcontext():
+            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
+        if found is not None:
+            return found.scored_by(scale.record, scale.columns, scale.means())
+        settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
+        check_kinds(scale.record, self.kinds(), Origin(self.dataset_name, without_password(settings.url)))
+        record = scale.record.with_fill(scale.means() if settings.fills else {})
+        return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
     def label_shares(self) -> list[float]:
         """What of each label the trainings on the newest snapshot have given away, in bits."""

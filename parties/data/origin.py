@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from blindfit.algorithms.errors import DataError
 
 NAMES_SHOWN = 12
+Tolerates = Callable[[str], bool]
+
+
+def nothing(_column: str) -> bool:
+    """Tolerate no column that cannot be read."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,24 @@ class Origin:
 
 
 class Reader(Protocol):
-    """One file or table, read forward in Arrow batches of any size."""
+    """One file or table, read forward in Arrow batches of any size.
+
+    Several columns may have one name, or none. Whoever needs such a column refuses it.
+    """
 
     @property
     def origin(self) -> Origin: ...
 
     @property
     def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def booleans(self) -> frozenset[str]:
+        """The columns of the type boolean, as far as the source has types."""
+
+    @property
+    def problems(self) -> Mapping[str, DataError]:
+        """Why some columns could not be read so far, where that is tolerated; their values are nulls."""
 
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None where nothing cheap can tell."""
@@ -54,9 +71,13 @@ def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
 
 
 def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: Origin) -> None:
+    """Raises DataError: a column that is wanted is not there, or two are called so."""
+    counts = Counter(present)
     for name in wanted:
-        if name not in present:
+        if not counts[name]:
             raise origin.error(f"there is no column {name}", hint=near_names(name, present, "columns"))
+        if counts[name] > 1:
+            refuse_duplicate_names([name, name], origin)
 
 
 def no_rows(origin: Origin) -> DataError:

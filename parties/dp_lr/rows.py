@@ -172,6 +172,6 @@ def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[
 
 def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | None) -> Pretrained:
     """The model of `blindfit pretrain`."""
-    source = public_source(settings, base_dir, name)
+    source = public_source(settings, base_dir, name).filled()
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
-    return pretrain(features, labels, columns=source.feature_names, l2=l2)
+    return pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)

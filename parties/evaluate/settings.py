@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -55,6 +55,7 @@ class EvaluateSettings(Settings):
 class EvaluateJob(PrivateParameters):
     protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
+    scores_rows: ClassVar[bool] = True
 
     @property
     def grid(self) -> Grid:

@@ -68,6 +68,9 @@ class JobParameters(Settings):
         """The field and the reason of what the policy of a party of this role does not allow of it."""
         yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))
 
+    #: Whether rows are scored by a model: then the columns that the model does not need may hold anything.
+    scores_rows: ClassVar[bool] = False
+
     def also_reads(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - most jobs name one dataset of each party
         """Return the datasets that a party of this role reads in addition to the one that the job names for it."""
         return ()

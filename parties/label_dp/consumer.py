@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import structlog
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
@@ -23,7 +24,6 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
@@ -34,7 +34,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.randomness import own_randomness
-from blindfit.parties.training.rows import Report, check_features, with_columns_of
+from blindfit.parties.training.rows import Report, check_features, require_offered, tell_of_unseen
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -52,11 +52,11 @@ class LabelRegression:
         """What can be refused before a session starts."""
         check_features(self._party.snapshots.source(me.dataset), "an active party")
         if job.label_dp.evaluate_on:
-            self._study(job, me)
+            self._check_study(job, me)
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source, randomness = session.published.source(), own_randomness(self._party, session)
+        source, randomness = session.published.source().filled(), own_randomness(self._party, session)
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
@@ -99,25 +99,26 @@ class LabelRegression:
 
     # --- true labels
 
-    def _study(self, job: LabelDPJob, me: Member) -> DatasetSettings:
-        """The dataset of this party that has true labels, its features by name and in the model's order."""
+    def _check_study(self, job: LabelDPJob, me: Member) -> None:
+        """Raises ConfigError, DataError: the dataset that has true labels cannot be read as the model reads rows."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
         dataset = self._party.settings.datasets[name]
         if dataset.label is None or dataset.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
-        found, wanted = self._party.snapshots.source(name), self._party.snapshots.source(me.dataset).feature_names
-        settings = with_columns_of(wanted, dataset, name, labels=True)
-        found.refuse_missing(wanted)
-        return settings
+        trained = self._party.snapshots.source(me.dataset)
+        require_offered(trained.record, dataset, name)
+        self._party.snapshots.check_scored(name, trained.record, trained.feature_names)
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> Study | None:
         """Return the rows of `evaluate_on` that were not trained on; None if there are none."""
-        if not session.job.label_dp.evaluate_on:
+        name, scale = session.job.label_dp.evaluate_on, model.standardiser
+        if not name:
             return None
-        study = self._study(session.job, session.me)
-        source = self._party.snapshots.published(session.job.label_dp.evaluate_on).source_as(study)
+        snapshot = self._party.snapshots.published(name)
+        source = snapshot.scored_by(scale.record, scale.columns, scale.means(), labels=True)
+        tell_of_unseen(source)
         trained = set(rows.ids[: rows.n_trained])
         ids: list[str] = []
         labels, predictions = [], []
@@ -211,6 +212,7 @@ class Rows:
     train_features: Floats
     test_features: Floats
     columns: tuple[str, ...]
+    table: TableRecord | None = None  # what the columns were made of
 
     @property
     def n_trained(self) -> int:
@@ -220,7 +222,7 @@ class Rows:
 def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, report: Report) -> Rows:
     train, test = read_split(source, job, randomness, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
-    return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names)
+    return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names, source.record)
 
 
 def _matrix(part: RowPart, source: Source) -> Floats:
@@ -267,6 +269,7 @@ def fit_rows(
         rows.train_features[trained],
         labels[:n][trained],
         columns=rows.columns,
+        table=rows.table,
         regressor=chosen.regressor,
         options=chosen.options,
         seed=int(randomness.generator("fit").integers(2**32)),  # the most that scikit-learn takes

@@ -27,11 +27,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
-from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.files.private_files import new_private
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files, reading

@@ -107,7 +107,7 @@ class DataParty:
     async def _run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
+        source, dataset = session.published.source().filled(), self._party.settings.datasets[session.me.dataset]
         quota = self._quota(job, session.me, session.published, source.feature_names)
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
@@ -130,17 +130,18 @@ class DataParty:
             order,
             active=active,
             label_range=dataset.label_range,
+            table=source.record,
         )
         tell_of_clipping(session.me.dataset, prepared)
         if quota is not None and not job.resumes:  # one that is resumed may have given its scores before it stopped
-            quota.check_new_model(session, aligned.positions[prepared.plan.test])
+            quota.check_new_model(session, common.in_snapshot[prepared.plan.test])
         epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
         mine = Ready(n_columns, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
         if active and job.privacy is None:
-            count_label_bits(session, self._party.store, parameters, prepared.plan, aligned.positions)
+            count_label_bits(session, self._party.store, parameters, prepared.plan, common.in_snapshot)
         drawn = layout, told[seats.key_node].drawn
         charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
@@ -173,7 +174,7 @@ class DataParty:
             part,
             job.taylor.threshold,
             quota,
-            aligned.positions,
+            common.in_snapshot,
             calibrate=job.calibrates,
         )
         if job.calibrates_by_sums and active:
@@ -255,7 +256,7 @@ class DataParty:
         )
         if prepared.labels.y is not None:
             seat.y = prepared.labels.y
-            seat.label_terms = grid.label_terms(prepared.labels.y, self._jitter(session, aligned.positions))
+            seat.label_terms = grid.label_terms(prepared.labels.y, self._jitter(session, prepared.rows.in_snapshot))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 

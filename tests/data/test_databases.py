@@ -174,7 +174,7 @@ class TestPostgresql:
         assert batch.features.tolist() == [[1.25], [1.25]]
         self.refused(
             postgres,
-            "table own of SERVER, column at: its values are of the type date32[day], not numbers",
+            "table own of SERVER, row 1, column at: its values are of the type DATE, not numbers",
             "leave the column out",
             postgres.url("own"),
             tmp_path,

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source
@@ -87,7 +88,7 @@ def test_whole_numbers_and_truth_values_are_levels_too(tmp_path: Path) -> None:
     assert found == {"code=10": [0, 1], "code=7": [1, 0], "is=false": [0, 1], "is=true": [1, 0]}
 
 
-HOLES = {**ROWS, "region": ["north", "", "south", "NA"]}
+HOLES = {**ROWS, "region": ["north", "", "south", None]}
 
 
 def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path: Path) -> None:
@@ -99,7 +100,9 @@ def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path
     assert found["age="] == [0, 1, 0, 0]
     assert found["age"] == [30, 40, 50, 40]
     assert "born=" not in found  # it has a value in every row
-    assert table(source, means={**dict.fromkeys(source.feature_names, 0.0), "age": 7.0})["age"] == [30, 7, 50, 40]
+    assert source.filled().record.fill == pytest.approx(
+        {"age": 40.0, "born": np.mean([7305, 1, 0.5, 11016])} | {f"smokes={level}": 0.5 for level in ("yes", "no")}
+    )
 
 
 def test_a_missing_category_is_missing_in_each_of_its_columns(tmp_path: Path) -> None:
@@ -188,19 +191,25 @@ def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
-    """Also of levels that it lacks, of columns in another order, and of those that are in it under the made name."""
+    """Levels that it lacks are 0, a missing value is what the record says; a column called as a level is not read."""
+    table_columns = (
+        TableColumn("age", missing="indicator"),
+        TableColumn("region", "category", ("west", "north"), (), "mean"),
+        TableColumn("smokes", "category", ("yes",), (), "mean"),
+    )
+    fill = {"age": 7.0, "region=west": 0.25, "region=north": 0.5, "smokes=yes": 0.1}
+    record = TableRecord(table_columns, fill)
     columns = ("age=", "region=west", "age", "region=north", "smokes=yes")
-    settings = DatasetSettings(url=write(tmp_path, "csv", HOLES), id="id")
-    source = open_for_model(settings, columns, tmp_path, "people")
+    holes = {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}
+    settings = DatasetSettings(url=write(tmp_path, "csv", holes), id="id")
+    source = open_for_model(settings, record, columns, tmp_path, "people")
     assert source.feature_names == columns
-    found = table(source, means=dict.fromkeys(columns, 1.0))
-    assert found["age="] == [0, 1, 0, 0]
-    assert found["age"] == [30, 1, 50, 40]
-    assert found["region=west"] == [0, 1, 0, 1]  # where there is none, what the means say
-    assert found["smokes=yes"] == [1, 0, 0, 1]
+    assert table(source) == {
+        "age=": [0, 1, 0, 0],
+        "age": [30, 7, 50, 40],
+        "region=west": [0, 0.25, 0, 0.25],
+        "region=north": [1, 0.5, 0, 0.5],
+        "smokes=yes": [1, 0, 0, 1],
+    }
     with pytest.raises(DataError, match="there is no column colour"):
-        open_for_model(settings, ("colour",), tmp_path, "people")
-    settings = DatasetSettings(url=write(tmp_path, "csv", {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}), id="id")
-    assert table(open_for_model(settings, columns, tmp_path, "people"), means=dict.fromkeys(columns, 1.0))[
-        "region=west"
-    ] == [1.5, 2.5, 3.5, 4.5]
+        open_for_model(settings, TableRecord.of_numbers(["colour"]), ("colour",), tmp_path, "people")

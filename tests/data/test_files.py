@@ -74,8 +74,16 @@ def test_missing_column(tmp_path):
 
 
 def test_duplicate_column_names(tmp_path):
-    csv_refused(tmp_path, "id,x,x\na,1,2\n", ": two columns are called x", "rename")
-    csv_refused(tmp_path, "id,,\na,1,2\n", ": two columns are called (nothing)", "rename")
+    for features in ("rest", ["x"]):
+        csv_refused(tmp_path, "id,x,x\na,1,2\n", ": two columns are called x", "rename", features=features)
+    csv_refused(tmp_path, "id,,\na,1,2\n", ": two columns are called (nothing)", "rename", features="rest")
+    csv_refused(tmp_path, "id,y,id\na,1,2\n", ": two columns are called id", "rename", features=["y"])
+
+
+def test_names_of_columns_that_are_not_used_may_be_anything(tmp_path):
+    write_text(tmp_path, "id,x,note,,note,\na,1,2,3,4,5\n")
+    (batch,) = read(tmp_path, "rows.csv", features=["x"])
+    assert batch.features.tolist() == [[1.0]]
 
 
 def test_string_where_a_number_belongs(tmp_path):
@@ -279,7 +287,9 @@ def test_what_is_read_from_end_to_end_has_no_parts(tmp_path, kind):
 def test_duplicate_parquet_columns(tmp_path):
     table = pa.Table.from_arrays([pa.array(["a"]), pa.array([1]), pa.array([2])], names=["id", "x", "x"])
     pq.write_table(table, tmp_path / "rows.parquet")
-    refused("visits: DIR/rows.parquet: two columns are called x", "rename", tmp_path, "rows.parquet")
+    message = "visits: DIR/rows.parquet: two columns are called x"
+    refused(message, "rename", tmp_path, "rows.parquet", features="rest")
+    assert len(read(tmp_path, "rows.parquet")) == 1
 
 
 def test_fingerprint_changes_with_the_file(tmp_path):

@@ -144,7 +144,7 @@ def test_an_sqlite_file_that_was_cut_off_or_holds_no_text(tmp_path: Path) -> Non
         connection.execute("CREATE TABLE rows (id TEXT)")
         connection.execute("INSERT INTO rows VALUES (CAST(x'ff61' AS TEXT))")
     connection.close()
-    with pytest.raises(DataError, match="could not return the rows"):
+    with pytest.raises(DataError, match="row 1, column id: the text is not UTF-8"):
         read(tmp_path, url)
 
 

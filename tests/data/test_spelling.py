@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.algorithms.errors import DataError, DuplicateId
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import read, refused, source_of, write, write_text
 from tests.each_case import each_case

@@ -101,9 +101,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     assert 'the ids of 40 of features\'s 640 rows: they count as label 0 (unknown_rows = "zero")' in checked.stdout
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
     assert done.returncode == 0, done.stderr
-    assert re.search(
-        r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout
-    )
+    assert re.search(r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout)
     assert "Read this first" not in (tables / "w/run/report.html").read_text()  # it is not public
     party.write_text(
         party.read_text().replace('unknown_rows = "zero"', 'rows_are_public = true\nunknown_rows = "zero"')
@@ -221,3 +219,12 @@ def test_one_line_says_what_is_wrong_and_nothing_is_left(
     assert said in refused.stderr
     assert "bug" not in refused.stderr
     assert sorted(path.name for path in tables.rglob("*")) == before
+
+
+def test_two_columns_of_one_name_are_said(tmp_path: Path) -> None:
+    rows = "".join(f"r{i},1,2,{i % 2}\n" for i in range(20))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,x,x,{name[0]}\n{rows}")
+    done = init(tmp_path, "--vertical", "a.csv", "b.csv", "--label", "a")
+    assert done.returncode == 1
+    assert "a.csv: two columns are called x" in done.stderr

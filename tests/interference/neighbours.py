@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import datetime as dt
 import io
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
-from tests.interference.systems import SYSTEMS
+from tests.interference.systems import SYSTEMS, with_a_region
 from tests.interference.views import differences
 from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run, write_rows
 
@@ -356,10 +357,25 @@ def dated(build: Build) -> Build:
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         data = case.data
         for party in case.holders:
-            data = changed(data, party, {row: {"name": f"{int(row[1:]):08}"} for row in data[party]})
+            data = changed(data, party, {row: {"name": str(day_of(row))} for row in data[party]})
         return build(case.with_data(data).with_job(align__fields=["name:date"]), probe)
 
     return built
+
+
+def a_text(party: str, column: str, value: Any) -> Build:
+    """Of a party that scores rows by a category, next to a column that its model does not need."""
+
+    def build(case: Case, _: Probe) -> tuple[Side, Side]:
+        case = with_a_region(case, party)
+        return pair(case, case.data, changed(case.data, party, {LAST: {column: value}}))
+
+    return build
+
+
+def day_of(row: str) -> dt.date:
+    """A day for each row's number, each of them another."""
+    return dt.date(1940, 1, 1) + dt.timedelta(days=31 * int(row[1:]))
 
 
 def an_unknown_id(party: str) -> Build:
@@ -658,6 +674,12 @@ PAIRS = (
     # taylor: quasi-identifiers; here, as random settings are drawn by the place of a pair
     Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
     Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
+    # predict: texts, and columns that no model needs
+    Pair("predict", "a-level", "shop-a", a_text("shop-a", "region", "north")),
+    Pair("predict", "a-level-that-training-did-not-meet", "shop-a", a_text("shop-a", "region", "East")),
+    Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
+    Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
+    Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
 )
 
 FIRST_USES = (

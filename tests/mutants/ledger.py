@@ -507,8 +507,8 @@ MUTANTS = (
         "two-spellings-are-two-persons",
         (3, 22),
         "parties/data/columns.py",
-        "    texts = one_spelling(texts)\n",
-        "",
+        "one_spelling(values.to_texts(column))",
+        "values.to_texts(column)",
         (f"{SPELLING}::test_a_person_of_four_spellings_has_one_cap",),
     ),
     Mutant(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.coordinator.preflight.common_ids import none_in_common
-from blindfit.parties.data.spelling import one_spelling
 
 SAID = "0 common rows: no id is in the tables of all parties"
 

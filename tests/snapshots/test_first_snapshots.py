@@ -206,7 +206,7 @@ def test_whether_a_dataset_waits_follows_from_no_row(wrong: str, same: bool, tmp
     if same:
         (tmp_path / "other.csv").write_text(loans)
     if wrong:
-        (tmp_path / f"{wrong}.csv").write_text("id,label,age,income\na,7,1,1\n")
+        (tmp_path / f"{wrong}.csv").write_text("id,label,age,income\n,1,1,1\n")
     assert made_by(bank) == ([] if wrong == "loans" else ["loans"])
     assert bank.snapshots.waits_for_operator("loans") == ""
     assert bank.snapshots.waits_for_operator("other") != ""

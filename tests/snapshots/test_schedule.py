@@ -70,10 +70,10 @@ async def test_a_bug_in_one_dataset_is_told_without_a_value_and_the_others_are_p
     overdue.settings.datasets.update({"broken": labels, "labels": labels})
     publish = overdue.party.snapshots.publish
 
-    def publishing(dataset: str) -> object:
+    def publishing(dataset: str, **how: bool) -> object:
         if dataset == "broken":
             raise ValueError("the value of row 3 is 17")  # as a foreign library's error may say
-        return publish(dataset)
+        return publish(dataset, **how)
 
     monkeypatch.setattr(overdue.party.snapshots, "publish", publishing)
     monkeypatch.setattr(overdue.party.snapshots, "overdue", lambda _: True)

@@ -157,10 +157,12 @@ def test_columns_that_are_numbered_in_another_order_are_refused(score):
 def test_a_value_that_is_no_finite_number_is_named_by_its_column(score):
     frame = pd.DataFrame(table("visits", "age", "income"))
     frame.loc[7, "income"] = np.nan
-    with pytest.raises(DataError, match=r"^row 7, column income: nan is not a finite number$"):
+    with pytest.raises(DataError, match=r"^row 7, column income: the value is missing \(empty, null or NaN\)$"):
         score(frame)
-    with pytest.raises(DataError, match=r"^column age must hold numbers only$"):
+    with pytest.raises(DataError, match=r"^row 0, column age: not a number$"):
         score(frame.assign(age="old"))
+    with pytest.raises(DataError, match=r"^row 7, column income: the number is infinite$"):
+        score(frame.fillna(np.inf))
 
 
 @each_case("wrong", [{"age": 1.0}, {"age": np.ones((60, 2))}, {"age": np.ones(59)}])

@@ -186,14 +186,16 @@ def test_a_model_has_the_same_digest_after_its_file_got_a_field(monkeypatch: pyt
 
 
 class Tomorrow(PartyDatasetSettings):
-    missing_words: tuple[str, ...] = ("", "NA")
+    missing_marks: tuple[str, ...] = ("", "NA")
 
 
 @pytest.mark.parametrize("name", digests.DATASETS)
 def test_a_dataset_is_described_as_before_after_an_option_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "ENCODED", (*snapshots.ENCODED, "missing_words"))
-    monkeypatch.setattr(snapshots, "DIGEST", DigestFormat(added={"missing_words": ["", "NA"]}))
-    for more, same in (({}, True), ({"missing_words": ("none",)}, False)):
+    monkeypatch.setattr(snapshots, "ENCODED", (*snapshots.ENCODED, "missing_marks"))
+    monkeypatch.setattr(
+        snapshots, "DIGEST", DigestFormat(added={**snapshots.DIGEST.added, "missing_marks": ["", "NA"]})
+    )
+    for more, same in (({}, True), ({"missing_marks": ("none",)}, False)):
         settings = Tomorrow.model_validate({**digests.DATASETS[name], **more})
         described = json.dumps(snapshots._meaning(settings), sort_keys=True)
         assert (described == FIRST[f"description of {name}"]) is same

@@ -114,12 +114,14 @@ def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str])
     part = VerticalModelPart.from_dict(part_of(project, "shop-a", session))
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     rows = {name: shop[name].to_pylist() for name in shop.column_names}
-    rows["age"] = [float("nan") if age is None else age for age in rows["age"]]
-    made = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
-    by_hand = {**rows, **made, "age=": [float(age != age) for age in rows["age"]]}
-    by_hand["age"] = [part.standardiser.means()["age"] if age != age else age for age in rows["age"]]
+    by_hand = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
+    by_hand |= {"age=": [float(age is None) for age in rows["age"]]}
+    mean = float(np.mean([age for age in rows["age"] if age is not None]))
+    by_hand |= {"age": [mean if age is None else age for age in rows["age"]]}
+    columns = part.standardiser.columns
     scores = part.score_parts(rows)
-    assert scores.tolist() == part.score_parts(by_hand).tolist()
+    array = np.column_stack([by_hand.get(name, rows.get(name)) for name in columns])
+    assert scores.tolist() == part.score_parts(array).tolist()
     assert real_scores(scores).std() > 0
 
 

@@ -219,7 +219,7 @@ class JobSession:
                 return
             if event.WhichOneof("body") == "error":
                 raise error_codes.error_of(event.error, peer=name)
-        raise error_codes.error_of(errors_pb2.ErrorDetail(code=errors_pb2.CANCELLED), peer=name)
+        raise PeerAborted(culprit=name, code=CANCELLED)
 
     def _keep_receipt(self, name: str, event: pb.Event) -> None:
         """As soon as it comes, however the job ends. Raises MalformedMessage: it is not the party's own."""

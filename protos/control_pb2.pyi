@@ -1,6 +1,6 @@
-from blindfit.protos import errors_pb2 as _errors_pb2
 from blindfit.protos import measurement_pb2 as _measurement_pb2
 from blindfit.protos import payload_pb2 as _payload_pb2
+from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -118,7 +118,7 @@ class Event(_message.Message):
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     state: SessionState
     progress: Progress
-    error: _errors_pb2.ErrorDetail
+    error: _status_pb2.Status
     summary: _payload_pb2.Parameters
     receipt: _measurement_pb2.SignedReceipt
-    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipt: _Optional[_Union[_measurement_pb2.SignedReceipt, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipt: _Optional[_Union[_measurement_pb2.SignedReceipt, _Mapping]] = ...) -> None: ...

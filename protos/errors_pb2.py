@@ -24,17 +24,13 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62lindfit/protos/errors.proto\x12\x0b\x62lindfit.v1\"V\n\nErrorField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x0e\n\x04real\x18\x03 \x01(\x01H\x00\x12\x11\n\x07integer\x18\x04 \x01(\x03H\x00\x42\x07\n\x05value\"\\\n\x0b\x45rrorDetail\x12$\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x16.blindfit.v1.ErrorCode\x12\'\n\x06\x66ields\x18\x02 \x03(\x0b\x32\x17.blindfit.v1.ErrorField*\xb7\x04\n\tErrorCode\x12\x1a\n\x16\x45RROR_CODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08INTERNAL\x10\x01\x12\x14\n\x10\x43\x41NNOT_TAKE_PART\x10\x02\x12\x0c\n\x08PROTOCOL\x10\x03\x12\x15\n\x11MALFORMED_MESSAGE\x10\x06\x12\x13\n\x0fUNEXPECTED_STEP\x10\x07\x12\x16\n\x12HANDSHAKE_MISMATCH\x10\x08\x12\x10\n\x0cPEER_ABORTED\x10\t\x12\x14\n\x10\x42UDGET_EXHAUSTED\x10\n\x12\x15\n\x11UNSUPPORTED_EVENT\x10\x0b\x12\x14\n\x10REQUEST_CONFLICT\x10\x0c\x12\x11\n\rLEDGER_BEHIND\x10\r\x12\x16\n\x12LEDGER_UNAVAILABLE\x10\x0e\x12\x10\n\x0cTOO_FEW_ROWS\x10\x0f\x12\x12\n\x0ePOLICY_REFUSED\x10\x10\x12\x10\n\x0cPEER_TIMEOUT\x10\x11\x12\x14\n\x10PEER_UNREACHABLE\x10\x12\x12\x18\n\x14PEER_UNAUTHENTICATED\x10\x13\x12\x14\n\x10\x43\x41LL_NOT_ALLOWED\x10\x14\x12\x12\n\x0eLIMIT_EXCEEDED\x10\x15\x12\r\n\tCANCELLED\x10\x16\x12\x10\n\x0c\x44UPLICATE_ID\x10\x17\x12\x0e\n\nUNKNOWN_ID\x10\x18\x12\x13\n\x0fSESSION_UNKNOWN\x10\x19\x12\x11\n\rCANNOT_ANSWER\x10\x1a\x12\x14\n\x10MAC_CHECK_FAILED\x10\x1b\x12\x17\n\x13SCORES_OUT_OF_RANGE\x10\x1c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62lindfit/protos/errors.proto\x12\x0b\x62lindfit.v1*\xb7\x04\n\tErrorCode\x12\x1a\n\x16\x45RROR_CODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08INTERNAL\x10\x01\x12\x14\n\x10\x43\x41NNOT_TAKE_PART\x10\x02\x12\x0c\n\x08PROTOCOL\x10\x03\x12\x15\n\x11MALFORMED_MESSAGE\x10\x06\x12\x13\n\x0fUNEXPECTED_STEP\x10\x07\x12\x16\n\x12HANDSHAKE_MISMATCH\x10\x08\x12\x10\n\x0cPEER_ABORTED\x10\t\x12\x14\n\x10\x42UDGET_EXHAUSTED\x10\n\x12\x15\n\x11UNSUPPORTED_EVENT\x10\x0b\x12\x14\n\x10REQUEST_CONFLICT\x10\x0c\x12\x11\n\rLEDGER_BEHIND\x10\r\x12\x16\n\x12LEDGER_UNAVAILABLE\x10\x0e\x12\x10\n\x0cTOO_FEW_ROWS\x10\x0f\x12\x12\n\x0ePOLICY_REFUSED\x10\x10\x12\x10\n\x0cPEER_TIMEOUT\x10\x11\x12\x14\n\x10PEER_UNREACHABLE\x10\x12\x12\x18\n\x14PEER_UNAUTHENTICATED\x10\x13\x12\x14\n\x10\x43\x41LL_NOT_ALLOWED\x10\x14\x12\x12\n\x0eLIMIT_EXCEEDED\x10\x15\x12\r\n\tCANCELLED\x10\x16\x12\x10\n\x0c\x44UPLICATE_ID\x10\x17\x12\x0e\n\nUNKNOWN_ID\x10\x18\x12\x13\n\x0fSESSION_UNKNOWN\x10\x19\x12\x11\n\rCANNOT_ANSWER\x10\x1a\x12\x14\n\x10MAC_CHECK_FAILED\x10\x1b\x12\x17\n\x13SCORES_OUT_OF_RANGE\x10\x1c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'blindfit.protos.errors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ERRORCODE']._serialized_start=228
-  _globals['_ERRORCODE']._serialized_end=795
-  _globals['_ERRORFIELD']._serialized_start=45
-  _globals['_ERRORFIELD']._serialized_end=131
-  _globals['_ERRORDETAIL']._serialized_start=133
-  _globals['_ERRORDETAIL']._serialized_end=225
+  _globals['_ERRORCODE']._serialized_start=46
+  _globals['_ERRORCODE']._serialized_end=613
 # @@protoc_insertion_point(module_scope)

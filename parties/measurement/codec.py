@@ -302,7 +302,7 @@ class ClientSide:
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
         self._read: asyncio.Future[Any] | None = None
-        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata] | None = None
+        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata, str] | None = None
         call.add_done_callback(self._note_status)
         self.bytes_sent = 0
 
@@ -360,7 +360,11 @@ class ClientSide:
 
     def _note_status(self, call: Any) -> None:
         """Called by gRPC the moment that the call ends, and so before a failing write puts its own status there."""
-        self._status = (_value_now(call.code()), _value_now(call.trailing_metadata()))
+        self._status = (
+            _value_now(call.code()),
+            _value_now(call.trailing_metadata()),
+            _value_now(call.details()),
+        )
 
     async def _raise_status(self, step: str) -> NoReturn:
         """The call has ended: its status says why.
@@ -368,15 +372,16 @@ class ClientSide:
         A write to an ended call fails with a status of its own, INTERNAL without any detail, just before or after the
         true one comes.
         """
-        code, metadata = self._status or (grpc.StatusCode.INTERNAL, None)
+        code, metadata, said = self._status or (grpc.StatusCode.INTERNAL, None, "")
         for _ in range(STATUS_POLLS):
             if code is not grpc.StatusCode.INTERNAL or metadata:
                 break
             await asyncio.sleep(STATUS_POLL_S)
             code, metadata = await self._call.code(), await self._call.trailing_metadata()
+            said = await self._call.details()
         if code is grpc.StatusCode.OK:
             raise UnexpectedStep(culprit=self._server, expected=step, got="the end of the stream", step=step)
-        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), "")
+        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), said)
         raise error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
 
 

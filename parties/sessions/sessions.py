@@ -541,9 +541,11 @@ def _last_event(session: Session[JobParameters]) -> pb.Event:
     if session.state == "DONE":
         return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary), receipt=receipt)
     if session.error is not None:
-        return pb.Event(state=state, error=error_codes.detail_of(session.error), receipt=receipt)
-    code = errors_pb2.POLICY_REFUSED if session.state == "REFUSED" else errors_pb2.CANCELLED
-    return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code), receipt=receipt)
+        return pb.Event(state=state, error=error_codes.status_of(session.error), receipt=receipt)
+    if session.state == "REFUSED":
+        refused = PolicyRefused(party=session.me.name, field="policy.approve", reason="its operator did not approve it")
+        return pb.Event(state=state, error=error_codes.status_of(refused), receipt=receipt)
+    return pb.Event(state=state, error=error_codes.status_of_code(errors_pb2.CANCELLED), receipt=receipt)
 
 
 def _receipt(receipt: SignedReceipt | None) -> SignedReceiptMessage | None:

@@ -413,7 +413,7 @@ def _has_ended(arrivals: _Arrivals) -> bool:
 def _abort_code(error: BaseException) -> int:
     if isinstance(error, PeerAborted) and error.code == "CANCELLED":
         return errors_pb2.CANCELLED
-    return error_codes.detail_of(error).code
+    return error_codes.code_of(error)
 
 
 class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):

@@ -21,6 +21,7 @@ from typing import Any
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
+from grpc_status import rpc_status
 
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -178,11 +179,11 @@ class Guard(grpc.aio.ServerInterceptor):
             log.error("no more files can be opened: raise the limit of open files (ulimit -n) of this process")
             error = LimitExceeded(peer=self._party, step=method, limit=f"files that {self._party} may have open")
         self._log(method, error)
-        detail = error_codes.detail_of(error)
+        status = error_codes.status_of(error)
         # gRPC's call, its own error and our frames hold each other: what these received would stay with them.
         forget_frames(error)
-        metadata = ((error_codes.ERROR_METADATA_KEY, detail.SerializeToString()),)
-        await context.abort(error_codes.status_of(error), error_codes.name_of(detail.code), trailing_metadata=metadata)
+        said = rpc_status.to_status(status)
+        await context.abort(said.code, said.details, trailing_metadata=said.trailing_metadata)
 
     def _log(self, method: str, error: Exception) -> None:
         caller = _caller.get("?")

@@ -447,8 +447,8 @@ MUTANTS = (
         "exception-text-for-the-peer",
         (14, 19),
         "parties/wire/guard.py",
-        "error_codes.name_of(detail.code), trailing_metadata=metadata)",
-        "str(error), trailing_metadata=metadata)",
+        "await context.abort(said.code, said.details, trailing_metadata",
+        "await context.abort(said.code, str(error), trailing_metadata",
         (f"{GUARD}::test_a_foreign_exception_leaves_without_a_word",),
     ),
     Mutant(

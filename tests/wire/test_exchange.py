@@ -34,6 +34,7 @@ from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.link import Signal, Timeouts
 from blindfit.protos import exchange_pb2 as pb
 from blindfit.protos import exchange_pb2_grpc
+from tests.statuses import reason_of_call
 from tests.wire.site import QUICK, Site, introduce, sites
 
 MIB = 2**20
@@ -594,7 +595,7 @@ async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: li
         await call.done_writing()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await read_all(call)
-        assert caught.value.details() == code
+        assert reason_of_call(caught.value) == code
         await channel.close()
         await p1.close()
 

@@ -62,6 +62,7 @@ class PartyNode:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
+        identity.revoked.report(settings.name)
         store = Store(base_dir / settings.data_dir / "party.sqlite")
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
@@ -112,9 +113,16 @@ class PartyNode:
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
             party.snapshots,
             lambda: party.receipts,
+            party.identity.first_revoked,
         )
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
-        self.guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
+        self.guard = Guard(
+            self.settings.name,
+            lambda context: tls.caller(context, party.identity),
+            roles,
+            party.limits,
+            lambda context: tls.check_not_revoked(context, party.identity),
+        )
         self.server = grpc.aio.server(
             interceptors=(self.guard,),
             options=server_options(party.limits),

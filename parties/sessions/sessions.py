@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, NoReturn, TypeVar, cast
@@ -32,6 +32,7 @@ from blindfit.algorithms.errors import (
     LocalProtocolError,
     MalformedMessage,
     PeerAborted,
+    PeerUnauthenticated,
     PolicyRefused,
     SessionUnknown,
     forget_frames,
@@ -204,6 +205,7 @@ class Sessions:
     read_job: a proposal's parameters -> the job of its system.
     parts: by protocol.
     receipts: of this party's ledger.
+    first_revoked: of these parties, the first whose certificate was revoked since it was shown here; "": none.
     """
 
     def __init__(
@@ -216,10 +218,11 @@ class Sessions:
         parts: Mapping[str, Part],
         snapshots: Snapshots,
         receipts: Callable[[], OwnReceipts],
+        first_revoked: Callable[[Iterable[str]], str] = lambda _names: "",
     ) -> None:
         self._settings, self._store, self._limits = settings, store, limits
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
-        self._snapshots, self._receipts = snapshots, receipts
+        self._snapshots, self._receipts, self._first_revoked = snapshots, receipts, first_revoked
         self._sessions: dict[str, Session[JobParameters]] = {}
         self._accounts = Accounts(limits)
 
@@ -259,7 +262,7 @@ class Sessions:
         self._sessions[session.id] = session
         if held:
             session.task = asyncio.create_task(self._wait_for_approval(session))
-        session.operator = asyncio.create_task(self._wait_for_cancellation(session))
+        session.operator = asyncio.create_task(self._watch_over(session))
         return session
 
     def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
@@ -377,14 +380,28 @@ class Sessions:
                     return
             await asyncio.sleep(APPROVAL_POLL_S)
 
-    async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
-        """The operator's `blindfit cancel` is another process too."""
+    async def _watch_over(self, session: Session[JobParameters]) -> None:
+        """Ends a session that its operator cancels, or in which a certificate is revoked.
+
+        The operator's `blindfit cancel` is another process, and a revocation list another file.
+        """
         while session.state not in ENDS:
             with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
                 if self._store.reader().is_cancelled(session.id):
                     await self.cancel(session.id, by=self._settings.name)
                     return
+            if revoked := self._revoked_in(session):
+                log.error("session ends: a certificate was revoked", session=session.id, party=revoked)
+                reason = "its certificate was revoked"
+                await self._stop(session, PeerUnauthenticated(peer=revoked, reason=reason, step="session"))
+                return
             await session.change_of_state(APPROVAL_POLL_S)
+
+    def _revoked_in(self, session: Session[JobParameters]) -> str:
+        """A list that cannot be read lets nobody new in, and says so there; it ends no session."""
+        with contextlib.suppress(ConfigError):
+            return self._first_revoked((session.proposed_by, *session.members))
+        return ""
 
     # --- run
 
@@ -415,11 +432,11 @@ class Sessions:
             self._end(session, "finish")
             log.info("session is done", session=session.id)
         except asyncio.CancelledError:
-            culprit = session.error.culprit if isinstance(session.error, PeerAborted) else session.proposed_by
-            if session.error is not None:  # who has cancelled it tells all parties: each is to hear it from there first
+            why = session.error or PeerAborted(culprit=session.proposed_by, code="CANCELLED")
+            if session.error is not None:  # who has ended it tells all parties: each is to hear it from there first
                 await asyncio.sleep(CANCEL_GRACE_S)
             with contextlib.suppress(BlindfitError):
-                await session.channel.close(PeerAborted(culprit=culprit, code="CANCELLED"))
+                await session.channel.close(why)
             raise
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
             await self._fail(session, error)
@@ -465,13 +482,17 @@ class Sessions:
         if session.state not in ENDS or (by and _was_told_by_a_peer(session)):
             log.warning("session is cancelled", session=session.id, reason=reason)
         if session.state not in ENDS:
-            session.error = PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None
-            if session.task is not None:
-                session.task.cancel()
-            if session.state != "RUNNING":  # else its task closes it
-                await session.channel.discard()
-            self._end(session, "cancel")
+            await self._stop(session, PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None)
         return session
+
+    async def _stop(self, session: Session[JobParameters], error: BlindfitError | None) -> None:
+        """Ends a session from outside of its task."""
+        session.error = error
+        if session.task is not None:
+            session.task.cancel()
+        if session.state != "RUNNING":  # else its task closes it
+            await session.channel.discard()
+        self._end(session, "cancel")
 
     async def close(self) -> None:
         sessions = list(self._sessions.values())

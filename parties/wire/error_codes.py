@@ -231,9 +231,9 @@ _TABLE: dict[type[BaseException], _Row] = {
     e.PeerUnauthenticated: _Row(
         pb.PEER_UNAUTHENTICATED,
         Code.UNAUTHENTICATED,
-        ("reason",),
-        lambda peer, f: e.PeerUnauthenticated(peer=peer, reason=f"{peer} says: {f['reason']}"),
-        ("The caller is not authenticated: {reason}.", "Show a valid certificate of the server's authority."),
+        ("peer", "reason"),
+        lambda peer, f: e.PeerUnauthenticated(peer=f["peer"], reason=f"{f['reason']} (says {peer})"),
+        ("The connection with {peer} is not authenticated: {reason}.", "Show a valid certificate of the authority."),
     ),
     e.CallNotAllowed: _Row(
         pb.CALL_NOT_ALLOWED,

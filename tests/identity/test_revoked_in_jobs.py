@@ -12,10 +12,14 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnauthenticated
 from blindfit.parties.identity import authority
+from blindfit.protos.control_pb2_grpc import ControlStub
+from tests.certificates import demo_authority, make_identity
 from tests.command import Done, blindfit
 from tests.ports import held_address
 from tests.processes.conftest import Project
 from tests.vertical.nodes import Nodes, nodes_in
+from tests.wire.meter import connect, metering
+from tests.wire.test_limits import proposal
 
 ROWS = 300
 
@@ -143,3 +147,16 @@ def test_a_list_that_cannot_be_read_in_the_middle_of_a_job_ends_no_job(tmp_path:
             await job.run()
 
     asyncio.run(run())
+
+
+async def test_a_session_in_which_nothing_is_sent_ends_too(tmp_path: Path) -> None:
+    """Nobody calls: the party looks at its list by itself."""
+    ca = demo_authority(tmp_path)
+    async with metering(ca, tmp_path) as node, connect(node, make_identity(ca, "coordinator")) as channel:
+        await ControlStub(channel).Propose(proposal("monday"))
+        session = node.sessions.get("monday")
+        authority.revoke(ca, "coordinator")
+        async with asyncio.timeout(60):
+            await session.changed.until(lambda: session.state == "ENDED")
+    assert isinstance(session.error, PeerUnauthenticated)
+    assert session.error.peer == "coordinator"

@@ -140,7 +140,7 @@ MUTANTS = (
         "parties/sessions/sessions.py",
         "if revoked := self._revoked_in(session):",
         "if (revoked := self._revoked_in(session)) and revoked == session.id:",
-        ("tests/identity/test_revoked_in_jobs.py::test_a_party_that_is_revoked_in_the_middle_of_a_job",),
+        ("tests/identity/test_revoked_in_jobs.py::test_a_session_in_which_nothing_is_sent_ends_too",),
     ),
     Mutant(
         "any-party-may-answer",

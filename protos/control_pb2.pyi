@@ -84,16 +84,40 @@ class ProposalAnswer(_message.Message):
     def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
 
 class SessionRequest(_message.Message):
-    __slots__ = ("session",)
+    __slots__ = ("session", "blamed")
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    BLAMED_FIELD_NUMBER: _ClassVar[int]
     session: str
-    def __init__(self, session: _Optional[str] = ...) -> None: ...
+    blamed: str
+    def __init__(self, session: _Optional[str] = ..., blamed: _Optional[str] = ...) -> None: ...
 
 class SessionAnswer(_message.Message):
     __slots__ = ("state",)
     STATE_FIELD_NUMBER: _ClassVar[int]
     state: SessionState
     def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
+
+class WaitingAnswer(_message.Message):
+    __slots__ = ("waits", "still_s", "is_ending", "has_ended")
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    STILL_S_FIELD_NUMBER: _ClassVar[int]
+    IS_ENDING_FIELD_NUMBER: _ClassVar[int]
+    HAS_ENDED_FIELD_NUMBER: _ClassVar[int]
+    waits: _containers.RepeatedCompositeFieldContainer[Wait]
+    still_s: float
+    is_ending: bool
+    has_ended: bool
+    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: _Optional[bool] = ..., has_ended: _Optional[bool] = ...) -> None: ...
+
+class Wait(_message.Message):
+    __slots__ = ("peer", "step", "since_s")
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    peer: str
+    step: str
+    since_s: float
+    def __init__(self, peer: _Optional[str] = ..., step: _Optional[str] = ..., since_s: _Optional[float] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("step", "unit", "done", "total", "waiting_for")

@@ -33,6 +33,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CANNOT_ANSWER: _ClassVar[ErrorCode]
     MAC_CHECK_FAILED: _ClassVar[ErrorCode]
     SCORES_OUT_OF_RANGE: _ClassVar[ErrorCode]
+    CUT_OFF: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 INTERNAL: ErrorCode
 CANNOT_TAKE_PART: ErrorCode
@@ -60,3 +61,4 @@ SESSION_UNKNOWN: ErrorCode
 CANNOT_ANSWER: ErrorCode
 MAC_CHECK_FAILED: ErrorCode
 SCORES_OUT_OF_RANGE: ErrorCode
+CUT_OFF: ErrorCode

@@ -83,7 +83,7 @@ class RevocationList:
     """The authority's list of revoked certificates, read again whenever its file changes.
 
     Args:
-        required: the operator named this file, so it must be there. A list that was read once must stay, too.
+        required: the file must be there, because the operator named it. A list that was read once must stay too.
     """
 
     def __init__(self, path: Path, authority: x509.Certificate, *, required: bool) -> None:
@@ -168,7 +168,7 @@ class Identity:
     """What a party needs to show who it is and to know the others; made by `load_identity`.
 
     Attributes:
-        seen: the certificate that each party showed last, this one's own among them.
+        seen: the last certificate that each party showed, and this party's own.
     """
 
     name: str

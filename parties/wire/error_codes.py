@@ -1,9 +1,11 @@
-"""Errors <-> gRPC statuses with `google.rpc` details: one table, used at the edge alone.
+"""Translate errors to gRPC statuses with `google.rpc` details, and back: one table, used only at the edge.
 
-A status has a code, a sentence and a hint, and three kinds of details that every gRPC library can decode: an ErrorInfo
-(`reason` is an ErrorCode, `metadata` the public fields), the wrong field of a request, and what was used up or when to
-try again. Only the fields named here cross the wire. What only a party's own operator may know leaves as one code,
-whatever it is; an exception that is not ours leaves as INTERNAL, without a word of its own.
+A status has a code, a sentence for people (what is wrong, and what to do), and details that every gRPC library can
+decode: an ErrorInfo (`reason` is an ErrorCode, `metadata` holds the public fields), the wrong field of a request, what
+is used up, and when to try again.
+
+Only the fields named here cross the wire. What only a party's own operator may know leaves as one code, whatever it is.
+An exception that is not ours leaves as INTERNAL, with a fixed sentence.
 """
 
 from __future__ import annotations
@@ -24,23 +26,21 @@ from blindfit.algorithms.errors import DuplicateId, UnknownId
 from blindfit.algorithms.texts import printable
 from blindfit.protos import errors_pb2 as pb
 
-DOMAIN = "blindfit"  # of every ErrorInfo
+DOMAIN = "blindfit"  # the domain of every ErrorInfo
 MAX_FIELD_BYTES = 512
-MAX_SENTENCE_BYTES = 600  # a header in which one character may take three
+MAX_SENTENCE_BYTES = 600  # in a header, each byte may take three
 MAX_DETAILS = 8
 RETRY_S = 30
+SEPARATOR = ", "  # of several names
 
 Code = grpc.StatusCode
-FieldValue = str | int | float
+FieldValue = str | int | float | tuple[str, ...]
 Fields = Mapping[str, str]
 Details = Callable[[Fields], Any]  # a message of google.rpc, whose package has no types
 
 
 def _field_of(name: str, text: str) -> Details:
-    """
-    Args:
-        name: of the field of the request; a format, as `text` is.
-    """
+    """Return a maker of the detail that names a wrong field. `name` and `text` are formats of the public fields."""
 
     def violation(f: Fields) -> Any:
         said = details_pb.BadRequest.FieldViolation(field=name.format(**f), description=text.format(**f))
@@ -67,10 +67,10 @@ def _later(_: Fields) -> Any:
 class _Row:
     """
     Attributes:
-        fields: that cross the wire, of the error's attributes.
-        rebuild: the caller's peer and these fields, as texts -> the error that the caller sees.
-        says: what is wrong, and what to do; formats of the fields, for a reader who knows nothing of Blindfit.
-        details: beside the ErrorInfo.
+        fields: the attributes of the error that cross the wire.
+        rebuild: makes the error that the caller sees, from its peer's name and these fields as texts.
+        says: what is wrong, and what to do; formats of the fields, for a reader who does not know Blindfit.
+        details: makers of the details in addition to the ErrorInfo.
     """
 
     code: pb.ErrorCode
@@ -84,6 +84,18 @@ class _Row:
 def _malformed(peer: str, f: Fields) -> e.BlindfitError:
     # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
     return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=f["step"])
+
+
+def _timeout(peer: str, f: Fields) -> e.BlindfitError:
+    return e.PeerTimeout(
+        peer=f["peer"],
+        step=f["step"],
+        timeout_s=float(f["timeout_s"]),
+        through=[name for name in f["through"].split(SEPARATOR) if name],
+        found=f["found"] if f["found"] in e.WAITED_IN_VAIN else "",
+        still_s=float(f["still_s"]),
+        by=peer,
+    )
 
 
 _TABLE: dict[type[BaseException], _Row] = {
@@ -115,8 +127,8 @@ _TABLE: dict[type[BaseException], _Row] = {
     e.PeerAborted: _Row(
         pb.PEER_ABORTED,
         Code.ABORTED,
-        ("culprit", "code", "step"),
-        lambda _, f: e.PeerAborted(culprit=f["culprit"], code=f["code"], step=f["step"]),
+        ("culprit", "code", "step", "lost"),
+        lambda _, f: e.PeerAborted(culprit=f["culprit"], code=f["code"], step=f["step"], lost=f["lost"]),
         ("{culprit} ended the session with {code}.", "The log of {culprit} has the reason."),
     ),
     e.BudgetExhausted: _Row(
@@ -217,9 +229,9 @@ _TABLE: dict[type[BaseException], _Row] = {
     e.PeerTimeout: _Row(
         pb.PEER_TIMEOUT,
         Code.DEADLINE_EXCEEDED,
-        ("peer", "step", "timeout_s"),
-        lambda _, f: e.PeerTimeout(peer=f["peer"], step=f["step"], timeout_s=float(f["timeout_s"])),
-        ("{peer} did not send {step} in {timeout_s} s.", "Look at what {peer} does, and try again."),
+        ("peer", "step", "timeout_s", "through", "found", "still_s"),
+        _timeout,
+        ("{peer} did not do step {step} in {timeout_s} s.", "Look at what {peer} does, and try again."),
     ),
     e.PeerUnreachable: _Row(
         pb.PEER_UNREACHABLE,
@@ -227,6 +239,13 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("peer", "address", "step"),
         lambda peer, f: e.PeerUnreachable(peer=f["peer"], address=f["address"], step=f["step"], reason=f"says {peer}"),
         ("{peer} cannot be reached at {address}.", "Start {peer}, or mend the network between the two."),
+    ),
+    e.CutOff: _Row(
+        pb.CUT_OFF,
+        Code.UNAVAILABLE,
+        ("peer", "step"),
+        lambda _, f: e.CutOff(peer=f["peer"], step=f["step"]),
+        ("{peer} is cut off: it reaches no other party.", "Look at the network of {peer}."),
     ),
     e.PeerUnauthenticated: _Row(
         pb.PEER_UNAUTHENTICATED,
@@ -339,7 +358,7 @@ def code_of(error: BaseException) -> pb.ErrorCode:
 
 
 def status_of(error: BaseException) -> Status:
-    """What leaves of an error: its code, its public fields, and a sentence made of these; nothing else of it."""
+    """Return what leaves of an error: its code, its public fields, and a sentence made of these."""
     row = _row_of(error)
     if row is None:
         return status_of_code(pb.INTERNAL)
@@ -352,7 +371,7 @@ def status_of(error: BaseException) -> Status:
 
 
 def status_of_code(code: pb.ErrorCode) -> Status:
-    """Of an end that is no error of ours."""
+    """Return the status of an end that has no error of its own."""
     status, sentence = _WITHOUT_A_ROW[code]
     return _status(status, sentence, details_pb.ErrorInfo(reason=name_of(code), domain=DOMAIN))
 
@@ -365,6 +384,8 @@ def _status(code: grpc.StatusCode, sentence: str, *details: Any) -> Status:
 
 
 def _text(value: FieldValue) -> str:
+    if isinstance(value, tuple):
+        value = SEPARATOR.join(value)
     return _cut(printable(value), MAX_FIELD_BYTES) if isinstance(value, str) else _cut(repr(value), MAX_FIELD_BYTES)
 
 
@@ -392,7 +413,7 @@ def error_of(status: Status, *, peer: str) -> e.BlindfitError:
 
 
 def _info_of(status: Status) -> details_pb.ErrorInfo | None:
-    """What one of ours says; None: nobody of ours has spoken."""
+    """Return the ErrorInfo of a Blindfit server; None: no such server has answered."""
     for packed in status.details[:MAX_DETAILS]:
         info = details_pb.ErrorInfo()
         with contextlib.suppress(DecodeError):
@@ -413,7 +434,7 @@ def _grpc_limit(details: str) -> str:
 
 
 def said_by_peer(call_error: grpc.aio.AioRpcError) -> Status | None:
-    """What a server of ours says of a call that failed; None: it has said nothing, or what nobody can read."""
+    """Return what a Blindfit server reports about a failed call; None: nothing, or nothing readable."""
     try:
         status = rpc_status.from_call(call_error)
     except (ValueError, TypeError, DecodeError):  # not of this call, or no status

@@ -48,6 +48,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "/blindfit.v1.Control/Start": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Watch": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Cancel": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Waiting": ALL_ROLES,
     "/blindfit.v1.Exchange/Open": DATA_ROLES,
     "/blindfit.v1.Measurement/Describe": frozenset({"active"}),
     "/blindfit.v1.Measurement/Aggregate": frozenset({"active"}),

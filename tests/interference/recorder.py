@@ -43,6 +43,8 @@ class Recorder:
     def hear(self, sender: str, receiver: str, over: str, message: Any) -> None:
         if sender == self.coordinator or isinstance(message, exchange_pb2.Ack):
             return
+        if over == "Waiting":  # how long a party waits is a matter of time; for whom and for what is in `report`
+            return
         if isinstance(message, exchange_pb2.Frame):
             self._frame(sender, receiver, message)
         elif isinstance(message, control_pb2.Event):

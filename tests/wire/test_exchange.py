@@ -418,9 +418,10 @@ async def test_a_cancelled_session_says_so(authority: Path) -> None:
 
 async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -> None:
     async with pair(authority) as (p0, p1, _):
-        p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000)
+        p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000, "\x1b[31mred")
         error = await failure(p1.receive("p0", Letter), PeerAborted)
         assert error.step == "\ufffd[31mred\ufffd" + "x" * 55
+        assert error.lost == ""  # it is none of the session's
 
 
 async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:

@@ -40,8 +40,9 @@ MEANT: dict[str, tuple[str, set[type[Message]], str]] = {
     "TOO_FEW_ROWS": ("FAILED_PRECONDITION", set(), "5 rows are fewer than 100"),
     "CANNOT_ANSWER": ("FAILED_PRECONDITION", set(), "p1 cannot answer this request"),
     "POLICY_REFUSED": ("PERMISSION_DENIED", set(), "p1 refuses the request: privacy.epsilon: too much."),
-    "PEER_TIMEOUT": ("DEADLINE_EXCEEDED", set(), "p2"),
+    "PEER_TIMEOUT": ("DEADLINE_EXCEEDED", set(), "did not do step Masked in "),
     "PEER_UNREACHABLE": ("UNAVAILABLE", set(), "p2 cannot be reached"),
+    "CUT_OFF": ("UNAVAILABLE", set(), "p1 is cut off"),
     "PEER_UNAUTHENTICATED": ("UNAUTHENTICATED", set(), "not authenticated: expired"),
     "CALL_NOT_ALLOWED": ("PERMISSION_DENIED", set(), "may not call /a/B"),
     "LIMIT_EXCEEDED": ("RESOURCE_EXHAUSTED", {QuotaFailure}, "exceeds a limit: size"),
@@ -107,7 +108,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
     if isinstance(error, BlindfitError) and error.told != "own":
         for name, text in info.metadata.items():
             value = getattr(error, name)
-            assert text == (value if isinstance(value, str) else repr(value))
+            assert text == (value if isinstance(value, str) else ", ".join(value) if name == "through" else repr(value))
     for detail in by_kind.values():
         if isinstance(detail, BadRequest):
             (violation,) = detail.field_violations
@@ -142,7 +143,14 @@ async def test_the_page_has_every_reason_of_a_measurement_server() -> None:
     rows = re.findall(r"^\| ([A-Z_, ]+) \| ([A-Z_]+) \|", PAGE.read_text(), re.M)
     documented = {reason: status for reasons, status in rows for reason in reasons.split(", ")}
     assert documented == {reason: MEANT[reason][0] for reason in documented}
-    of_sessions = {"HANDSHAKE_MISMATCH", "PEER_ABORTED", "PEER_UNREACHABLE", "CANNOT_TAKE_PART", "SCORES_OUT_OF_RANGE"}
+    of_sessions = {
+        "CUT_OFF",
+        "HANDSHAKE_MISMATCH",
+        "PEER_ABORTED",
+        "PEER_UNREACHABLE",
+        "CANNOT_TAKE_PART",
+        "SCORES_OUT_OF_RANGE",
+    }
     of_sessions |= {"MAC_CHECK_FAILED", "PROTOCOL", "SESSION_UNKNOWN", "INTERNAL"}
     assert MEANT.keys() - documented.keys() == of_sessions
 

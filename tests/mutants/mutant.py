@@ -36,6 +36,7 @@ PROMISES = {
     26: "a charge is for a snapshot and a question",
     27: "nobody starves the others",
     28: "what repeats give away is counted",
+    32: "the first cause is named",
 }
 
 

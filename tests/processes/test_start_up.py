@@ -35,7 +35,7 @@ from blindfit.parties import node
 
 serve = node.serve
 
-async def told(settings, base_dir, on_ready):
+async def told(settings, base_dir, on_ready, *more):
     def ready(port):
         import pyarrow
         pyarrow.array(["a"])  # as the first job does

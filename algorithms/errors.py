@@ -6,6 +6,7 @@ class and its public fields (parties/wire/error_codes.py), never an exception's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 Told = Literal["public", "own", "charged"]
@@ -142,16 +143,21 @@ class HandshakeMismatch(PeerError):
 class PeerAborted(PeerError):
     """A peer ended the session and said why with a code."""
 
-    def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "") -> None:
+    def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "", lost: str = "") -> None:
+        """Args:
+        lost: the party of the session that the culprit blames for that; empty: none.
+        """
         super().__init__(
-            f"{culprit} ended the session: {code}" + (f" at step {step}" if step else ""),
+            f"{culprit} ended the session: {code}"
+            + (f" at step {step}" if step else "")
+            + (f": it lost {lost}" if lost and lost != culprit else ""),
             culprit=culprit,
             session=session,
             step=step,
-            hint=f"the log of {culprit} has the reason"
+            hint=f"the log of {lost or culprit} has the reason"
             + ("; its operator has cancelled it, or stopped its process" if code == "CANCELLED" else ""),
         )
-        self.code = code
+        self.code, self.lost = code, lost
 
 
 class MacCheckFailed(ProtocolError):
@@ -305,12 +311,48 @@ class TransportError(BlindfitError):
         self.peer, self.step = peer, step
 
 
-class PeerTimeout(TransportError):
-    """A peer did not do its step before the deadline."""
+WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what is wrong, and what to do
+    "silent": (
+        "{peer} does not answer",
+        "look at {peer}: its process may be stopped, its machine asleep, or its network down",
+    ),
+    "still": (
+        "the process of {peer} stood still for {still_s:.0f} s",
+        "look at {peer}: its process was stopped, its machine slept, or it had too much to do",
+    ),
+    "working": ("{peer} still works on its step", "a larger timeouts.step_s waits longer"),
+    "waiting": ("{peer} itself waits for another party", "the logs of all parties say who waits for whom"),
+}
 
-    def __init__(self, *, peer: str, step: str, timeout_s: float) -> None:
-        super().__init__(f"waited {timeout_s:g} s for {peer} at step {step}", peer=peer, step=step)
-        self.timeout_s = timeout_s
+
+class PeerTimeout(TransportError):
+    """A peer did not do its step before the deadline.
+
+    Attributes:
+        peer: the party at the end of the chain of waits, as far as the waiting party knows.
+        through: the parties on the way to it: each waits for the next.
+        found: what is known of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
+        still_s: how long the process of `peer` stood still.
+        by: the party that waited; empty: the party that has this error.
+    """
+
+    def __init__(
+        self,
+        *,
+        peer: str,
+        step: str,
+        timeout_s: float,
+        through: Sequence[str] = (),
+        found: str = "",
+        still_s: float = 0.0,
+        by: str = "",
+    ) -> None:
+        wrong, hint = (text.format(peer=peer, still_s=still_s) for text in WAITED_IN_VAIN.get(found, ("", "")))
+        first, *others = [*through, peer]
+        waited = f"{f'{by} ' if by else ''}waited {timeout_s:g} s for {first}"
+        waited += "".join(f", which waits for {other}" for other in others) + f" at step {step}"
+        super().__init__(f"{wrong}: {waited}" if wrong else waited, peer=peer, step=step, hint=hint)
+        self.timeout_s, self.through, self.found, self.still_s = timeout_s, tuple(through), found, still_s
 
 
 class PeerUnreachable(TransportError):
@@ -324,6 +366,22 @@ class PeerUnreachable(TransportError):
             hint=f"is `blindfit party` running at {peer}, and may this machine connect to {address}?",
         )
         self.address = address
+
+
+class CutOff(TransportError):
+    """A party reaches none of the others, and is the party that all others miss.
+
+    Attributes:
+        peer: the party itself.
+    """
+
+    def __init__(self, *, peer: str, step: str) -> None:
+        super().__init__(
+            f"{peer} is cut off: it reaches no other party at step {step}",
+            peer=peer,
+            step=step,
+            hint=f"look at the network of {peer}",
+        )
 
 
 class PeerUnauthenticated(TransportError):
@@ -375,6 +433,16 @@ class UnknownId(DataError):
             'unknown_rows = "zero" in the dataset\'s table',
         )
         self.position, self.count = position, count
+
+
+def root_party(error: BlindfitError) -> str:
+    """Return the party that an error blames for the end of a session; "": the party that has the error.
+
+    The error may rest on other parties' claims.
+    """
+    if isinstance(error, PeerAborted):
+        return error.lost or error.culprit
+    return error.peer if isinstance(error, PeerTimeout | PeerUnreachable | PeerUnauthenticated | CutOff) else ""
 
 
 def where(error: BaseException) -> str:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from blindfit.coordinator.report.kind import Written
     from blindfit.parties.settings import PartySettings
 
+ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
+
 app = json_output.App(
     name="blindfit",
     help="Fits one model to several organisations' data without any of them seeing another's.",
@@ -317,10 +319,19 @@ def party(
     first_snapshots: Annotated[
         bool, typer.Option(help="Publish each dataset that has no snapshot, before the party is up.")
     ] = True,
+    launcher: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", hidden=True, help="Of `blindfit run`: end, and remove DIR, when standard input ends."
+        ),
+    ] = None,
 ) -> None:
     """Run one party until it is told to stop."""
-    from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.work import ending
+
+    if launcher is not None:
+        ending.end_with_launcher(launcher)
+    from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.work.memory import one_heap
     from blindfit.parties.work.plain_arrow import leave_pandas_out
 
@@ -334,7 +345,8 @@ def party(
     one_heap()
     leave_pandas_out()
     with ending.said(loaded.name):
-        ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots))
+        patience_s = ENDS_S if launcher else 0.0
+        ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()
 
 

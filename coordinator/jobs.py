@@ -152,6 +152,9 @@ def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
     out = _made(out)
     session = JobSession(job, where.addresses, where.identity)
+    if talk != "quiet" and where.identity.revoked.is_missing:
+        hint = escape(where.identity.revoked.hint_if_missing)
+        console.print(f"[yellow]note:[/] no revocation list; {hint}", highlight=False, soft_wrap=True)
     if talk != "quiet":
         console.print(f"session {session.id}", highlight=False, markup=False)
     drive(job, where, console, talk, session)

@@ -7,6 +7,7 @@ import logging
 import os
 import resource
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.listening import cannot_bind, check_free
+from blindfit.parties.wire.waits import report_to_pb
 from blindfit.parties.work import ending
 from blindfit.parties.work.compute import cluster_of
 from blindfit.parties.work.memory import give_back_freed
@@ -48,6 +50,7 @@ from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchang
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
+LOCK_POLL_S = 0.05
 SCHEDULE_S = 30.0  # between two looks at what is to be published
 MOST_LOGGED_CHARS = 2000  # of one text
 
@@ -67,6 +70,7 @@ class PartyNode:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
+        identity.revoked.report(settings.name)
         store = Store.of(settings, base_dir)
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
@@ -119,9 +123,18 @@ class PartyNode:
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
             party.snapshots,
             lambda: party.receipts,
+            party.identity.first_revoked,
+            party.pulse,
         )
+        party.pulse.start()
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
-        self.guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
+        self.guard = Guard(
+            self.settings.name,
+            lambda context: tls.caller(context, party.identity),
+            roles,
+            party.limits,
+            lambda context: tls.check_not_revoked(context, party.identity),
+        )
         self.server = grpc.aio.server(
             interceptors=(self.guard,),
             options=server_options(party.limits),
@@ -174,6 +187,7 @@ class PartyNode:
         self._publishing.cancel()
         self._door.cancel()
         await self.sessions.close()
+        self.party.pulse.stop()
         await self.server.stop(SHUTDOWN_GRACE_S)
         self.party.close()
         self.party.store.close()
@@ -227,8 +241,18 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Cancel(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
         self._own(request.session)
-        session = await self._node.sessions.cancel(request.session, by=current_caller())
+        session = await self._node.sessions.cancel(request.session, current_caller(), request.blamed)
         return control_pb2.SessionAnswer(state=state_to_pb(session.state))
+
+    async def Waiting(  # noqa: N802
+        self,
+        request: control_pb2.SessionRequest,
+        context: Any,  # noqa: ARG002
+    ) -> control_pb2.WaitingAnswer:
+        session = self._node.sessions.get(request.session)
+        if current_caller() not in (session.proposed_by, *session.members):
+            raise SessionUnknown("no such session")  # as if there were none
+        return report_to_pb(self._node.sessions.report_of(session))
 
     def _own(self, session: str) -> None:
         if self._node.sessions.get(session).proposed_by != current_caller():
@@ -239,19 +263,26 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
 
 async def serve(
-    settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None], *, first_snapshots: bool = True
+    settings: PartySettings,
+    base_dir: Path,
+    on_ready: Callable[[int], None],
+    *,
+    first_snapshots: bool = True,
+    patience_s: float = 0.0,
 ) -> None:
-    """Run one party until a signal tells it to stop; `on_ready` is told the port.
+    """Run one party until a signal tells it to stop.
 
     Args:
+        on_ready: takes the port.
         first_snapshots: as `PartyNode` takes it.
+        patience_s: how long another process may still keep the party's folder.
     """
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
     check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
     keeps = DataDirLock(base_dir / settings.data_dir, settings.name)
-    keeps.take()
+    await _taken(keeps, patience_s)
     limits = fitting(Limits(), raise_open_files())
     node = PartyNode(settings, base_dir, limits, first_snapshots=first_snapshots)
     await node.start()
@@ -260,6 +291,18 @@ async def serve(
     giving_back.cancel()
     await node.stop()
     keeps.release()
+
+
+async def _taken(keeps: DataDirLock, patience_s: float) -> None:
+    """Raises ConfigError: another process keeps the folder, and goes on keeping it."""
+    give_up = time.monotonic() + patience_s
+    while True:
+        try:
+            return keeps.take()
+        except ConfigError:
+            if time.monotonic() >= give_up:
+                raise
+        await asyncio.sleep(LOCK_POLL_S)
 
 
 def peak_memory_mib() -> float:

@@ -27,7 +27,8 @@ class IdentitySettings(Settings):
     certificate: Path  # of this party, PEM; its name is the party's
     key: Path  # of the certificate, PEM, for this user alone to read
     authority: Path  # whose certificates are believed, PEM
-    revoked: Path | None = None  # the authority's revocation list, PEM
+    # the authority's revocation list, PEM; default: crl.pem next to the certificate, as soon as it is there
+    revoked: Path | None = None
     passphrase_file: Path | None = None  # has the passphrase of the key
 
 

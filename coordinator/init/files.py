@@ -14,7 +14,7 @@ from blindfit.coordinator.init.guess import Guessed
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
-DATASET, KEY_NODE, POPULATION = "rows", "notary", "people"
+DATASET, KEY_NODE, POPULATION, COORDINATOR = "rows", "notary", "people", "coordinator"
 EPSILON, BUDGET = 1.0, 3.0
 
 
@@ -31,7 +31,7 @@ def party_name(path: Path, taken: Sequence[str]) -> str:
     """Of a table's file: hospital.csv is the hospital's."""
     base = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:40]
     name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
-    if name in (KEY_NODE, "coordinator", *taken):
+    if name in (KEY_NODE, COORDINATOR, *taken):
         raise ConfigError(f"{path} would be the table of a second {name}", hint="rename one of the files")
     return name
 
@@ -46,7 +46,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
         f'data_dir = "state/{seat.name}"  # its database, keys and models',
         "",
         "[identity]  # `blindfit run` puts certificates of its own here",
-        *(f'{name} = "certificates/{seat.name}/{name}.pem"' for name in ("certificate", "key", "authority")),
+        *_identity(seat.name),
         "",
         "[peers.coordinator]",
         'role = "coordinator"',
@@ -58,6 +58,11 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     return "\n".join(lines) + "\n"
+
+
+def _identity(name: str) -> list[str]:
+    """Where `blindfit certs` puts the files, the revocation list next to the certificate."""
+    return [f'{kind} = "certificates/{name}/{kind}.pem"' for kind in ("certificate", "key", "authority")]
 
 
 def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
@@ -116,6 +121,8 @@ def job_text(name: str, protocol: str, seats: Sequence[Seat], tables: Mapping[st
         lines += ["", f"[parties.{seat.name}]", f'role = "{seat.role}"', f'config = "{seat.name}.toml"']
         lines += [f'dataset = "{DATASET}"'] if seat.table is not None else []
         lines += ['# address = "host:7100"  # where it is up, for `blindfit submit`']
+    lines += ["", f"[{COORDINATOR}]  # who submits the job; `blindfit run` makes a certificate of its own"]
+    lines += _identity(COORDINATOR)
     for table, options in tables.items():
         lines += ["", f"[{table}]", *options]
     return "\n".join(lines) + "\n"

@@ -98,7 +98,7 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
         if session := _session_of(party, request.session, consumer):
             session.answered.set()
 
-    servicer = MeasurementServicer(service, current_caller, on_answered)
+    servicer = MeasurementServicer(service, current_caller, on_answered, party.pulse)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     return "blindfit.v1.Measurement"
 

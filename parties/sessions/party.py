@@ -23,6 +23,7 @@ from blindfit.parties.snapshots.snapshots import Snapshots, Writer
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.pulse import Pulse
 from blindfit.parties.work.compute import workers_of
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Party:
     identity: Identity
     store: Store
     limits: Limits = field(default_factory=Limits)
+    pulse: Pulse = field(default_factory=Pulse)
     write_snapshot: Writer = write_rows
     sessions: Sessions = field(init=False)
     _shared: dict[Callable[[Party], Any], Any] = field(default_factory=dict)

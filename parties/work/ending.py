@@ -7,10 +7,12 @@ import contextlib
 import faulthandler
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import structlog
@@ -21,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 #: What ends a process by default without a word, and can be caught. The log names the one that came.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
+
+STANDARD_INPUT = 0
 
 
 @contextlib.contextmanager
@@ -74,6 +78,26 @@ async def told_to_stop() -> str:
     for number in _heard():
         loop.add_signal_handler(number, stop, number)
     return await came
+
+
+def end_with_launcher(folder: Path) -> None:
+    """End this process as soon as standard input ends, which means that the command that started it has ended.
+
+    No peer is told: all parties of a run end in this way. What they have not written to the disk has not happened.
+
+    Args:
+        folder: the launcher's folder, with keys that were made only for this run; it is removed.
+    """
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(STANDARD_INPUT, 4096):
+                pass
+        log.warning("party ends: the command that started it has ended")
+        shutil.rmtree(folder, ignore_errors=True)
+        leave()
+
+    threading.Thread(target=watch, name="launcher", daemon=True).start()
 
 
 def _heard() -> list[signal.Signals]:

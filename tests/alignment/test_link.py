@@ -327,7 +327,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     assert str(anybody).endswith("that matches anybody")  # at the key node
     assert (sent_then, told_then) == (sent, told)
     assert len(sent) == 2
-    assert error_codes.detail_of(anybody) == error_codes.detail_of(too_few)
+    assert error_codes.status_of(anybody) == error_codes.status_of(too_few)
 
 
 # --- what is refused ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc
 from blindfit.protos.measurement_pb2 import SignedReceipt
 from tests.certificates import make_identity
+from tests.statuses import reason_of_call
 from tests.wire.meter import connect, metering, settings_of
 from tests.wire.test_limits import proposal
 
@@ -95,7 +96,7 @@ async def test_a_coordinator_sees_and_changes_its_own_sessions_alone(authority: 
             for call in (stub.Start, stub.Cancel, lambda asked: stub.Watch(asked).read()):
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await call(asked)
-                assert caught.value.details() == "SESSION_UNKNOWN"
+                assert reason_of_call(caught.value) == "SESSION_UNKNOWN"
         assert session.state == "ACCEPTED"
 
 

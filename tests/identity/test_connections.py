@@ -34,7 +34,7 @@ from blindfit.parties.identity.connections import (
     server_credentials,
 )
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
-from tests.certificates import demo_authority, load, make_identity
+from tests.certificates import NothingRevoked, demo_authority, load, make_identity
 
 TIMEOUT_S = 20.0
 LIMITS = Limits(connect_timeout_s=TIMEOUT_S)
@@ -100,7 +100,7 @@ def unchecked(files: PartyFiles, identity: Identity) -> Identity:
         certificate_pem=files.certificate.read_bytes(),
         key_pem=files.key.read_bytes(),
         stamps=module._stamps(files),
-        revoked=None,
+        revoked=NothingRevoked(),
     )
 
 
@@ -157,7 +157,7 @@ async def test_a_key_under_a_passphrase_works_on_both_sides(folder: Path, bob: I
 async def test_a_client_of_another_authority_is_told_so(alice: Identity, bob: Identity, stranger: Identity) -> None:
     async with serving(alice) as (address, health):
         assert await refusal(stranger, "alice", address) == "its certificate comes from another authority"
-        trusting = replace(stranger, authority_pem=bob.authority_pem, revoked=None)
+        trusting = replace(stranger, authority_pem=bob.authority_pem, revoked=NothingRevoked())
         assert (await refusal(trusting, "alice", address)).startswith("it refused our certificate")
         raw = channel(trusting, "alice", address, alice.certificate_pem, channel_options(LIMITS))
         assert (await status(check(raw))).code() is grpc.StatusCode.UNAVAILABLE
@@ -183,7 +183,7 @@ async def test_a_revoked_client_is_refused_even_on_a_connection_it_had(
         revoke(folder, "bob")
         for calling in (
             stub.Check(health_pb2.HealthCheckRequest()),
-            call(replace(bob, revoked=None), "alice", address),
+            call(replace(bob, revoked=NothingRevoked()), "alice", address),
         ):
             error = await status(calling)
             assert error.code() is grpc.StatusCode.UNAUTHENTICATED

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job import JobParty
@@ -24,6 +27,7 @@ from blindfit.parties.settings import PeerSettings
 from blindfit.parties.tables import Settings, validate
 from blindfit.parties.wire.addresses import split_address
 from tests.certificates import demo_authority, load
+from tests.each_case import each_case
 
 P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3.1.7
 
@@ -217,7 +221,7 @@ def test_a_revocation_list_ages_and_changes_while_it_is_in_use(
     certificate = read_certificate(files.certificate)
     later = datetime.now(UTC) + timedelta(hours=1)
     short_crl(folder, later)
-    revocations = RevocationList(folder / "crl.pem", read_certificate(files.authority))
+    revocations = RevocationList(folder / "crl.pem", read_certificate(files.authority), required=True)
     assert not revocations.has(certificate)
     with monkeypatch.context() as patch:
         patch.setattr(connections, "datetime", SimpleNamespace(now=lambda _: later))
@@ -228,6 +232,96 @@ def test_a_revocation_list_ages_and_changes_while_it_is_in_use(
     (folder / "crl.pem").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
         revocations.has(certificate)
+
+
+# --- the list beside the certificate, which no option names ------------------------------------------------
+
+
+@pytest.fixture
+def unnamed(files: PartyFiles) -> PartyFiles:
+    """As a party's file has it that follows `blindfit init`."""
+    return dataclasses.replace(files, revoked=None)
+
+
+def crl_of(unnamed: PartyFiles) -> Path:
+    return unnamed.certificate.with_name("crl.pem")
+
+
+def test_the_list_beside_the_certificate_acts(folder: Path, unnamed: PartyFiles) -> None:
+    bob = read_certificate(issue(folder, "bob").certificate)
+    identity = load(unnamed)
+    assert not identity.revoked.has(bob)
+    revoke(folder, "bob")  # writes the new list into every party's folder
+    assert identity.revoked.has(bob)
+    with capture_logs() as logs:
+        load(unnamed).revoked.report("alice")
+    (line,) = logs
+    assert (line["event"], line["file"], line["revoked"]) == ("a revocation list acts", str(crl_of(unnamed)), 1)
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", line["ends"])
+
+
+def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: PartyFiles) -> None:
+    bob = read_certificate(issue(folder, "bob").certificate)
+    revoke(folder, "bob")
+    later = crl_of(unnamed).read_bytes()
+    crl_of(unnamed).unlink()
+    identity = load(unnamed)
+    with capture_logs() as logs:
+        identity.revoked.report("alice")
+    assert [(line["log_level"], line["hint"]) for line in logs] == [
+        ("warning", f"copy the authority's crl.pem to {crl_of(unnamed)}: it acts at once, without a restart")
+    ]
+    assert not identity.revoked.has(bob)
+    crl_of(unnamed).write_bytes(later)
+    assert identity.revoked.has(bob)
+    crl_of(unnamed).unlink()
+    with pytest.raises(ConfigError, match=r"crl\.pem cannot be read: No such file"):
+        identity.revoked.has(bob)
+    renew(folder, "alice")  # a new certificate does not bring back the time before the list
+    assert current(identity) is identity
+
+
+BAD_LISTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "expired": (
+        lambda folder, _: short_crl(folder, datetime.now(UTC) - timedelta(days=1)),
+        r"crl\.pem expired on 20\d\d-\d\d-\d\d$",
+    ),
+    "foreign": (
+        lambda folder, path: path.write_bytes((demo_authority(folder / "other") / "crl.pem").read_bytes()),
+        r"crl\.pem is not signed by our authority$",
+    ),
+    "no list": (lambda _, path: path.write_text("-----BEGIN X509 CRL-----\n"), r"crl\.pem is not a revocation list"),
+    "empty": (lambda _, path: path.write_bytes(b""), r"crl\.pem is not a revocation list"),
+    "a directory": (lambda _, path: (path.unlink(), path.mkdir()), r"crl\.pem cannot be read: this is a directory"),
+    "a link to nothing": (
+        lambda _, path: (path.unlink(), path.symlink_to("nothing")),
+        r"crl\.pem cannot be read: No such file",
+    ),
+}
+
+
+@each_case("what", list(BAD_LISTS))
+def test_a_list_that_cannot_be_used_is_an_error_with_its_file(tmp_path: Path, what: str) -> None:
+    folder = demo_authority(tmp_path / what)
+    files = dataclasses.replace(issue(folder, "alice"), revoked=None)
+    identity = load(files)
+    spoil, reason = BAD_LISTS[what]
+    spoil(folder, crl_of(files))
+    if what == "expired":
+        crl_of(files).write_bytes((folder / "crl.pem").read_bytes())
+    for use in (lambda: load(files), lambda: identity.revoked.has(read_certificate(files.certificate))):
+        with pytest.raises(ConfigError, match=reason):
+            use()
+
+
+def test_a_list_that_ends_soon_is_a_warning_once(folder: Path, unnamed: PartyFiles) -> None:
+    short_crl(folder, datetime.now(UTC) + timedelta(days=2))
+    crl_of(unnamed).write_bytes((folder / "crl.pem").read_bytes())
+    with capture_logs() as logs:
+        identity = load(unnamed)
+        for _ in range(3):
+            identity.revoked.has(read_certificate(unnamed.certificate))
+    assert [line["event"] for line in logs] == ["the revocation list ends soon"]
 
 
 def test_a_renewed_certificate_is_taken_and_a_bad_one_is_not(folder: Path, files: PartyFiles) -> None:

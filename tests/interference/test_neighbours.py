@@ -103,7 +103,7 @@ def test_refusals_are_heard(probe: Probe) -> None:
     proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", most_epsilon=0.1)).record
     (line,) = proposed.streams["shop", COORDINATOR, "Propose"]
     assert line.what == "error POLICY_REFUSED"
-    assert [field.name for field in line.fields] == ["error.party", "error.field", "error.reason"]
+    assert [field.name for field in line.fields] == ["error.field", "error.party", "error.reason"]
     asked = probe.run(SYSTEMS["walr"]().with_policy("meter", least_rows=1000)).record
     assert [line.what for line in asked.streams["meter", "shop", "Measurement"]] == [
         "DatasetDescription",

@@ -338,8 +338,8 @@ MUTANTS = (
         "no-receipt-to-the-coordinator-before-the-end",
         (21,),
         "parties/sessions/sessions.py",
-        "error=error_codes.detail_of(session.error), receipt=receipt)",
-        "error=error_codes.detail_of(session.error))",
+        "error=error_codes.status_of(session.error), receipt=receipt)",
+        "error=error_codes.status_of(session.error))",
         (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
     ),
     Mutant(

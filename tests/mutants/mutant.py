@@ -37,6 +37,7 @@ PROMISES = {
     27: "nobody starves the others",
     28: "what repeats give away is counted",
     31: "a model scores the same everywhere",
+    32: "the first cause is named",
 }
 
 

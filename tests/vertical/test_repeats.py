@@ -59,7 +59,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(project: Proje
         seated(project, OTHER_BATCHES[1], session="third")
     (said,) = (entry for entry in logged if entry["event"] == "label bits")  # how many is the bank's to know
     assert said["given_before"] == pytest.approx(sum(shares(project)), abs=1e-4)
-    told = error_codes.error_of(error_codes.detail_of(caught.value), peer="bank")
+    told = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
     assert str(told) == str(caught.value)  # in full
     assert 'taylor.unsafe = ["label-bits"] allows it' in str(told)
     assert len(shares(project)) == 2  # a refused training costs nothing

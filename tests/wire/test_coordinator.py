@@ -65,6 +65,9 @@ class Answers:
         self.asked.append("Cancel")
         return pb.SessionAnswer()
 
+    async def Waiting(self, request: object, timeout: float) -> pb.WaitingAnswer:  # noqa: N802
+        return pb.WaitingAnswer(has_ended=True)
+
     def Watch(self, request: object, timeout: float | None) -> Watched:  # noqa: N802
         return Watched(self._events)
 

@@ -41,9 +41,9 @@ def publish(
     base_dir: Path,
     dataset: str,
     *,
-    other_people: bool,
-    skip_unreadable: bool,
-    remove_older: bool,
+    other_people: bool = False,
+    skip_unreadable: bool = False,
+    remove_older: bool = False,
     console: Console,
 ) -> None:
     """Raises ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""

@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, composed_epsilon
+from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, spent_epsilon
 from blindfit.algorithms.privacy.charges import Charges, events_of
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import gaussian_delta
@@ -118,7 +118,7 @@ def _count(server: ReadServer) -> str:
     require(len(newest.charges.counted) <= newest.position, "a receipt counts more than the ledger has")
     if not newest.charges.sums:
         require(len(events) <= newest.position, "a receipt counts more releases than the ledger has entries")
-    spent = composed_epsilon(events, answer.budget_delta)
+    spent = spent_epsilon(events, answer.budget_delta)
     require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, more than the budget")
     others = "at least " if newest.charges.sums else ""
     return f"{others}{len(events)} in all, {spent:.4g} of {answer.budget_epsilon:g} at delta {answer.budget_delta:g}"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.accountant import common_neighbours, composed_epsilon
+from blindfit.algorithms.privacy.accountant import common_neighbours, spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
@@ -124,7 +124,7 @@ def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
         epsilon=asked.epsilon,
         delta=asked.delta,
         noise_multiplier=asked.event.noise_multiplier,
-        spent_epsilon=composed_epsilon(events, budget.delta),
+        spent_epsilon=spent_epsilon(events, budget.delta),
         spent_neighbours=common_neighbours(events),
         budget_epsilon=budget.epsilon,
         budget_delta=budget.delta,

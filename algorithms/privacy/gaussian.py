@@ -31,6 +31,8 @@ from blindfit.algorithms.randomness import UniformInt
 LEAST_STD_STEPS = 2**16
 """With a noise of a few steps the true delta was 3.9 times the claimed one at epsilon 10.5."""
 
+NOISE_REACH = 64  # standard deviations; a larger noise has a chance of e^-2048
+
 _ROUNDING, _LAST_BITS = 1e-11, 4e-16
 """Relative errors of floating point that are added to delta: in `log_excess`, and in its arguments."""
 

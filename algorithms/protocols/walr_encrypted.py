@@ -46,7 +46,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.paillier.openings import opens
 from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed
 from blindfit.algorithms.paillier.randomisers import FullExponent
-from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.privacy.gaussian import NOISE_REACH, GaussianMechanism
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, Arrow, Table
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, Join, NoisySum, Released, Tally
@@ -80,7 +80,7 @@ def reach_of(request: AggregateOpen) -> int:
 
 def reach(n_rows: int, norm_bound: int, noise_std: float) -> int:
     """No coordinate of the noisy sum passes this."""
-    return math.ceil(n_rows * norm_bound + walr.NOISE_REACH * noise_std)
+    return math.ceil(n_rows * norm_bound + NOISE_REACH * noise_std)
 
 
 def slot_bits_of(n_rows: int, norm_bound: int, noise_std: float) -> int:

@@ -16,9 +16,9 @@ class PrivacySettings(Settings):
     """What the release may tell, and so how much noise it has."""
 
     # what all that the job releases may tell together; smaller tells less, and is noisier
-    epsilon: float = Field(gt=0, le=50)
+    epsilon: float = Field(ge=1e-6, le=50)
     # the chance that is left out of the promise; keep it below one in the number of rows
-    delta: float = Field(1e-5, gt=0, lt=0.5)
+    delta: float = Field(1e-5, ge=1e-100, lt=0.5)
     # how noise is calibrated; "classic" is wider, and proved below epsilon 1 alone
     mechanism: Literal["analytic", "classic"] = "analytic"
     max_rows_per_person: int | None = Field(None, ge=1, le=2**16)  # None: what the dataset declares

@@ -24,7 +24,6 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     LabelMechanism,
     MechanismSettings,
     Prior,
-    fine_enough,
     fit,
     prior_from_counts,
 )
@@ -68,12 +67,11 @@ def mean_variance(name: str, epsilon: float, labels: Floats) -> float:
 
 def settings_of(name: str, epsilon: float, labels: Floats) -> MechanismSettings:
     options: dict[str, Any] = {}
-    grid = GRID
     if name in WITH_PRIOR:
         options["prior"] = own_histogram(labels)
     if name == "gaussian":
-        grid, options["delta"] = fine_enough(grid, epsilon, DELTA), DELTA
-    return MechanismSettings(name, grid, epsilon, **options)
+        options["delta"] = DELTA
+    return MechanismSettings(name, GRID, epsilon, **options)
 
 
 def own_histogram(labels: Floats) -> Prior:

@@ -12,7 +12,7 @@ import structlog
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, fine_enough
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.evaluation import evaluate_values
 from blindfit.algorithms.statistics.label_regression import (
@@ -179,8 +179,6 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
     epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
     options = {name: getattr(chosen, name) for name in MECHANISM_OPTIONS}
-    if chosen.mechanism == "gaussian":
-        grid = fine_enough(grid, epsilon, delta)
     return MechanismSettings(name=chosen.mechanism, grid=grid, epsilon=epsilon, delta=delta, **options)
 
 

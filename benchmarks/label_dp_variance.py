@@ -46,7 +46,7 @@ def main() -> None:
     try:
         labels = label_dp_data.crime(options.data).labels
     except BlindfitError as error:
-        raise SystemExit(f"error: {error}\nhint: {error.hint}") from None
+        raise SystemExit(f"error: {error.message}\nhint: {error.hint}") from None
     epsilons = QUICK_EPSILONS if options.quick else EPSILONS
     variances = {name: [mean_variance(name, epsilon, labels) for epsilon in epsilons] for name in NAMES}
     table = Table("mechanism", *(f"{epsilon:g}" for epsilon in epsilons), title="variance of a debiased label")

@@ -180,7 +180,7 @@ def verify(path: Path, console: Console) -> None:
         entries = [book.from_json_line(line, number) for number, line in enumerate(lines, 1)]
         book.verify_chain(entries)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
     console.print(

@@ -144,7 +144,7 @@ def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: Privat
     try:
         sums = decrypt_packed(vector, private_key)
     except RangeError as error:
-        raise MalformedMessage(culprit=server, field="ciphertexts", reason=str(error), step="NoisySum") from None
+        raise MalformedMessage(culprit=server, field="ciphertexts", reason=error.message, step="NoisySum") from None
     return replace(answer, sums=sums.values.astype(np.int64), ciphertexts=b"")
 
 
@@ -208,7 +208,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
     try:
         key = PublicKey.from_bytes(request.public_key)
     except BlindfitError as error:
-        raise refuse("public_key", str(error)) from None
+        raise refuse("public_key", error.message) from None
     if key.fingerprint != request.key:
         raise refuse("key", "is not the fingerprint of the public key")
     check_public_key(key, maker_trusted=False, culprit=consumer)
@@ -217,7 +217,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
     try:
         layout_of(request, key).check_bound(reach_of(request))
     except RangeError as error:
-        raise refuse("slot_bits", str(error)) from None
+        raise refuse("slot_bits", error.message) from None
     return key
 
 

@@ -139,7 +139,7 @@ class Evaluation:
         try:
             model = WALRModel.from_dict(content)
         except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from None
         columns, dataset = model.standardiser.columns, self._party.settings.datasets[session.me.dataset]
         source = session.published.source_as(with_columns_of(columns, dataset, session.me.dataset, labels=False))
         ids: list[str] = []

@@ -11,18 +11,28 @@ from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.tables import Settings
 
+LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
+
 
 class PrivacySettings(Settings):
     """What the release may tell, and so how much noise it has."""
 
     # what all that the job releases may tell together; smaller tells less, and is noisier
-    epsilon: float = Field(ge=1e-6, le=50)
+    epsilon: float = Field(gt=0, le=50)
     # the chance that is left out of the promise; keep it below one in the number of rows
-    delta: float = Field(1e-5, ge=1e-100, lt=0.5)
+    delta: float = Field(1e-5, gt=0, lt=0.5)
     # how noise is calibrated; "classic" is wider, and proved below epsilon 1 alone
     mechanism: Literal["analytic", "classic"] = "analytic"
     max_rows_per_person: int | None = Field(None, ge=1, le=2**16)  # None: what the dataset declares
     release: str = Field("", max_length=64)  # another name asks for another draw, charged again
+
+    @model_validator(mode="after")
+    def _has_a_noise(self) -> PrivacySettings:
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON:g}: an answer would be nothing but noise")
+        if self.delta < LEAST_DELTA:
+            raise ValueError(f"delta must be at least {LEAST_DELTA:g}")
+        return self
 
     @model_validator(mode="after")
     def _classic_is_proved_below_1(self) -> PrivacySettings:

@@ -169,7 +169,7 @@ def mechanism_settings(
     try:
         grid = LabelGrid(description.label_lo, description.label_hi)
     except ConfigError as error:
-        raise MalformedMessage(culprit=server, field="label range", reason=str(error)) from None
+        raise MalformedMessage(culprit=server, field="label range", reason=error.message) from None
     return settings_on(grid, job, rows_per_person(job, description.max_rows_per_person))
 
 

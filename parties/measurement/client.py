@@ -257,7 +257,7 @@ class MeasurementClient:
                     raise
             except PeerUnreachable as error:
                 if loop.time() + wait_s > give_up:
-                    reason = f"{str(error).rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
+                    reason = f"{error.message.rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
                     raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, 2.0)

@@ -119,7 +119,7 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
             **options,
         )
     except BlindfitError as error:  # about the consumer's own settings, and so for it to read
-        raise _malformed(culprit, "mechanism", str(error)) from None
+        raise _malformed(culprit, "mechanism", error.message) from None
     if (enough := settings.grid.cells) != message.cells:  # a default count, which our own client makes finer
         raise _malformed(
             culprit, "cells", f"the noise would be smaller than 2^16 grid steps: take {enough} cells or more"

@@ -324,6 +324,6 @@ def test_where_no_bound_has_a_grid() -> None:
 
 @each_case(("epsilon", "delta"), [(walr.MIN_EPSILON * 0.9, 1e-6), (1.0, walr.MIN_DELTA * 0.9)])
 def test_a_job_is_refused_where_no_server_would_answer_it(epsilon: float, delta: float) -> None:
-    with pytest.raises(ValueError, match="greater than or equal to"):
+    with pytest.raises(ValueError, match="must be at least"):
         job_with("auto", epsilon, delta, None)
     job_with("auto", max(epsilon, walr.MIN_EPSILON), max(delta, walr.MIN_DELTA), None)

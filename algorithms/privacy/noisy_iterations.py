@@ -86,6 +86,13 @@ class RunPrivacy:
         """The epsilon of the whole run at `delta`."""
         return _spent(self)
 
+    def signal_to_noise(self, n_rows: float, n_columns: int) -> float:
+        """Return the largest possible ratio, for the sum over all iterations: all gradients of the largest norm and in
+        one direction, over the noise of all coordinates. It looks at no row.
+        """
+        noise = self.noise_multiplier() * self.sensitivity * math.sqrt(n_columns)
+        return math.sqrt(self.n_iterations) * n_rows * self.batch_fraction / noise
+
     def event(self) -> ReleaseEvent:
         """Of the whole run."""
         multiplier, neighbours = self.noise_multiplier(), WHOLE_ROWS[self.neighbours]

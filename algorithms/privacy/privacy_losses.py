@@ -33,10 +33,10 @@ Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
 """ln delta at each epsilon >= 0."""
 
-CELLS = 24  # grid steps up to the epsilon at which the curve of a release has fallen by half
+CELLS = 48  # grid steps up to the epsilon at which the curve of a release has fallen by half
 MOST_CELLS = 2**16  # grid steps of one release
 _FINE, _MOST_CELLS_TO_HALF = 0.02, 2000
-_SMALL = 2400  # the variance of all losses, over the variance that a coarse grid adds for one kind of release
+_SMALL = 4800  # the variance of all losses, over the variance that a coarse grid adds for one kind of release
 _PAST_THE_END = 16.0  # ln(delta / chance past the end of a grid)
 _NEGLIGIBLE = 46.0  # e^-46 = 1e-20
 _REACH = 14.0  # standard deviations of the tilted sum that fit in the transform, at least
@@ -52,14 +52,15 @@ _ROUNDING = 32 * 2.3e-16  # error of one value of a Fourier transform, for each 
 
 @dataclass(frozen=True)
 class Pair:
-    """The curves of one release: P against Q, and Q against P."""
+    """The curves of one release: P against Q, and Q against P. Its largest loss, if it has one, is `largest`."""
 
     forward: Curve
     backward: Curve
+    largest: float = math.inf
 
     @property
     def reversed(self) -> Pair:
-        return Pair(self.backward, self.forward)
+        return Pair(self.backward, self.forward, self.largest)
 
 
 def gaussian(noise_multiplier: float) -> Pair:
@@ -76,7 +77,7 @@ def laplace(noise_multiplier: float) -> Pair:
         with np.errstate(divide="ignore"):
             return np.log(-np.expm1(np.minimum(epsilons - 1 / noise_multiplier, 0.0) / 2))
 
-    return Pair(curve, curve)
+    return Pair(curve, curve, 1 / noise_multiplier)
 
 
 def pure(epsilon: float) -> Pair:
@@ -86,7 +87,7 @@ def pure(epsilon: float) -> Pair:
         with np.errstate(divide="ignore"):
             return np.log(-np.expm1(np.minimum(epsilons - epsilon, 0.0))) - math.log1p(math.exp(-epsilon))
 
-    return Pair(curve, curve)
+    return Pair(curve, curve, epsilon)
 
 
 def sampled_gaussian(noise_multiplier: float, batch_fraction: float, sensitivity: int) -> Pair:
@@ -316,6 +317,11 @@ class _Composition:
         past_the_end = log_least - math.log(counts) - _PAST_THE_END
         reach = max(_reach(curve, past_the_end) for pair, _ in parts for curve in (pair.forward, pair.backward))
         step = max(step, reach / MOST_CELLS)
+        if bounded := [
+            (count * pair.largest, pair.largest) for pair, count in parts if step <= pair.largest < math.inf
+        ]:
+            _, largest = max(bounded)
+            step = largest / math.ceil(largest / step)  # the largest losses of the most weight are points of the grid
         return cls(tuple((_on_grid(pair, step, past_the_end), count) for pair, count in parts))
 
     @property

@@ -112,7 +112,7 @@ def test_the_curves_of_epsilon_dp_releases(epsilon: float) -> None:
 
 @each_case(
     ("multiplier", "count"),
-    [(0.05, 1), (0.05, 1000), (0.3, 7), (1.0, 1), (1.0, 20_000), (30.0, 1000), (1e6, 1), (1e6, 100_000)],
+    [(0.05, 1), (0.05, 1000), (0.3, 7), (1.0, 1), (1.0, 5000), (30.0, 1000), (1e6, 1), (1e6, 5000)],
 )
 def test_gaussians_cost_what_the_analytic_one_says(multiplier: float, count: int) -> None:
     """Of one whole release or of many that together are the same: never below it, and little above."""

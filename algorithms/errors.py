@@ -14,8 +14,15 @@ Told = Literal["public", "own", "charged"]
 NO_MEMORY = "there is not enough memory"
 
 
+class BlindfitWarning(UserWarning):
+    """The root of all warnings: what may be wrong with a fit or with scores, and what to do."""
+
+
 class BlindfitError(Exception):
-    """The root: one line that says what was wrong, and where there is one, a hint that says what to do.
+    """The root of all errors: a message that says what was wrong, and a hint that says what to do, if there is one.
+
+    `str(error)` has both, in one line: "message (hint)". A place that shows the hint by itself, or that sends an error
+    to another party, takes `message`.
 
     Attributes:
         told: to whom. "public": it follows from the job and from public facts, so every party and the coordinator may
@@ -28,6 +35,13 @@ class BlindfitError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An error comes whole from a worker process, though its class takes other arguments than its message."""

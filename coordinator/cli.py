@@ -602,7 +602,7 @@ def main(command: Sequence[str] | None = None) -> None:
     except BlindfitError as error:
         _end(
             type(error).__name__,
-            str(error),
+            error.message,
             error.hint,
             ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
         )

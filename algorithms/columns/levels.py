@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from blindfit.algorithms.columns.record import TableColumn
+from blindfit.algorithms.errors import BlindfitWarning
 
 SHOWN = 3
 
 
-class UnseenLevelWarning(UserWarning):
+class UnseenLevelWarning(BlindfitWarning):
     """A table to be scored has levels that the model's training did not meet.
 
     Such a row is scored as one whose level has no column. `warnings.simplefilter("error", UnseenLevelWarning)` refuses

@@ -65,7 +65,6 @@ BATCH_ROWS = 16384
 MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
 MIN_EPSILON, MAX_EPSILON = 1e-6, 50.0
 MIN_DELTA, MAX_DELTA = 1e-100, 0.5
-NOISE_REACH = 64  # standard deviations; further noise has a chance of e^-2048
 MAX_REQUEST_ID_CHARS = 128
 KEPT_PIECE_BYTES = 2**20
 SALT_BYTES = 32
@@ -366,7 +365,7 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     except RangeError:
         noise_std = 0.0
     require(noise_std > 0, "frac_bits", "the noise would be smaller than 65,536 grid steps: take more fraction bits")
-    reach = request.n_rows * request.norm_bound + NOISE_REACH * noise_std
+    reach = request.n_rows * request.norm_bound + gaussian.NOISE_REACH * noise_std
     require(reach < 2**63, "frac_bits", "the noisy sum would not fit in 64 bits: take fewer fraction bits")
 
 

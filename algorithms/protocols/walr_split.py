@@ -116,7 +116,7 @@ def reach_of(request: AggregateOpen) -> float:
 
 def reach(n_rows: int, norm_bound: int, noise_std: float) -> float:
     """|sum| + 64 standard deviations of both noises together: must stay below p / 2."""
-    return n_rows * norm_bound + walr.NOISE_REACH * math.sqrt(SERVERS) * noise_std
+    return n_rows * norm_bound + gaussian.NOISE_REACH * math.sqrt(SERVERS) * noise_std
 
 
 def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, answered_in: str = "") -> Agreement:

@@ -131,7 +131,7 @@ def check_proof(request: AggregateOpen, answer: NoisySum, about: Between) -> Led
         entry = charged(answer.entry, Receipt.from_statement(answer.receipt))
         check_entry(entry, request, answer, about)
     except DataError as error:
-        raise MalformedMessage(culprit=about.server, field="entry", reason=str(error), step="NoisySum") from None
+        raise MalformedMessage(culprit=about.server, field="entry", reason=error.message, step="NoisySum") from None
     return entry
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from blindfit.algorithms.estimators.cautions import LEAST_SIGNAL
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
@@ -15,7 +15,6 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import check_rows as check_least_rows
 from blindfit.parties.training.budget import population_of
 
-LEAST_SIGNAL = 3.0  # of all iterations together; below, the model is mostly its start and noise
 AGAIN = "only a job that was answered before gets its model again"
 
 
@@ -66,19 +65,9 @@ def _start(start: Start) -> Finding:
     return Finding("ok", "start", text)
 
 
-def signal_to_noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> float:
-    """At most: of the sum over all iterations, if every row's gradient were of norm clip_norm, all in one direction.
-
-    No row is looked at; the noise is that of all coordinates together.
-    """
-    privacy = job.parameters.run_privacy
-    noise = privacy.noise_multiplier() * privacy.sensitivity * math.sqrt(n_columns)
-    return math.sqrt(privacy.n_iterations) * n_rows * privacy.batch_fraction / noise
-
-
 def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
-    privacy, ratio = job.parameters.run_privacy, signal_to_noise(job, n_rows, n_columns)
-    multiplier = privacy.noise_multiplier()
+    privacy = job.parameters.run_privacy
+    ratio, multiplier = privacy.signal_to_noise(n_rows, n_columns), privacy.noise_multiplier()
     divisor = job.parameters.expected_rows(n_rows) * privacy.batch_fraction
     std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / divisor
     text = (

@@ -146,7 +146,7 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
     try:
         book.check_budget(events, event, Budget(population.epsilon, population.delta), name)
     except BudgetExhausted as error:
-        yield Finding("warning" if again else "refuses", party.name, f"{error}" + (f"; {again}" if again else ""))
+        yield Finding("warning" if again else "refuses", party.name, error.message + (f"; {again}" if again else ""))
 
 
 # --- parties that are up ---------------------------------------------------------------------------------
@@ -162,10 +162,10 @@ async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
                 stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
                 findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
         except BlindfitError as error:
-            findings.append(Finding("refuses", name, str(error)))
+            findings.append(Finding("refuses", name, error.message))
         except grpc.aio.AioRpcError as error:
             refused = error_codes.error_of_call(error, peer=name, address=address, step="Describe")
-            findings.append(Finding("refuses", name, str(refused)))
+            findings.append(Finding("refuses", name, refused.message))
     return findings
 
 

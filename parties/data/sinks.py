@@ -127,4 +127,4 @@ def _writable(origin: Origin) -> Iterator[None]:
     except OSError as error:
         raise origin.error(f"it cannot be written: {error.strerror or 'damaged'}") from None
     except ConfigError as error:
-        raise DataError(f"{SCORES}: {error}", hint=error.hint) from None
+        raise DataError(f"{SCORES}: {error.message}", hint=error.hint) from None

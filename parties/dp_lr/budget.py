@@ -35,7 +35,7 @@ class TrainingLedger:
         self._session, self._settings, self._store = session, settings, store
         privacy = session.job.run_privacy
         start = hashlib.sha256(canonical_json(public)).hexdigest()
-        self._charge = charge_of(session, settings, privacy.event(), privacy.spent(), UNIT, (drawn, start))
+        self._charge = charge_of(session, settings, store, privacy.event(), privacy.spent(), UNIT, (drawn, start))
         self._budget = budget_of(settings, self._charge.population)
 
     @property

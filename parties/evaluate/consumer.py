@@ -78,7 +78,7 @@ class Evaluation:
         try:
             return WALRModel.from_dict(content)
         except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from None
 
     def _refuse(self, field: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)

@@ -121,7 +121,8 @@ class Draws:
 
     def _asked(self, number: int) -> Charge:
         job, drawn = self._session.job, (*self._drawn, f"draw {number}")
-        return charge_of(self._session, self._party.settings, event_of(job), job.epsilon, UNIT, drawn)
+        party = self._party
+        return charge_of(self._session, party.settings, party.store, event_of(job), job.epsilon, UNIT, drawn)
 
     @property
     def _budget(self) -> Budget:

@@ -260,7 +260,7 @@ def current(identity: Identity) -> Identity:
     try:
         newest = load_identity(files.certificate, files.key, files.authority, revoked, identity.passphrase)
     except ConfigError as error:
-        log.warning("the changed certificate is not taken", reason=str(error), hint=error.hint)
+        log.warning("the changed certificate is not taken", reason=error.message, hint=error.hint)
         return identity
     if newest.name != identity.name:
         log.warning("the changed certificate is not taken", reason=f"it names {newest.name}")

@@ -13,7 +13,7 @@ from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, fine_enough
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.evaluation import evaluate_values
 from blindfit.algorithms.statistics.label_regression import (
@@ -186,7 +186,7 @@ def mechanism_settings(
     try:
         grid = LabelGrid(description.label_lo, description.label_hi)
     except ConfigError as error:
-        raise MalformedMessage(culprit=server, field="label range", reason=str(error)) from None
+        raise MalformedMessage(culprit=server, field="label range", reason=error.message) from None
     return settings_on(grid, job, rows_per_person(job, description.max_rows_per_person))
 
 
@@ -196,8 +196,6 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
     epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
     options = {name: getattr(chosen, name) for name in MECHANISM_OPTIONS}
-    if chosen.mechanism == "gaussian":
-        grid = fine_enough(grid, epsilon, delta)
     return MechanismSettings(name=chosen.mechanism, grid=grid, epsilon=epsilon, delta=delta, **options)
 
 

@@ -90,7 +90,7 @@ class LabelDPJob(TrainingParameters):
         try:
             check_label_epsilon(privacy.epsilon, label_dp.mechanism)
         except ConfigError as error:
-            raise ValueError(f"{error}: {error.hint}") from None
+            raise ValueError(f"{error.message}: {error.hint}") from None
         if privacy.mechanism != "analytic":
             raise ValueError("privacy.mechanism does nothing in a label-dp job, remove it: see label_dp.mechanism")
         if label_dp.mechanism != "gaussian" and privacy.delta != PrivacySettings.model_fields["delta"].default:

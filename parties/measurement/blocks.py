@@ -96,7 +96,7 @@ class Blocks:
         except MalformedMessage as error:
             if error.culprit not in self.holders:
                 raise
-            raise PolicyRefused(party=self._session.me.name, field="parties", reason=str(error)) from None
+            raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
 
     def released(self) -> ToFit:
         """Raises LocalProtocolError: the session has had no answer."""

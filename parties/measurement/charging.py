@@ -8,7 +8,7 @@ from typing import Protocol
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
@@ -245,7 +245,7 @@ class ChargingService:
             population=population,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            spent_epsilon=composed_epsilon(events, budget.delta),
+            spent_epsilon=spent_epsilon(events, budget.delta),
             releases=len(events),
         )
 

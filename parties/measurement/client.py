@@ -274,7 +274,7 @@ class MeasurementClient:
                     raise
             except PeerUnreachable as error:
                 if wait_s > left():
-                    reason = f"{str(error).rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
+                    reason = f"{error.message.rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
                     raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, 2.0)

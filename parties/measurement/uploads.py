@@ -38,7 +38,7 @@ def log_unanswered(error: BlindfitError, consumer: str) -> None:
         "a request cannot be answered",
         consumer=consumer,
         error=type(error).__name__,
-        reason=str(error),
+        reason=error.message,
         hint=error.hint,
     )
 

@@ -351,7 +351,7 @@ class Sessions:
         try:
             split_address(member.address)
         except ConfigError as error:
-            self._refuse("parties", f"the address of {member.name}: {error}")
+            self._refuse("parties", f"the address of {member.name}: {error.message}")
         return member.address
 
     def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:

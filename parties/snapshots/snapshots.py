@@ -534,7 +534,7 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
         "reference": {name: written.reference.get(name) for name in source.record.names if name in written.reference},
         "booleans": [column.name for column in usable if column.kind == "boolean"],
         "indicators": [column.name for column in usable if column.missing == "indicator"],
-        "unusable": {name: str(problem) for name, problem in written.problems.items()},
+        "unusable": {name: problem.message for name, problem in written.problems.items()},
     }
 
 

@@ -25,7 +25,7 @@ def check_chain(store: Store) -> None:
     try:
         book.verify_chain(store.reader().ledger())
     except DataError as error:
-        raise DataError(f"{store.path}: {error}: a budget would be spent twice", hint=MEND) from None
+        raise DataError(f"{store.path}: {error.message}: a budget would be spent twice", hint=MEND) from None
 
 
 def check(reader: Reads, charge: Charge, budget: Budget) -> None:

@@ -90,7 +90,7 @@ def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) 
         return Grid.of(own_bound, bits), {name: Grid.of(bound, bits) for name, bound in bounds.items()}
     cut = partial(_cut, job, 1 + len(told))
     bounds, own_bound, whole = walr_blocks.step_2_bounds({n: cut(c) for n, c in told.items()}, cut(own), None)
-    bits = job.grid(GRID_MARGIN * whole, LEAVES_ROOM).frac_bits
+    bits = job.room(LEAVES_ROOM).grid(GRID_MARGIN * whole, job.walr.fixed_bits).frac_bits
     step = math.ldexp(1.0, -bits)
     return Grid.of(max(own_bound, step), bits), {n: Grid.of(max(bound, step), bits) for n, bound in bounds.items()}
 
@@ -100,8 +100,9 @@ def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
 
     By itself alone: by how much a passive party's was changed it would else learn how long the others' rows are.
     """
-    least, most = job.norm_bounds(LEAVES_ROOM)
-    finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if job.walr.frac_bits == "auto" else -job.walr.frac_bits)
+    bits = job.walr.fixed_bits
+    least, most = job.room(LEAVES_ROOM).bounds(bits)
+    finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if bits is None else -bits)
     least = least / (GRID_MARGIN * math.sqrt(holders)) + 2 * finest  # each is rounded down to whole steps
     return replace(columns, norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders)))
 

@@ -42,7 +42,7 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
         model = _released(content) if _is_released(content) else Pretrained.from_dict(content)
         model.check_columns(source.feature_names, source.record)
     except DataError as error:
-        raise DataError(f"{path}: {error}", hint=error.hint) from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return model
 
 

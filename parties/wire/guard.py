@@ -198,7 +198,7 @@ class Guard(grpc.aio.ServerInterceptor):
     def _log(self, method: str, error: Exception) -> None:
         caller = _caller.get("?")
         if isinstance(error, BlindfitError):
-            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=str(error))
+            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=error.message)
         else:
             # Where, but not what: the text of a foreign exception may hold data.
             log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))

@@ -114,7 +114,7 @@ def _stop_at_once(number: int, _frame: object) -> None:
 def described(error: BaseException) -> dict[str, str]:
     """What a log may have of an error: where, but not what, as the text of a foreign one may hold data."""
     if isinstance(error, BlindfitError):
-        said = {"error": type(error).__name__, "reason": str(error)}
+        said = {"error": type(error).__name__, "reason": error.message}
         return {**said, "hint": error.hint} if error.hint else said
     if isinstance(error, MemoryError):
         return {"error": type(error).__name__, "reason": NO_MEMORY, "where": where(error)}

@@ -55,7 +55,7 @@ def outcome(directory: Path, url: str, use: str) -> str | Any:
 
 def refusal(error: DataError) -> str:
     """Return the problem; the error must have its place and a hint."""
-    said = str(error)
+    said = error.message
     assert "column x: " in said, said
     assert re.search(r"row [12]\b", said) or "its values are" in said or "no row has" in said, said
     assert error.hint, said

@@ -243,7 +243,7 @@ def test_parquet_text_that_is_not_utf8(tmp_path, role, as_dictionary):
     text = broken_text([b"1", b"0", b"M\xfcller", b"1"])
     columns = {"id": list("abcd"), "x": text.dictionary_encode() if as_dictionary else text}
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=r"rows\.parquet, row 3, column x: the text is not UTF-8$"):
+    with pytest.raises(DataError, match=r"rows\.parquet, row 3, column x: the text is not UTF-8( \(|$)"):
         list(source_of(tmp_path, "rows.parquet", batch_rows=2, **role).canonical())
 
 
@@ -267,12 +267,12 @@ def test_parts_of_a_parquet_file_are_its_rows_with_their_numbers(tmp_path):
 def test_an_error_in_a_part_names_the_row_of_the_whole(tmp_path):
     columns = {"id": [f"row {i}" for i in range(40)], "x": ["1"] * 32 + ["s3cret"] * 8}
     source = source_of(tmp_path, write(tmp_path, "parquet", columns), features=["x"], batch_rows=4)
-    with pytest.raises(DataError, match=r"row 33, column x: not a number$"):
+    with pytest.raises(DataError, match=r"row 33, column x: not a number( \(|$)"):
         list(source.part(20, 40).batches())
     broken = pa.table({"id": columns["id"], "x": broken_text([b"1"] * 32 + [b"\xff"] * 8)})
     pq.write_table(broken, tmp_path / "rows.parquet", row_group_size=7)
     source = source_of(tmp_path, "rows.parquet", features=["x"], batch_rows=4)
-    with pytest.raises(DataError, match=r"row 33, column x: the text is not UTF-8$"):
+    with pytest.raises(DataError, match=r"row 33, column x: the text is not UTF-8( \(|$)"):
         list(source.part(20, 40).batches())
 
 

@@ -33,14 +33,14 @@ def silent(*_: object) -> None:
 
 
 def test_a_dataset_without_features(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"datasets\.r: a passive party's dataset needs features$") as refused:
+    with pytest.raises(ConfigError, match=r"datasets\.r: a passive party's dataset needs features( \(|$)") as refused:
         check_features(opened(tmp_path, features=[]), "a passive party")
     assert refused.value.hint == 'such as features = "rest"'
 
 
 def test_a_split_that_leaves_nothing_to_train_on(tmp_path: Path) -> None:
     job = WalrJob(privacy={"epsilon": 1.0}, split={"test_fraction": 1 - 1e-9})
-    with pytest.raises(DataError, match=r"^r: no row is left to train on$") as refused:
+    with pytest.raises(DataError, match=r"^r: no row is left to train on( \(|$)") as refused:
         read_split(opened(tmp_path), job, PublicRandomness.from_seed(1), silent)
     assert refused.value.hint == "choose a smaller split.test_fraction"
 

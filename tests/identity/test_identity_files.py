@@ -71,7 +71,7 @@ def test_the_passphrase_opens_the_key_and_is_not_shown(folder: Path) -> None:
 def test_a_missing_file_is_named(files: PartyFiles, which: str) -> None:
     path = getattr(files, which)
     path.unlink()
-    with pytest.raises(ConfigError, match=f"^{path} cannot be read: No such file or directory$") as caught:
+    with pytest.raises(ConfigError, match=f"^{path} cannot be read: No such file or directory( \\(|$)") as caught:
         load(files)
     assert caught.value.hint == "check the path and the file's owner"
 
@@ -88,7 +88,7 @@ def test_a_missing_file_is_named(files: PartyFiles, which: str) -> None:
 def test_a_damaged_file_is_named(files: PartyFiles, which: str, text: str) -> None:
     path = getattr(files, which)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ConfigError, match=f"^{path} {text}$"):
+    with pytest.raises(ConfigError, match=f"^{path} {text}( \\(|$)"):
         load(files)
 
 
@@ -107,7 +107,7 @@ def test_a_key_on_a_curve_that_is_not_supported_is_named_with_its_file(
 ) -> None:
     path = getattr(files, which)
     path.write_bytes(on_another_curve(path.read_bytes(), kind))
-    said = f"^{path} has a key that cannot be used here: Curve 1.2.840.10045.3.1.127 is not supported$"
+    said = f"^{path} has a key that cannot be used here: Curve 1.2.840.10045.3.1.127 is not supported( \\(|$)"
     with pytest.raises(ConfigError, match=said):
         load(files)
 
@@ -120,20 +120,20 @@ def test_the_certificate_of_another_with_such_a_key_is_one_that_cannot_be_read(f
 
 def test_another_partys_key(folder: Path, files: PartyFiles) -> None:
     other = issue(folder, "bob")
-    with pytest.raises(ConfigError, match=f"^{other.key} is not the key of {files.certificate}$"):
+    with pytest.raises(ConfigError, match=f"^{other.key} is not the key of {files.certificate}( \\(|$)"):
         load(dataclasses.replace(files, key=other.key))
 
 
 def test_another_authority(tmp_path: Path, files: PartyFiles) -> None:
     other = demo_authority(tmp_path / "other")
-    with pytest.raises(ConfigError, match=f"^{files.certificate} was not issued by {other}/authority.pem$"):
+    with pytest.raises(ConfigError, match=f"^{files.certificate} was not issued by {other}/authority.pem( \\(|$)"):
         load(dataclasses.replace(files, authority=other / "authority.pem"))
-    with pytest.raises(ConfigError, match=f"^{other}/crl.pem is not signed by our authority$"):
+    with pytest.raises(ConfigError, match=f"^{other}/crl.pem is not signed by our authority( \\(|$)"):
         load(dataclasses.replace(files, revoked=other / "crl.pem"))
 
 
 def test_a_partys_certificate_is_no_authority(files: PartyFiles) -> None:
-    with pytest.raises(ConfigError, match=r"certificate\.pem is not an authority's certificate$") as caught:
+    with pytest.raises(ConfigError, match=r"certificate\.pem is not an authority's certificate( \(|$)") as caught:
         load(dataclasses.replace(files, authority=files.certificate))
     assert caught.value.hint == "give authority.pem"
 
@@ -143,7 +143,7 @@ def test_a_certificate_that_does_not_say_whether_it_is_an_authority(folder: Path
     now = datetime.now(UTC)
     plain = authority._builder(signer.root.subject, signer.root.subject, signer.key.public_key(), now, now)
     write_pem(files.authority, plain.sign(signer.key, hashes.SHA256()))
-    with pytest.raises(ConfigError, match=r"authority\.pem is not an authority's certificate$"):
+    with pytest.raises(ConfigError, match=r"authority\.pem is not an authority's certificate( \(|$)"):
         load(files)
 
 
@@ -153,7 +153,7 @@ def test_an_authority_that_is_over(folder: Path, files: PartyFiles) -> None:
     root = authority._builder(signer.root.subject, signer.root.subject, signer.key.public_key(), then, then)
     basic = x509.BasicConstraints(ca=True, path_length=0)
     write_pem(files.authority, root.add_extension(basic, critical=True).sign(signer.key, hashes.SHA256()))
-    with pytest.raises(ConfigError, match=rf"authority\.pem expired on {then:%Y-%m-%d}$") as caught:
+    with pytest.raises(ConfigError, match=rf"authority\.pem expired on {then:%Y-%m-%d}( \(|$)") as caught:
         load(files)
     assert caught.value.hint == "every party needs a certificate of a new authority"
 
@@ -179,14 +179,14 @@ def test_dates(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"old/certificate\.pem expired on 20") as caught:
         load(issue(folder, "old", starts=now - timedelta(days=10), days=5))
     assert "certs renew" in caught.value.hint
-    with pytest.raises(ConfigError, match=r"new/certificate\.pem is not valid before 20.* UTC$") as caught:
+    with pytest.raises(ConfigError, match=r"new/certificate\.pem is not valid before 20.* UTC( \(|$)") as caught:
         load(issue(folder, "new", starts=now + timedelta(hours=2), days=5))
     assert caught.value.hint == "is this machine's clock right?"
 
 
 def test_our_own_revoked_certificate(folder: Path, files: PartyFiles) -> None:
     revoke(folder, "alice")
-    with pytest.raises(ConfigError, match=f"^{files.certificate} was revoked$"):
+    with pytest.raises(ConfigError, match=f"^{files.certificate} was revoked( \\(|$)"):
         load(files)
 
 
@@ -195,20 +195,20 @@ def test_a_certificate_that_may_only_serve(folder: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(authority.x509, "ExtendedKeyUsage", lambda _: usage)
         files = issue(folder, "alice")
-    with pytest.raises(ConfigError, match=r"must allow both server and client authentication$"):
+    with pytest.raises(ConfigError, match=r"must allow both server and client authentication( \(|$)"):
         load(files)
 
 
 def test_a_certificate_without_a_party(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authority, "_alternative_names", lambda *_: x509.SubjectAlternativeName([x509.DNSName("bob")]))
-    with pytest.raises(ConfigError, match=r"names no party: its common name must be its first alternative name$"):
+    with pytest.raises(ConfigError, match=r"names no party: its common name must be its first alternative name( \(|$)"):
         load(issue(folder, "alice"))
 
 
 def test_an_expired_revocation_list(folder: Path, files: PartyFiles) -> None:
     short_crl(folder, datetime.now(UTC) - timedelta(days=1))
     stale = dataclasses.replace(files, revoked=folder / "crl.pem")
-    with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d$") as caught:
+    with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d( \(|$)") as caught:
         load(stale)
     assert caught.value.hint.startswith("`blindfit certs crl DIR`")
     renew_crl(folder)
@@ -284,11 +284,11 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
 BAD_LISTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "expired": (
         lambda folder, _: short_crl(folder, datetime.now(UTC) - timedelta(days=1)),
-        r"crl\.pem expired on 20\d\d-\d\d-\d\d$",
+        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(`blindfit certs crl DIR`",
     ),
     "foreign": (
         lambda folder, path: path.write_bytes((demo_authority(folder / "other") / "crl.pem").read_bytes()),
-        r"crl\.pem is not signed by our authority$",
+        r"crl\.pem is not signed by our authority \(take crl",
     ),
     "no list": (lambda _, path: path.write_text("-----BEGIN X509 CRL-----\n"), r"crl\.pem is not a revocation list"),
     "empty": (lambda _, path: path.write_bytes(b""), r"crl\.pem is not a revocation list"),
@@ -358,7 +358,7 @@ def test_addresses(address: str, parts: tuple[str, int]) -> None:
     ],
 )
 def test_bad_addresses(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not an address$"):
+    with pytest.raises(ConfigError, match=r"is not an address( \(|$)"):
         split_address(address)
 
 

@@ -58,7 +58,7 @@ class Bank:
     def refused(self, *arguments: str) -> str:
         result = self.purge(*arguments)
         assert isinstance(result.exception, ConfigError), result.output
-        return str(result.exception)
+        return result.exception.message
 
     def removed(self, *arguments: str) -> set[Path]:
         result = self.purge(*arguments, "--yes")

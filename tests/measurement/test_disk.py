@@ -31,7 +31,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     charged, answered = house.entries, answers_of(house)
     with pytest.raises(LedgerUnavailable) as caught:
         house.ask(**changes)
-    assert str(caught.value) == (
+    assert caught.value.message == (
         f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
     assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
@@ -82,7 +82,7 @@ LIMITED = """
             house.ask(release=str(i))
         except LedgerUnavailable as error:
             assert len(house.entries) == before
-            print(i, error, sep="|")
+            print(i, error.message, sep="|")
             break
     else:
         sys.exit("the limit was never met")

@@ -162,13 +162,15 @@ def test_what_is_wrong_is_the_same_line(tmp_path: Path, theirs: OpenWorkers, wro
     for made in (alone, partial(build, workers=in_this_process), partial(build, workers=theirs)):
         with pytest.raises(DataError) as caught:
             made(source, tmp_path)
-        assert str(caught.value) == f"visits: {(tmp_path / 'rows.parquet').resolve()}, {line}"
+        assert caught.value.message == f"visits: {(tmp_path / 'rows.parquet').resolve()}, {line}"
 
 
 def test_a_row_of_another_split_is_the_same_line(tmp_path: Path, theirs: OpenWorkers) -> None:
     source = read(tmp_path, "shares", of={133: "another", 239: "a third"}, share={2: 2**61 - 1})
     for workers in (in_this_process, theirs):
-        with pytest.raises(DataError, match=r"row 133, column of: the row is of another split than the first row$"):
+        with pytest.raises(
+            DataError, match=r"row 133, column of: the row is of another split than the first row( \(|$)"
+        ):
             build(source, tmp_path, workers)
 
 
@@ -202,7 +204,7 @@ def test_a_small_table_needs_no_cluster(tmp_path: Path) -> None:
 def test_a_worker_that_does_not_see_the_folder_or_another_table_says_so(tmp_path: Path) -> None:
     source = read(tmp_path, "binary")
     task = IndexTask(3, tmp_path / "gone", "u1", False, HELD, False)
-    with pytest.raises(DataError, match=r"gone: the worker on .* does not see this folder$") as caught:
+    with pytest.raises(DataError, match=r"gone: the worker on .* does not see this folder( \(|$)") as caught:
         read_part(task, source.part(0, 16), IndexKeys.random())
     assert "data_dir on a disk that all workers share" in caught.value.hint
     os.utime(tmp_path / "rows.parquet", ns=(1, 1))
@@ -216,7 +218,7 @@ def test_a_worker_that_does_not_see_the_folder_or_another_table_says_so(tmp_path
 def test_a_piece_that_is_not_seen_whole_makes_no_index(tmp_path: Path) -> None:
     for name in ("high-000", "high-001"):
         (tmp_path / name).write_bytes(bytes(8))
-    with pytest.raises(DataError, match=r"high has 16 bytes, not the 24 that were written$"):
+    with pytest.raises(DataError, match=r"high has 16 bytes, not the 24 that were written( \(|$)"):
         label_index_build._put_together([tmp_path / "high-000", tmp_path / "high-001"], tmp_path / "high", 24)
 
 

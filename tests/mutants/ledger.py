@@ -79,8 +79,8 @@ MUTANTS = (
         "budget-forgets-what-was-spent",
         (2, 7),
         "algorithms/privacy/accountant.py",
-        "composed_epsilon([*events, new_event], budget_delta)",
-        "composed_epsilon([new_event], budget_delta)",
+        "spent_epsilon([*events, new_event], budget_delta)",
+        "spent_epsilon([new_event], budget_delta)",
         (f"{LEDGER}::test_a_budget_of_one_admits_one_release_of_one",),
     ),
     Mutant(

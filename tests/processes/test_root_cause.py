@@ -67,7 +67,7 @@ ENDS = [("bank", BANK_STOPPED), ("shop-a", BANK_STOPPED), ("shop-b", PASSED_ON),
     "ends", list(itertools.permutations(ENDS)), ids=lambda ends: "-".join(party for party, _ in ends)
 )
 async def test_who_was_stopped_is_named_whoever_is_heard_first(ends: Ends, own: Identity) -> None:
-    assert str(await named(ends, own)) == "bank ended the session: CANCELLED"
+    assert (await named(ends, own)).message == "bank ended the session: CANCELLED"
 
 
 @pytest.mark.parametrize("ends", list(itertools.permutations([("bank", LOST), *ENDS[1:]])))

@@ -191,7 +191,7 @@ def test_whatever_is_admitted_fits(
         return
     noise = walr.mechanism_of(request)
     assert noise.sigma_squared >= (2**16) ** 2
-    largest = n_rows * bound + walr.NOISE_REACH * noise.sigma_squared**0.5
+    largest = n_rows * bound + gaussian.NOISE_REACH * noise.sigma_squared**0.5
     assert np.array([int(largest), -int(largest)], np.int64)[0] == int(largest)
 
 

@@ -127,7 +127,7 @@ def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.Mo
         )
         house.split()
         house.publish()
-    reach = walr.NOISE_REACH * answers["east"].noise_std
+    reach = gaussian.NOISE_REACH * answers["east"].noise_std
     assert all(max(map(abs, noise)) < reach for each in noises for noise in each.values())
     assert all(noises[0][name] != noises[1][name] for name in SERVERS)
     assert noises[0]["east"] != noises[0]["west"]

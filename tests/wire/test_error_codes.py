@@ -125,7 +125,7 @@ def test_what_both_sides_call_ours_and_theirs_is_exchanged() -> None:
 def test_what_a_peer_blames_us_for_is_told() -> None:
     malformed = e.MalformedMessage(culprit="us", field="d", reason="is short", step="Masked")
     back = error_codes.error_of(error_codes.status_of(malformed), peer="p1")
-    assert str(back) == "p1 ended the session: it could not accept d: is short at step Masked"
+    assert back.message == "p1 ended the session: it could not accept d: is short at step Masked"
 
 
 def test_only_the_listed_fields_leave() -> None:

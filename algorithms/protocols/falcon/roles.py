@@ -51,7 +51,7 @@ async def receive_key_share(
     try:
         share = KeyShare.from_bytes(told.share, told.public_key)
     except DataError as wrong:
-        raise MalformedMessage(culprit=key_node, field="share", reason=str(wrong), step="DealtKeyShare") from None
+        raise MalformedMessage(culprit=key_node, field="share", reason=wrong.message, step="DealtKeyShare") from None
     if (share.index, share.parties) != (list(data_parties).index(me), len(data_parties)):
         raise MalformedMessage(culprit=key_node, field="share", reason="is another party's", step="DealtKeyShare")
     return share
